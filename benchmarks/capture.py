@@ -38,7 +38,7 @@ from torch._inductor import config as inductor_config  # noqa: E402
 from torch._inductor.graph import GraphLowering  # noqa: E402
 
 from compile_lens import capture  # noqa: E402
-from compile_lens._torch.ground.stack import roomy  # noqa: E402
+from compile_lens._torch.ground.python_runtime import roomy  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def overhead(rounds: int, quick: bool) -> Iterator[Figure]:
 
 with_room = roomy(torchs_own)
 """Torch alone, given the same room on Python's stack as a capture has: without it, it is chance how many of its loops
-ask the system for memory at every call (see ``compile_lens/_torch/ground/stack.py``)."""
+ask the system for memory at every call (see ``compile_lens/_torch/ground/python_runtime.py``)."""
 
 
 def against_torch(fn: Any, args: tuple[Any, ...], rounds: int) -> tuple[float, float, float, float]:

@@ -36,7 +36,7 @@ print(json.dumps(times))
 
 PACKING = """
 import json, time, cloudpickle, torch
-from compile_lens._torch.operators.carried import Carried
+from compile_lens._torch.operators.custom_operators import Carried
 from compile_lens.child import crossing, imports, surroundings
 def script(x):
     return torch.sin(x) ** 2 + torch.cos(x) ** 2

@@ -4,9 +4,9 @@
 
 Each turn compiles everything anew (``torch._dynamo.reset``), trains and runs the optimizer compiled, so that compiles,
 which are all that a watch sees, weigh as much as they can. A watch lets Dynamo work with room on Python's stack
-(``compile_lens/_torch/ground/stack.py``), which plain torch lacks: the loop alone runs as it is, which is what a user
-compares, and with the same room, which tells what watching costs. Ratios of medians and of minima are printed, with
-the time that the hooks measured themselves to take. The order within a round changes from round to round.
+(``compile_lens/_torch/ground/python_runtime.py``), which plain torch lacks: the loop alone runs as it is, which is
+what a user compares, and with the same room, which tells what watching costs. Ratios of medians and of minima are
+printed, with the time that the hooks measured themselves to take. The order within a round changes from round to round.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import torch  # noqa: E402
 import watched  # noqa: E402
 
 import compile_lens  # noqa: E402
-from compile_lens._torch.ground.stack import roomy  # noqa: E402
+from compile_lens._torch.ground.python_runtime import roomy  # noqa: E402
 
 PLAIN, ROOM, WATCHED = "plain", "plain with room", "watched"
 with_room = roomy(watched.run)

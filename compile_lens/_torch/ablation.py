@@ -19,8 +19,8 @@ from ..record.capture import ABLATIONS
 from . import backend
 from .frames import dynamo
 from .ground.hooks import hook
-from .ground.parts import Wanted
 from .ground.recorder import Draft, Recorder
+from .ground.recorder_state import Wanted
 
 NOTHING, INLINED, FUSED = ABLATIONS
 

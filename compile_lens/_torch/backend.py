@@ -14,9 +14,9 @@ import torch
 import torch.fx
 
 from . import targets
-from .frames import breaks, dynamo, skipped
-from .graphs import aot, eager, fx, passes, run_here, unread
-from .graphs.followed import FOLLOWED, Followed
+from .frames import dynamo, graph_breaks, skipped_frames
+from .graphs import aot, compile_shortcuts, cpu_execution, eager_count, fx, passes
+from .graphs.graph_chain import FOLLOWED, Followed
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
 from .ground.recorder import Draft, Recorder
@@ -38,7 +38,7 @@ def make(recorder: Recorder) -> Callable[..., Any]:
             raise
         except torch._dynamo.exc.SkipFrame as error:  # no graph of the frame is compiled
             recorder.begin_again(draft)
-            skipped.by_the_compiler(recorder, code, error)
+            skipped_frames.by_the_compiler(recorder, code, error)
             raise
         except BaseException:
             recorder.fail(draft)
@@ -85,7 +85,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
 
     draft.put(fx.convert(gm, stage="dynamo"))
     if draft.ending is None:
-        draft.ending = breaks.ending(getattr(gm, "compile_subgraph_reason", None))
+        draft.ending = graph_breaks.ending(getattr(gm, "compile_subgraph_reason", None))
     context = torch._guards.TracingContext.try_get()
     shapes = getattr(getattr(context, "fake_mode", None), "shape_env", None)
     draft.dynamic = dynamo.of_environment(dynamo.dynamic_dims(gm), shapes)
@@ -96,7 +96,9 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     if not recorder.wanted.step:  # a step of an ablation has the same graph as the capture that it belongs to
         stand_in = recorder.made_for.stand_in
         device = None if stand_in is None else stand_in.device
-        draft.eager, draft.eager_note = eager.count(gm, example_inputs, recorder.wanted.backward, device)
+        draft.eager, draft.eager_note = eager_count.count(
+            gm, example_inputs, recorder.wanted.backward, device
+        )
     recorder.clock.lap("eager count")
     runnable = None if recorder.wanted.build or recorder.wanted.interpret is not None else own_copy(gm)
     with Undo() as undo, undo:
@@ -117,7 +119,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     stand_in = recorder.made_for.stand_in
     if stand_in is None:
         return runnable.forward
-    return _refusing(draft, run_here.runnable(runnable, stand_in.device, stand_in.questions))
+    return _refusing(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.questions))
 
 
 def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,7 +192,7 @@ def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     value = output[0] if isinstance(output, tuple) else output
     graph.output(value)
     graph._codegen = gm.graph._codegen
-    copied = unread.LATE(gm, graph)
+    copied = compile_shortcuts.LATE(gm, graph)
     for node in graph.nodes:
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)

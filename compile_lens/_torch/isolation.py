@@ -24,9 +24,9 @@ from typing import Any
 
 import torch
 
-from .code import no_compiler
+from .code import compiler_probe
 from .frames import dynamo
-from .ground import code_entries, hook_points, tallies, trace_log
+from .ground import cache_entries, counters, hook_points, log_filters
 from .ground.hooks import free_hook
 from .ground.recorder import Recorder
 from .ground.undo import Undo
@@ -179,7 +179,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     import torch._dynamo.pgo as pgo
 
     _keep_random_state(undo)
-    trace_log.spare_those_who_hear_everything(undo)
+    log_filters.bypass_root_handlers(undo)
     undo.add(restore_environment, {name: os.environ.get(name) for name in SET_BY_INDUCTOR})
     undo.add(sys.setrecursionlimit, sys.getrecursionlimit())
     undo.add(_restore_grad_mode, torch.is_grad_enabled())
@@ -192,7 +192,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     _forget_numbers(undo)
     _keep_metal(undo)
     if not recorder.wanted.build:
-        no_compiler.ask_none(undo, recorder.note)
+        compiler_probe.ask_none(undo, recorder.note)
     # This one counts what others compiled as well, in every torch.
     undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
     finalizers: list[Any] = []
@@ -297,7 +297,7 @@ def restore_environment(before: dict[str, str | None]) -> None:
 def _settle(recorder: Recorder) -> None:
     """Torch's counters, where an interrupt kept them from being put back at once."""
     for undo in list(recorder.owed.tallies):
-        tallies.settle(recorder, undo)
+        counters.settle(recorder, undo)
 
 
 def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorder) -> None:
@@ -352,7 +352,7 @@ def _forget(recorder: Recorder) -> None:
                 del cached[key]
     for visited in recorder.owed.visited:
         if not visited.done:
-            code_entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
+            cache_entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
     _forget_dead_codes()
     _clear_memos()
 

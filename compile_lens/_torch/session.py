@@ -13,13 +13,13 @@ from ..record import messages
 from ..record.capture import Failure
 from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
-from .frames import dynamo, inlined, own_code, skipped
+from .frames import code_copies, dynamo, skipped_frames
 from .frames.failure import failure
-from .ground import hook_points, hooks, said_twice, values
-from .ground.parts import Call, Wanted
+from .ground import hook_points, hooks, log_filters, values
+from .ground.program_hooks import without_torch_function
 from .ground.recorder import Recorder
+from .ground.recorder_state import Call, Wanted
 from .ground.undo import Undo
-from .ground.unseen import unseen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +91,8 @@ def inductor_patches(
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
     recorder = Recorder(Wanted(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
-    target, note = own_code.original(fn)
-    known = own_code.compiled_before(target) if asked.compiled is None else asked.compiled
+    target, note = code_copies.original(fn)
+    known = code_copies.compiled_before(target) if asked.compiled is None else asked.compiled
     for said in dict.fromkeys((note, *known)):
         recorder.note(said)
     dynamo.keep_root(recorder, target)
@@ -106,10 +106,10 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
             if asked.model is not None:
-                said_twice.say_once(undo)
+                log_filters.drop_duplicates(undo)
             with targets.standing_in(recorder, asked.model):
-                own_code.uncompiled(undo, target)
-                copied = own_code.on_own_code(undo, target)
+                code_copies.uncompiled(undo, target)
+                copied = code_copies.on_own_code(undo, target)
                 stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
                 recorder.made_for.isa = stands_in or instruction_set(asked.build)
                 outcome.steps = ablation.steps(asked.steps, recorder)
@@ -141,9 +141,9 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
 
     with isolation.alone():
         isolation.in_own_context(call)
-    for said in own_code.parts_were(inlined.names(recorder, target)):
+    for said in code_copies.parts_were(dynamo.compiled_inside(recorder, target)):
         recorder.note(said)
-    recorder.note(skipped.elsewhere(recorder))
+    recorder.note(skipped_frames.elsewhere(recorder))
     if recorder.left_to_python():
         recorder.note(
             "the figures are of what was compiled: what was skipped is in none of them (capture.skipped)"
@@ -155,7 +155,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
 def _ran(recorder: Recorder, asked: Request, target: Any, result: Any) -> Any:
     """The result of a call of the compiled ``target``, once its backward ran and what was built says so."""
     recorder.clock.lap("run")
-    never_ran = skipped.never_ran(recorder, target, result)
+    never_ran = skipped_frames.never_ran(recorder, target, result)
     if asked.build:
         if not never_ran:
             recorder.stamp("inference", "ran")
@@ -199,7 +199,7 @@ def _run_backward(result: Any) -> bool:
     return True
 
 
-@unseen
+@without_torch_function
 def differentiable(result: Any) -> list[torch.Tensor]:
     """The tensors in a result that backward can start from."""
     return [x for x in returned(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())]
@@ -207,7 +207,7 @@ def differentiable(result: Any) -> list[torch.Tensor]:
 
 def returned(result: Any) -> list[torch.Tensor]:
     """The tensors in a result, in containers of any kind."""
-    return [x for _, x in values.tensors([("result", result)])]
+    return [x for _, x in values.named_tensors([("result", result)])]
 
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
@@ -219,7 +219,7 @@ def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
     return list(torch.autograd.grad(roots, inputs, ones, allow_unused=True))
 
 
-@unseen
+@without_torch_function
 def leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
     """The leaves that ``roots`` depend on and that take a gradient."""
     found: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
@@ -248,7 +248,7 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     endings = [
         d.ending for d in recorder.drafts.values() if d.ending is not None and d.ending.kind != "return"
     ]
-    left = skipped.said(recorder)
+    left = skipped_frames.said(recorder)
     if endings:
         first = messages.gist(endings[0].reason)
         said = f"Dynamo found no tensor operation to compile before a graph break: {first}"

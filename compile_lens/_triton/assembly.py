@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import re
+import sys
 import tempfile
+import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import BuildError
 from ..record.machine_code import Form, Machine
-from . import llvm_ir, mlir, ptx, sass, toolchain
-from .page import Numbers
-
-if TYPE_CHECKING:
-    from .recipe import Recipe
+from . import llvm_ir, mlir, nvidia_text, toolchain
+from .listing import KERNEL_FILE, Numbers
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -51,14 +52,14 @@ def machine(recipe: Recipe, candidate: int) -> Machine:
     instructions = None
     if compiled is not None:
         try:
-            last, instructions = sass.read(toolchain.disassemble(compiled.asm["cubin"]), links)
+            last, instructions = nvidia_text.read_sass(toolchain.disassemble(compiled.asm["cubin"]), links)
             forms.append(last)
         except BuildError as error:
             failure = str(error)
     kinds = {form.kind for form in forms}
     log = said.getvalue()
     return Machine(
-        arch=ptx.arch(texts.get("ptx", "")) or f"sm_{recipe.arch}",
+        arch=nvidia_text.arch(texts.get("ptx", "")) or f"sm_{recipe.arch}",
         compiler=f"Triton {toolchain.triton_version()}, {toolchain.assembler(int(recipe.arch))}",
         candidate=candidate,
         forms=tuple(forms),
@@ -142,7 +143,7 @@ def _forms(texts: dict[str, str], numbers: Numbers) -> tuple[list[Form], dict[in
         forms.append(llvm_ir.read(texts["llir"]))
     links: dict[int, tuple[int, ...]] = {}
     if "ptx" in texts:
-        form, links = ptx.read(texts["ptx"], numbers)
+        form, links = nvidia_text.read_ptx(texts["ptx"], numbers)
         forms.append(form)
     return forms, links
 
@@ -157,3 +158,57 @@ def reason(error: BaseException, folder: str = "\0") -> str:
     said = str(error).split("Repro command:")[0].replace(folder, "")
     said = re.sub(r"(?:/[^\s:'\"]+)+/", "", said).strip()
     return f"{type(error).__name__}: {said[:600]}" if said else type(error).__name__
+
+
+MODULE = "_compile_lens_kernel"
+
+
+def run_definition(source: str, name: str) -> Any:
+    """The autotuner that Inductor's decorators make of the function ``name``.
+
+    Triton reads the function's text by its file and line; both are given without writing a file, so that its
+    lines are those of ``source`` and its file has the same name on every machine.
+
+    Raises:
+        BuildError: if the text defines no such kernel. Whatever the text raises is not caught.
+    """
+    module = types.ModuleType(MODULE)
+    module.__file__ = KERNEL_FILE
+    shadowed = sys.modules.get(MODULE)
+    sys.modules[MODULE] = module
+    linecache.cache[KERNEL_FILE] = (len(source), None, source.splitlines(keepends=True), KERNEL_FILE)
+    try:
+        exec(compile(source, KERNEL_FILE, "exec"), vars(module))
+        found = vars(module).get(name)
+        if not _is_tuner(found):
+            tuners = [value for value in vars(module).values() if _is_tuner(value)]
+            if len(tuners) != 1:  # the wrapper may call a kernel otherwise than its text does
+                raise BuildError(f"its text defines no kernel {name!r}")
+            found = tuners[0]
+        return found
+    finally:
+        linecache.cache.pop(KERNEL_FILE, None)
+        del sys.modules[MODULE]
+        if shadowed is not None:
+            sys.modules[MODULE] = shadowed
+
+
+def _is_tuner(value: Any) -> bool:
+    return hasattr(value, "configs") and hasattr(value, "fn")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What Inductor hands to Triton's compiler for one launch configuration.
+
+    ``function`` is Triton's, ``backend`` and ``arch`` are Triton's words for the device (``cuda``, 90).
+    """
+
+    function: Any
+    signature: dict[str, str]
+    constants: dict[str, Any]
+    attributes: dict[Any, Any]
+    options: dict[str, Any]
+    backend: str
+    arch: int | str
+    warp_size: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..record.machine_code import Form
-from .page import KERNEL_FILE, Numbers, Page
+from .listing import KERNEL_FILE, Numbers, Page
 
 _NODE = re.compile(r"^!(\d+) = (.*)$")
 _NAMED = re.compile(r"^!([A-Za-z_][\w.]*) = !\{(.*)\}$")

@@ -14,7 +14,7 @@ import re
 from functools import cache
 
 from ..record.machine_code import Form
-from .page import KERNEL_FILE, Page
+from .listing import KERNEL_FILE, Page
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _REFERENCE = re.compile(r"#loc\d*\b")

@@ -19,13 +19,13 @@ from ..results.capture import Capture, CaptureError
 from ..results.program import Program
 
 if TYPE_CHECKING:
-    from .._torch.watching.kept import Kept
+    from .._torch.watch.retained_graphs import Kept
 
 
 def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: Any = None) -> Capture:
     """The capture of a graph that was kept (see ``Program.capture``)."""
     from .._torch.frames.failure import failure
-    from .._torch.watching.kept import lower
+    from .._torch.watch.retained_graphs import lower
     from ..record.messages import plain
 
     if target is not None:
@@ -48,7 +48,7 @@ def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: 
 
 def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Capture:
     """The capture of a kept graph for another device, where the graph is a function of its own."""
-    from .._torch.watching import kept as keeping
+    from .._torch.watch import retained_graphs as keeping
     from ..devices import models
 
     graph, model = program.graphs[number], models.resolve(target)
@@ -124,13 +124,14 @@ def _devices(kept: Kept, device: str) -> Iterable[str]:
     """Devices that tracing wrote into the graph as constants: what asked a tensor for its own got that of its time."""
     import torch
 
-    from .._torch.ground import traces
+    from .._torch.ground import source_places
 
     for node in kept.gm.graph.nodes:
         for given in (*node.args, *node.kwargs.values()):
             if isinstance(given, torch.device) and given.type != device:
                 at = "".join(
-                    f", {os.path.basename(f.file)}:{f.line}" for f in traces.frames(node.stack_trace)[-1:]
+                    f", {os.path.basename(f.file)}:{f.line}"
+                    for f in source_places.frames(node.stack_trace)[-1:]
                 )
                 yield (
                     f"{given} is written in the graph as it was traced ({node.name}{at}): "

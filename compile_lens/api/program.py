@@ -15,7 +15,7 @@ from ..record.capture import Options
 from ..results.capture import Capture
 
 if TYPE_CHECKING:
-    from .._torch.named import Program
+    from .._torch.registered_backend import Program
 
 _lock = threading.Lock()
 _UNSEEN = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
@@ -37,12 +37,14 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -
     Raises:
         UsageError: a mode or an option is not known.
     """
-    from .._torch import named
+    from .._torch import registered_backend
 
     options = dict(given.get("options") or {})
     build = CaptureOptions(build=options.pop("build", False)).build
     patches = inductor_patches(given.get("mode"), options or None, None)
-    program, compiled = named.compile(gm, example_inputs, patches, build, tuple(_programs), describe)
+    program, compiled = registered_backend.compile(
+        gm, example_inputs, patches, build, tuple(_programs), describe
+    )
     with _lock:
         others = (p for p in _programs if p.recorder is not program.recorder and p.owner() is not None)
         _programs[:] = [*others, program]
@@ -55,13 +57,13 @@ def last() -> Capture | None:
     A program is all that one call of ``torch.compile`` came to compile: functions, their parts between graph breaks,
     recompiles. Each is one of the capture's compilations, with its guards.
     """
-    from .._torch import named
+    from .._torch import registered_backend
 
     with _lock:
         if not _programs:
             return None
         program = _programs[-1]
-        named.settle(program)
+        registered_backend.settle(program)
     recorder = program.recorder
     return recorded(
         recorder,

@@ -85,8 +85,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
             rank's program says what it raised: what was compiled until then is there.
     """
-    from .._torch.watching.rehearsal import lacks
-    from .._torch.watching.rehearsal import rehearse as run
+    from .._torch.watch.rehearsal import lacks
+    from .._torch.watch.rehearsal import rehearse as run
     from ..engine.environment import environment
 
     if not callable(function):

@@ -43,7 +43,7 @@ class Watching:
     def __enter__(self) -> Program:
         if self._watch is not None:
             raise UsageError("this watch is open already; call compile_lens.watch() for another one")
-        from .._torch.watching.watch import Watch
+        from .._torch.watch.program_watch import Watch
 
         self._watch = watch = Watch(self._whole, keeps=self._keeps)
         records = _Made(watch, self._name or _where(), self._arguments)

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from .._torch.ground import containers
-from .._torch.ground.unseen import unseen
+from .._torch.ground import values
+from .._torch.ground.program_hooks import without_torch_function
 from ..child.tensors import is_fake
 from ..devices import models
 from ..errors import UsageError
@@ -31,11 +31,11 @@ class Arguments:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
-    @unseen
+    @without_torch_function
     def tensors(self) -> list[tuple[str, torch.Tensor]]:
         """Return the tensors among the arguments, in containers too, each with the name of its argument."""
         named = [(f"argument {i}", value) for i, value in enumerate(self.args)] + list(self.kwargs.items())
-        return [(name, x) for name, value in named for x in containers.tensors(value)]
+        return [(name, x) for name, value in named for x in values.tensors(value)]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Call:
         """Return the descriptions of the arguments, for each call."""
         return tuple(describe_arguments(self.fn, one.args, one.kwargs) for one in self.each)
 
-    @unseen
+    @without_torch_function
     def input_bytes(self) -> int:
         """Return the bytes of the tensors that the function and its arguments hold, each storage once.
 
@@ -138,7 +138,7 @@ class Call:
             closure = inspect.getclosurevars(function)
             roots += [*closure.nonlocals.values(), *closure.globals.values(), *(function.__defaults__ or ())]
         storages: dict[int, int] = {}
-        for leaf in (x for root in roots for x in containers.leaves(root)):
+        for leaf in (x for root in roots for x in values.leaves(root)):
             for tensor in _tensors_of(leaf):
                 for one in (tensor, tensor.grad if tensor.is_leaf else None):
                     if one is not None and one.layout is torch.strided:
@@ -152,7 +152,7 @@ class WeakCall:
 
     def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._fn = _weak(fn)
-        leaves, self._spec = containers.flatten((args, kwargs))
+        leaves, self._spec = values.flatten((args, kwargs))
         self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else _Strong(x) for x in leaves]
 
     def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
@@ -163,7 +163,7 @@ class WeakCall:
             return None
         if any(v is None and isinstance(r, weakref.ref) for v, r in zip(leaves, self._leaves)):
             return None
-        args, kwargs = containers.unflatten(leaves, self._spec)
+        args, kwargs = values.unflatten(leaves, self._spec)
         return fn, args, kwargs
 
 
@@ -233,7 +233,7 @@ def _model(target: Any, kind: str) -> DeviceModel | None:
     return None if isinstance(target, str) and target == kind else model
 
 
-@unseen
+@without_torch_function
 def _kind(arguments: Arguments, module: torch.nn.Module | None) -> str:
     """Return the kind of device that the tensors are on; ``"cpu"`` only if all are."""
     kinds = {tensor.device.type for _, tensor in arguments.tensors()}
@@ -243,7 +243,7 @@ def _kind(arguments: Arguments, module: torch.nn.Module | None) -> str:
     return others[0] if others else "cpu"
 
 
-@unseen
+@without_torch_function
 def _check(fn: Any, arguments: Arguments, module: torch.nn.Module | None, model: DeviceModel | None) -> None:
     """Raise ``UsageError`` where a tensor cannot be captured, or the arguments do not fit the function."""
     tensors = arguments.tensors()
@@ -266,7 +266,7 @@ def _check(fn: Any, arguments: Arguments, module: torch.nn.Module | None, model:
     _fit(fn, arguments.args, arguments.kwargs, "capture")
 
 
-@unseen
+@without_torch_function
 def _fit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> None:
     signature = signature_of(fn)
     if signature is None:  # a builtin without a signature: the call itself reports what does not fit
@@ -291,7 +291,7 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.nn.Module):
         return [*value.parameters(), *value.buffers()]
     if isinstance(value, torch.optim.Optimizer):
-        return containers.tensors((value.param_groups, [*value.state.values()]))
+        return values.tensors((value.param_groups, [*value.state.values()]))
     return []
 
 

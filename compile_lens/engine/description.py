@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .._torch.ground.unseen import unseen
+from .._torch.ground.program_hooks import without_torch_function
 
 
 def name_of(fn: Any) -> str:
@@ -31,7 +31,7 @@ def signature_of(fn: Any) -> inspect.Signature | None:
         return None
 
 
-@unseen
+@without_torch_function
 def describe_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:
     """Return one line for each argument: the name of its parameter, and what was passed."""
     signature = signature_of(fn)
@@ -44,7 +44,7 @@ def describe_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return tuple(f"{name}: {describe(value)}" for name, value in (*zip(names, args), *kwargs.items()))
 
 
-@unseen
+@without_torch_function
 def describe(value: Any) -> str:
     """Return dtype, shape and device of a tensor, the size of a container, else the value, shortened."""
     if isinstance(value, torch.Tensor):

@@ -13,7 +13,7 @@ import torch
 
 from ..errors import UsageError
 
-FIRST = ("compile_lens._torch.warm", "compile_lens.engine.local")
+FIRST = ("compile_lens._torch.preload", "compile_lens.engine.local")
 """Modules that every capture in a child needs."""
 
 WITHIN = {"cuda": "compile_lens._torch.targets.autocast:regions_stay"}

@@ -7,9 +7,9 @@ import platform
 
 import torch
 
-from .._torch.ground import set_configs
-from .._torch.ground.unseen import unseen
-from .._torch.targets.carried_settings import KINDS
+from .._torch.ground.program_hooks import without_torch_function
+from .._torch.targets import torch_settings
+from .._torch.targets.torch_settings import KINDS
 from ..record.capture import SETTINGS, Environment
 from ..record.device import DeviceModel
 
@@ -35,7 +35,7 @@ def environment(
     )
 
 
-@unseen
+@without_torch_function
 def settings() -> tuple[tuple[str, str], ...]:
     """Return torch's global settings that change the code: those that ``SETTINGS`` of the record names, and each entry
     of torch's configurations that differs from its default."""
@@ -58,7 +58,7 @@ def settings() -> tuple[tuple[str, str], ...]:
         values["float32 matmul precision"] = torch.get_float32_matmul_precision()
     configs = [
         (name, value)
-        for name, value in set_configs.otherwise()
+        for name, value in torch_settings.otherwise()
         # Torch sets it together with the deterministic algorithms above.
         if not (
             name == "torch._inductor.config.deterministic" and values["deterministic algorithms"] != "off"

@@ -22,10 +22,10 @@ def machine_code(made: Capture) -> Capture:
             lambda kernel: compiled.kernel_of(kernel, target.model),
         )
     if target.model.device == "cpu":
-        from .._torch.code import cpu_compiler
+        from .._torch.code import cpu_assembly
 
         return _with_code(
-            made, lambda code: _built(code, cpu_compiler.compiled(code.kernels, target.model.arch))
+            made, lambda code: _built(code, cpu_assembly.compiled(code.kernels, target.model.arch))
         )
     return _with_code(made, lambda code: _built(code, _noted(code.kernels)))
 

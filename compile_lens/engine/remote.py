@@ -27,13 +27,13 @@ def capture(call: Call) -> Capture:
         CaptureError: the function raised, or a stage of the compiler rejected it.
         ChildError: the child process ended.
     """
-    from .._torch.frames import own_code
+    from .._torch.frames import code_copies
     from ..child import crossing, process
     from ..errors import ChildError
 
     model = call.model
     assert model is not None
-    call = dataclasses.replace(call, fn=own_code.itself(call.fn))
+    call = dataclasses.replace(call, fn=code_copies.itself(call.fn))
     try:
         captured, how = _in_child(call)
     except crossing.CannotCross as error:
@@ -65,11 +65,11 @@ def in_child(
     """Run ``served`` in a child that traces as for ``model``. Return its value with the watched places that it used;
     what did not cross and matters; and the parcel in which the arguments went. Registrations that this process made
     with torch are made there too, with the functions among its settings (``left``)."""
-    from .._torch.operators.carried import Carried
-    from .._torch.targets import set_around
+    from .._torch.operators.custom_operators import Carried
+    from .._torch.targets import ambient_state
     from ..child import process
 
-    with set_around.without_modes():  # such as one that takes no tensor with data
+    with ambient_state.without_modes():  # such as one that takes no tensor with data
         (value, met), parcel = process.call(
             served,
             *given,
@@ -79,17 +79,17 @@ def in_child(
             along=functools.partial(Carried, settings=left, tables=tables()),
         )
     kept = [one for one in parcel.left if one.watch is None or one.where in met]
-    return value, (*set_around.found(), *map(_as_imported, kept)), parcel
+    return value, (*ambient_state.process_state(), *map(_as_imported, kept)), parcel
 
 
 def _in_child(call: Call) -> tuple[Capture, str]:
-    from .._torch.frames import own_code
-    from .._torch.targets import carried_settings, region_around
+    from .._torch.frames import code_copies
+    from .._torch.targets import ambient_state, torch_settings
     from ..record import codec as codec  # while the child gets ready, not when it has answered
 
     assert call.model is not None
-    settings, left = carried_settings.taken()
-    compiled = own_code.compiled_before(call.fn)
+    settings, left = torch_settings.taken()
+    compiled = code_copies.compiled_before(call.fn)
     text, kept, parcel = in_child(
         "compile_lens.engine.remote:serve", call.model, left, call, settings, compiled
     )
@@ -99,7 +99,7 @@ def _in_child(call: Call) -> tuple[Capture, str]:
             f"; {parcel.shapes_only} large tensor{'s' * (parcel.shapes_only > 1)} crossed as shapes, with other "
             "values: a branch on a value of theirs may go another way"
         )
-    around = (*region_around.found(), *kept)
+    around = (*ambient_state.autocast_region(), *kept)
     captured = Capture.from_json(text)
     if captured.target is not None and around:
         target = dataclasses.replace(captured.target, questions=(*around, *captured.target.questions))
@@ -109,11 +109,11 @@ def _in_child(call: Call) -> tuple[Capture, str]:
 
 def tables() -> Any:
     """Return Inductor's tables without the program's own entries; None if they were not loaded here."""
-    from .._torch.operators import inductors_tables
+    from .._torch.operators import inductor_tables
     from ..child import process
 
-    if not _tables and inductors_tables.used():
-        _tables.append(process.call("compile_lens._torch.operators.inductors_tables:own", first=FIRST)[0])
+    if not _tables and inductor_tables.used():
+        _tables.append(process.call("compile_lens._torch.operators.inductor_tables:own", first=FIRST)[0])
     return _tables[0] if _tables else None
 
 
@@ -123,14 +123,14 @@ _tables: list[Any] = []
 def _as_imported(piece: Any) -> Question:
     """Return the report on an object of the program that did not cross, with the line that names it or requested the
     capture."""
-    from .._torch.targets import questions
+    from .._torch.targets import device_queries
 
     file, line, function = piece.line
     there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
     reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
-    line_running = None if file else questions.line_running()
+    line_running = None if file else device_queries.line_running()
     return Question(
-        piece.where, reason, line_running or questions.frame_at(file, line, function), kind="kept"
+        piece.where, reason, line_running or device_queries.frame_at(file, line, function), kind="kept"
     )
 
 
@@ -156,14 +156,14 @@ def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tu
 
     ``compiled`` are notes of modules that were compiled in place; the modules lose them on their way here.
     """
-    from .._torch.operators import carried, watched
-    from .._torch.targets import carried_settings
+    from .._torch.operators import custom_operators, unsent_registrations
+    from .._torch.targets import torch_settings
 
-    watched.met()  # also of a request that was not answered
-    with carried_settings.placed(settings):
+    unsent_registrations.met()  # also of a request that was not answered
+    with torch_settings.placed(settings):
         captured = perform(call, compiled=compiled)[0]
-    carried.in_order()
-    return captured.to_json(), watched.met()
+    custom_operators.in_order()
+    return captured.to_json(), unsent_registrations.met()
 
 
 def _finished(made: Capture, how: str) -> Capture:

@@ -88,12 +88,12 @@ def benchmark(
         BuildError: there is no C++ compiler, and the code is for the CPU.
         CaptureError: the function raised, or a stage of the compiler rejected it.
     """
-    from .._torch.frames import own_code
+    from .._torch.frames import code_copies
 
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build=True)
     call = Call.read(fn, args, kwargs, checked)
     quiet = not (watched() if show_progress is None else show_progress)
-    run = call.of(*copied(own_code.original(fn)[0], call.args, call.kwargs))
+    run = call.of(*copied(code_copies.original(fn)[0], call.args, call.kwargs))
     device = run.kind
     kind = device.partition(":")[0]
     _needs_compiler(kind)
@@ -383,7 +383,7 @@ def _busy(kind: str) -> str:
 
 def _speed(device: str, args: Any, kwargs: Any) -> tuple[DeviceSpeed | None, str]:
     """Return the device's measured speed in the dtype of the inputs; None and the reason where there is none."""
-    from .._torch.ground.containers import tensors
+    from .._torch.ground.values import tensors
     from .speed import measure_speed
 
     dtypes = [t.dtype for t in tensors((args, kwargs)) if t.is_floating_point()]

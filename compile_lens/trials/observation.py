@@ -149,7 +149,7 @@ def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kep
         if changed:
             seen.after[name] = value if tensor is None else Seen.of(tensor)
     seen.aliases = aliases(
-        [(n, x) for n, x in values.tensors([("result", result)])],
+        [(n, x) for n, x in values.named_tensors([("result", result)])],
         [(n, x) for n, x in after.items() if isinstance(x, torch.Tensor)],
     )
 
@@ -217,7 +217,7 @@ def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str,
         for n in seen.after
         if isinstance(seen.all_after.get(n), torch.Tensor) and seen.all_after[n].grad_fn is not None
     ]
-    roots = {n: x for n, x in [*values.tensors([("result", result)]), *changed] if _differentiable(x)}
+    roots = {n: x for n, x in [*values.named_tensors([("result", result)]), *changed] if _differentiable(x)}
     names: dict[int, str] = {}
     for name, tensor in [*before.items(), *seen.all_after.items()]:
         if isinstance(tensor, torch.Tensor):

@@ -26,7 +26,7 @@ class Reached:
 
     def __init__(self, *roots: Any, state: bool = False) -> None:
         opened: list[Any] = []
-        tensors = values.tensors((("", root) for root in roots), code=True, opened=opened)
+        tensors = values.named_tensors((("", root) for root in roots), code=True, opened=opened)
         self._found = [
             (t, _version(t), t.detach().clone(), t.grad if t.is_leaf else None, _clone(t))
             for _, t in tensors

@@ -123,7 +123,7 @@ class Trial:
         return {c.name: c for c in compared(one, two)[0] if not c.ok}
 
     def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
-        from .._torch.graphs.unwritten import Filled
+        from .._torch.graphs.uninitialized_memory import Filled
         from .._torch.isolation import random_state
 
         with random_state(), contextlib.nullcontext() if fill is None else Filled(fill):
@@ -171,7 +171,7 @@ def draws(capture: Record) -> bool:
 def shows_unwritten(capture: Record) -> bool:
     """Return True if a result depends on uninitialized memory: the value of ``torch.empty`` reaches an output of a
     graph."""
-    from .._torch.graphs.unwritten import MAKE
+    from .._torch.graphs.uninitialized_memory import MAKE
 
     for compilation in capture.compilations:
         for phase in compilation.phases:

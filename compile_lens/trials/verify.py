@@ -36,7 +36,7 @@ def verify(
             without a compiler, too, or the capture insisted on a backward and this call has none.
         CaptureError: the code could not be built or run.
     """
-    from .._torch.frames import own_code
+    from .._torch.frames import code_copies
 
     fn, args, keywords = _call(capture, fn, args, kwargs)
     if target is not None:
@@ -49,7 +49,7 @@ def verify(
         raise UsageError(
             f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify"
         )
-    fn, _ = own_code.original(fn)  # what was compiled already is no eager side
+    fn, _ = code_copies.original(fn)  # what was compiled already is no eager side
     trial = Trial(
         fn, args, keywords, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
     )

@@ -56,7 +56,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     Raises:
         UsageError: for code that no interpreter here runs (Metal), or without Triton.
     """
-    from .._torch.targets import carried_settings
+    from .._torch.targets import torch_settings
     from .._triton import interpreter
     from ..versions import triton_command
 
@@ -74,7 +74,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     own = OWN if _launches_its_own(capture) else ""
     call = Call.read(fn, args, kwargs, CaptureOptions.from_record(capture.options), model=model)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
-    settings, functions = carried_settings.taken()
+    settings, functions = torch_settings.taken()
     reply, kept, _ = remote.in_child(
         "compile_lens.trials.verify_interpreted:serve",
         model,
@@ -118,12 +118,12 @@ def serve(
     unwritten: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the comparison as plain data, and the watched places that this child used. The child runs this."""
-    from .._torch.operators import carried, watched
-    from .._torch.targets import carried_settings, on_cpu
+    from .._torch.operators import custom_operators, unsent_registrations
+    from .._torch.targets import interpreted_wrapper, torch_settings
     from .._triton.launch import NotLaunched
 
-    watched.met()  # also of a request that was not answered
-    with carried_settings.placed(settings), on_cpu.folder() as place:
+    unsent_registrations.met()  # also of a request that was not answered
+    with torch_settings.placed(settings), interpreted_wrapper.folder() as place:
 
         def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
             return perform(call.of(fn, args, kwargs))[1].result
@@ -136,7 +136,7 @@ def serve(
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             def module(text: str, lowering: Any) -> Any:
-                return on_cpu.module(text, place, lowering)
+                return interpreted_wrapper.module(text, place, lowering)
 
             captured, outcome = perform(call.of(fn, args, kwargs), interpret=module)
             captures[:] = [captured]
@@ -178,8 +178,8 @@ def serve(
         "other": other,
         "not run": verification.not_run,
     }
-    carried.in_order()
-    return reply, watched.met()
+    custom_operators.in_order()
+    return reply, unsent_registrations.met()
 
 
 def _tried(
@@ -241,9 +241,9 @@ def smaller(
     A size is cut wherever an argument has it, the largest first; parameters of a module keep theirs. A function that
     does not run on the CPU at any size is called as ``as_there`` does.
     """
-    from .._torch.ground import containers
+    from .._torch.ground import values
 
-    leaves = [x for x in containers.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    leaves = [x for x in values.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     held = Reached(fn, args, kwargs, state=True)
     sizes = sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True)
 
@@ -271,7 +271,7 @@ def smaller(
 
 def _cut(args: tuple[Any, ...], kwargs: dict[str, Any], size: int, left: int) -> Any:
     """The arguments with ``left`` in place of ``size``."""
-    from .._torch.ground import containers
+    from .._torch.ground import values
 
     memo: dict[int, torch.Tensor] = {}
 
@@ -283,4 +283,4 @@ def _cut(args: tuple[Any, ...], kwargs: dict[str, Any], size: int, left: int) ->
             memo[id(x)] = kept.clone().requires_grad_(x.requires_grad)
         return memo[id(x)]
 
-    return containers.map_leaves(cut, (args, kwargs))
+    return values.map_leaves(cut, (args, kwargs))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compile_lens._triton import llvm_ir, mlir, ptx, sass
-from compile_lens._triton.page import KERNEL_FILE, Numbers, Page
+from compile_lens._triton import llvm_ir, mlir, nvidia_text
+from compile_lens._triton.listing import KERNEL_FILE, Numbers, Page
 from compile_lens.record.machine_code import Form
 
 TTIR = f"""\
@@ -198,8 +198,8 @@ $L__func_end0:
 
 def test_ptx_keeps_what_an_assembler_needs() -> None:
     text = ptx_text(Numbers())
-    form, _ = ptx.read(text, Numbers())
-    assert ptx.arch(text) == ptx.arch(form.text) == "sm_90a"
+    form, _ = nvidia_text.read_ptx(text, Numbers())
+    assert nvidia_text.arch(text) == nvidia_text.arch(form.text) == "sm_90a"
     assert ".loc" not in form.text and ".file" not in form.text and ".debug" not in form.text
     assert "$L__tmp0" not in form.text and "$L__func" not in form.text
     assert "$L__tmp9:\n$L__BB0_2:\n" in form.text, "a label that the code uses stays"
@@ -208,7 +208,7 @@ def test_ptx_keeps_what_an_assembler_needs() -> None:
 
 def test_ptx_is_linked_by_its_directives() -> None:
     numbers = Numbers()
-    form, lines = ptx.read(ptx_text(numbers), numbers)
+    form, lines = nvidia_text.read_ptx(ptx_text(numbers), numbers)
     assert linked(form) == {
         "ld.param.b64 	%rd4, [k_param_0];": [18],
         "@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];": [9, 38],
@@ -243,7 +243,7 @@ k:
 
 
 def test_sass_is_linked_by_way_of_ptx_and_counted() -> None:
-    form, count = sass.read(SASS, {30: (24, 25), 99: (1,)})
+    form, count = nvidia_text.read_sass(SASS, {30: (24, 25), 99: (1,)})
     assert count == 5, "padding behind the last instruction does no work"
     assert "//##" not in form.text and "someone" not in form.text
     assert form.text == "".join(x for x in SASS.splitlines(keepends=True) if "//##" not in x)

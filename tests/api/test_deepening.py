@@ -15,8 +15,8 @@ from torch._inductor.utils import fresh_cache, run_and_get_code
 
 import compile_lens
 from compile_lens import Program, UsageError
-from compile_lens._torch.watching import kept as keeping
-from compile_lens._torch.watching.kept import DIFFERS, NOT_SEEN, VERIFIED, plain
+from compile_lens._torch.watch import retained_graphs as keeping
+from compile_lens._torch.watch.retained_graphs import DIFFERS, NOT_SEEN, VERIFIED, plain
 from compile_lens.api.deepening import deepen
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]

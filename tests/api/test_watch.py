@@ -22,7 +22,7 @@ from torch._dynamo import convert_frame, symbolic_convert
 import compile_lens
 from compile_lens import Program, RecordError, UsageError
 from compile_lens._torch.ground import hook_points
-from compile_lens._torch.watching import observers, reading
+from compile_lens._torch.watch import observers, value_reader
 from compile_lens.record import failed_guards
 from compile_lens.record.program import COMPILED, LIMIT, NOTHING, RAISED, SKIPPED
 
@@ -509,7 +509,7 @@ def test_values_of_failed_guards(text: str, source: str, old: str, new: str) -> 
     box.__dict__["n"] = 9
     names = {"n": 7, "box": box, "xs": [1, 2, 3], "shy": Shy(), "t": torch.ones(5, 2)}
     Shy.asked = 0
-    found = failed_guards.failed(text, lambda source: reading.now(source, names, {}))
+    found = failed_guards.failed(text, lambda source: value_reader.now(source, names, {}))
     assert (found.id, found.source, found.old, found.new) == (text.partition(":")[0], source, old, new)
     assert Shy.asked == 0, "no code of the program runs for it"
     assert found.line is None or (found.line.file, found.line.line, found.line.function) == ("t.py", 4, "f")
@@ -519,7 +519,7 @@ def test_an_observer_that_fails_is_noted_and_the_program_goes_on(monkeypatch: py
     def fail(*_: Any) -> None:
         raise RuntimeError("of the observer")
 
-    monkeypatch.setattr("compile_lens._torch.watching.visits._broken", fail)
+    monkeypatch.setattr("compile_lens._torch.watch.frame_evaluations._broken", fail)
     with compile_lens.watch() as program:
         watched.run("two_breaks")
     assert program.counts.graphs == 2 and program.breaks == ()

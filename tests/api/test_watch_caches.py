@@ -14,7 +14,7 @@ import torch
 from torch._inductor.utils import fresh_cache
 
 import compile_lens
-from compile_lens._torch.watching import events
+from compile_lens._torch.watch import events
 from compile_lens.measures.caches import Cache
 
 pytestmark = pytest.mark.torch

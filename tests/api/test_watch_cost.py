@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from compile_lens._torch.watching.draft import Visiting
-from compile_lens._torch.watching.watch import Watch
+from compile_lens._torch.watch.program_watch import Watch
+from compile_lens._torch.watch.scopes import Visiting
 
 pytestmark = pytest.mark.torch
 

@@ -13,7 +13,7 @@ from lines_run import lines_run
 from torch._C._dynamo import eval_frame
 
 import compile_lens
-from compile_lens._torch.ground import code_entries
+from compile_lens._torch.ground import cache_entries
 from compile_lens.record.unvisited import BEFORE
 
 pytestmark = pytest.mark.torch
@@ -179,8 +179,8 @@ def test_asking_what_becomes_of_a_frame_leaves_everything_as_it_was() -> None:
     call(torch.ones(3), "a")
     own = sys.gettrace(), eval_frame.get_eval_frame_callback()
     found = eval_frame._debug_get_cache_entry_list(power.__code__)
-    assert code_entries.treated(power.__code__) == code_entries.ASKED
-    assert code_entries.treated(whole.__code__) == code_entries.ASKED
+    assert cache_entries.treated(power.__code__) == cache_entries.ASKED
+    assert cache_entries.treated(whole.__code__) == cache_entries.ASKED
     assert (sys.gettrace(), eval_frame.get_eval_frame_callback()) == own
     again = eval_frame._debug_get_cache_entry_list(power.__code__)
     assert [e.guard_manager for e in again] == [e.guard_manager for e in found]

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens._torch.watching.watch import Watch
+from compile_lens._torch.watch.program_watch import Watch
 from compile_lens.views.program import text
 from compile_lens.views.words import program as words
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens._torch.frames.skipped import foreign
+from compile_lens._torch.frames.skipped_frames import foreign
 
 pytestmark = pytest.mark.torch
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from compile_lens._torch.code import memory
-from compile_lens._torch.graphs import merged, passes, saved_for_backward
+from compile_lens._torch.code import buffer_lifetimes
+from compile_lens._torch.graphs import partitioner, passes, rewrite_origins
 from compile_lens._torch.ground import hooks
 from compile_lens._torch.inductor import fusion, line_origins, lowered_nodes
 
-REASONS = (fusion, line_origins, lowered_nodes, memory, merged, passes, saved_for_backward)
+REASONS = (fusion, line_origins, lowered_nodes, buffer_lifetimes, rewrite_origins, passes, partitioner)
 """Modules that say why. Without them a capture still has every stage."""
 
 STARTS = ((fusion, "begin"), (line_origins, "begin"), (lowered_nodes, "begin"), (passes, "begin"),
-          (memory, "record"), (saved_for_backward, "record"))  # fmt: skip
+          (buffer_lifetimes, "record"), (partitioner, "record"))  # fmt: skip
 """What they are asked to do outside of their hooks."""
 
 
@@ -29,7 +29,7 @@ def without(*modules: Any) -> Iterator[None]:
     """For the duration, captures record nothing of what these modules of ``_torch`` find."""
     names = {module.__name__ for module in modules}
     kept = dict(hooks._registry)
-    assert names - {memory.__name__} <= {wrap.__module__ for wrap in kept.values()}
+    assert names - {buffer_lifetimes.__name__} <= {wrap.__module__ for wrap in kept.values()}
     with contextlib.ExitStack() as stack:
         for module, name in STARTS:
             if module in modules:

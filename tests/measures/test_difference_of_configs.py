@@ -9,7 +9,7 @@ import torch
 import torch._inductor.config as inductor
 
 from compile_lens import capture, diff, what_if
-from compile_lens._torch.ground import set_configs
+from compile_lens._torch.targets import torch_settings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -45,7 +45,7 @@ def test_what_is_told_is_what_torch_would_save() -> None:
     inductor.compile_threads = 1
     with inductor.patch(max_fusion_size=4):
         pass
-    told = dict(set_configs.otherwise())
+    told = dict(torch_settings.otherwise())
     assert told["torch._inductor.config.split_reductions"] == "False"
     assert not {"torch._inductor.config.compile_threads", "torch._inductor.config.max_fusion_size"} & set(
         told

@@ -87,7 +87,7 @@ def test_metal_is_interpreted_nowhere() -> None:
 def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
-from compile_lens._torch.targets import carried_settings, on_cpu as running
+from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.trials import verify_interpreted
@@ -100,7 +100,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     x = torch.rand(100, requires_grad=True)
     said, _ = verify_interpreted.serve(
-        Call.read(wave, (x,), model=resolve("a100")), carried_settings.taken()[0], 0.1
+        Call.read(wave, (x,), model=resolve("a100")), torch_settings.taken()[0], 0.1
     )
     print([c["ok"] for c in said["comparisons"]])
 """
@@ -111,7 +111,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
 def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
-from compile_lens._torch.targets import carried_settings, on_cpu as running
+from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.trials import verify_interpreted
@@ -129,7 +129,7 @@ real = running.module
 for fn in (dropped, written, nothing):
     for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
         running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
-        settings = carried_settings.taken()[0]
+        settings = torch_settings.taken()[0]
         said, _ = verify_interpreted.serve(Call.read(fn, (torch.rand(100),), model=resolve("a100")), settings, 0.1)
         print([(c["name"], c["ok"]) for c in said["comparisons"]])
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from ..._triton.recipe import Recipe
+from ..._triton.assembly import Recipe
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...record.graph import Node
 from ...record.kernel import Flow, Kernel
-from ..operators import namespaces
-from .control_flow import SYNTAX, flow, way
+from ..operators import native_functions
+from .wrapper_flow import SYNTAX, flow, way
 
 LANGUAGES = {
     "cpp_pybinding": "cpp",
@@ -273,7 +273,7 @@ def _callee(func: ast.expr, defined: set[str]) -> str:
     if first == "extern_kernels":
         return dotted
     named = rest[1:] if dotted.startswith("torch.ops.") else parts if first == "aten" else []
-    if len(named) < 2 or (named[0] in namespaces.NAMED and named[1] in NOT_KERNELS):
+    if len(named) < 2 or (named[0] in native_functions.NAMED and named[1] in NOT_KERNELS):
         return ""
     return dotted
 

@@ -6,6 +6,7 @@ import functools
 import inspect
 import logging
 import re
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,11 +18,11 @@ from ...record.compilation import DynamicDim, Guard
 from ...record.graph import Source
 from ...versions import torch_version
 from ..graphs import fx_values
-from ..ground import hook_points, torch_source, trace_log
+from ..ground import hook_points, log_filters, source_places
 from ..ground.hooks import capturing, free_hook
-from ..ground.parts import Root
 from ..ground.recorder import Draft, Recorder
-from . import left_to_python
+from ..ground.recorder_state import Root
+from . import code_copies, eager_lines
 
 MARK = "compile_lens_recorder"
 """Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
@@ -69,7 +70,7 @@ def source_of(code: Any) -> Source | None:
     """The text of a function; None for what has none, is the rest of one, or is not the program's."""
     if code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
         return None
-    if torch_source.internal(code.co_filename):
+    if source_places.internal(code.co_filename):
         return None
     try:
         lines, first = inspect.getsourcelines(code)
@@ -83,9 +84,9 @@ def source_of(code: Any) -> Source | None:
 def first_line(recorder: Recorder, code: Any) -> int:
     """The line where a function begins, also of the code that Dynamo made of its rest."""
     first: int = code.co_firstlineno
-    if not left_to_python.is_rest(code):
+    if not eager_lines.is_rest(code):
         return first
-    name = left_to_python.plain(code.co_name)
+    name = eager_lines.plain(code.co_name)
     known = (line for file, line, of in recorder.frames.sources if (file, of) == (code.co_filename, name))
     return max((line for line in known if line <= first), default=first)
 
@@ -197,7 +198,7 @@ def guard_latency(real: Any, *args: Any, **kwargs: Any) -> float:
 def _shows_latency() -> bool:
     found = hook_points.find("torch._dynamo.guards:guards_log")
     log = None if found is None else getattr(*found)
-    return log is None or log.isEnabledFor(logging.DEBUG) or trace_log.traced()
+    return log is None or log.isEnabledFor(logging.DEBUG) or log_filters.is_traced()
 
 
 def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
@@ -323,3 +324,25 @@ def isolates() -> bool:
     """
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return "isolate_recompiles" in known and torch_version() >= (2, 15)
+
+
+@free_hook("torch._dynamo.variables.functions:WrapperUserFunctionVariable.call_function")
+def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo looks through a wrapper: keep it, if it is what ``torch.compile`` returned."""
+    wrapper = getattr(variable, "wrapper_obj", None)
+    if getattr(wrapper, "_torchdynamo_orig_callable", None) is not None:
+        recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+        if recorder is not None:
+            recorder.frames.inlined[id(wrapper)] = wrapper
+    return real(variable, translator, *args, **kwargs)
+
+
+def compiled_inside(recorder: Recorder, fn: Any) -> list[str]:
+    """What those are called that were met, without the parts of the module ``fn``, of which more is known."""
+    of_parts = {id(_underlying(part.forward)) for _, part in code_copies.parts(fn)}
+    found = [one for key, one in recorder.frames.inlined.items() if key not in of_parts]
+    return list(dict.fromkeys(str(one.__qualname__).rpartition("<locals>.")[2] for one in found))
+
+
+def _underlying(method: Any) -> Any:
+    return method.__func__ if isinstance(method, types.MethodType) else method

@@ -10,13 +10,13 @@ import torch.fx
 
 from ...record.capture import Failure
 from ...record.graph import Frame
-from ..ground import traces
+from ..ground import source_places
 from ..ground.recorder import Recorder
-from ..ground.torch_source import internal
-from . import breaks, left_to_python, skipped
+from ..ground.source_places import internal
+from . import eager_lines, graph_breaks, skipped_frames
 
 REFUSED = "The code is written, and {title} refuses this when it runs: {why}"
-"""What stands beside an error of the device's (``targets.refusals``)."""
+"""What stands beside an error of the device's (``targets.device_refusals``)."""
 
 
 def failure(recorder: Recorder, error: Exception) -> Failure:
@@ -28,7 +28,7 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
     frames: tuple[Frame, ...] = ()
     hint = link = ""
     if stage == "dynamo":
-        why = breaks.cause(error)
+        why = graph_breaks.cause(error)
         frames, hint, link = why.frames, why.hint, why.link
     elif stage == "run":
         refused = next((r for d in recorder.drafts.values() for r in d.refused if r.error is error), None)
@@ -48,7 +48,7 @@ def _lowered(error: BaseException) -> tuple[Frame, ...]:
         # ``GraphLowering.run_node(self, n)``, and the interpreter's own below it.
         known = frame.f_locals.get("n") if frame.f_code.co_name == "run_node" else None
         node = known if isinstance(known, torch.fx.Node) else node
-    return traces.frames(node.meta.get("stack_trace")) if node is not None else ()
+    return source_places.frames(node.meta.get("stack_trace")) if node is not None else ()
 
 
 def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
@@ -57,14 +57,14 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
     for summary, (frame, _) in zip(
         traceback.extract_tb(error.__traceback__), traceback.walk_tb(error.__traceback__), strict=True
     ):
-        if internal(summary.filename) or skipped.foreign(summary.filename):
+        if internal(summary.filename) or skipped_frames.foreign(summary.filename):
             continue
-        if left_to_python.is_rest(frame.f_code) and found:  # what called it is the part before the break
-            before = left_to_python.plain(found[-1][0].name)
-            if before == left_to_python.plain(summary.name) and found[-1][0].filename == summary.filename:
+        if eager_lines.is_rest(frame.f_code) and found:  # what called it is the part before the break
+            before = eager_lines.plain(found[-1][0].name)
+            if before == eager_lines.plain(summary.name) and found[-1][0].filename == summary.filename:
                 found.pop()
         found.append((summary, frame.f_code))
-    frames = breaks.stack(summary for summary, _ in found)
+    frames = graph_breaks.stack(summary for summary, _ in found)
     if frames and frames[-1].line == found[-1][1].co_firstlineno:
         # Code that Dynamo made for what stands after a break has no lines: the break before it is the place.
         last = frames[-1]

@@ -17,8 +17,8 @@ import torch
 import torch.fx
 
 from ...record.graph import Tensor
-from ..ground import containers
-from . import fx_values, kinds
+from ..ground import values
+from . import fx_values, operator_kinds
 
 Moved = tuple["int | None", "int | None"]
 """Bytes read and bytes written; ``None`` where a size is not known."""
@@ -73,7 +73,7 @@ class Accesses:
 
     def of(self, node: torch.fx.Node) -> Moved:
         """Bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not ATen's."""
-        name = kinds.base_name(node.target)
+        name = operator_kinds.base_name(node.target)
         if not isinstance(node.target, torch._ops.OpOverload):
             return (None, None) if name.removesuffix("_") in BY_INDEX or name in PARTS else self._plain(node)
         if name == "copy_" and self._written_already(node.args[0], node.args[1]):
@@ -115,7 +115,7 @@ class Accesses:
     def _of(self, node: torch.fx.Node) -> _Held:
         """What a node makes; nearly all are asked several times, by those that read them."""
         if node not in self._held:
-            found = containers.tensors(_value(node))
+            found = values.tensors(_value(node))
             self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in found}
         return self._held[node]
 
@@ -128,8 +128,8 @@ class Accesses:
         root = _root(source)
         if root is None or root.op != "call_function":
             return False
-        name = kinds.base_name(root.target)
-        kind = kinds.kind_of(root.target)
+        name = operator_kinds.base_name(root.target)
+        kind = operator_kinds.kind_of(root.target)
         if name in SCATTERS or name in PARTS:
             return True
         seen = any(user.op == "output" for alias in _aliases(root) for user in alias.users)
@@ -138,7 +138,7 @@ class Accesses:
     def _in_place(self, node: torch.fx.Node) -> bool:
         """Whether eager PyTorch would not have to copy: the old value goes back to an input, or is never used again."""
         root = _root(node.args[0])
-        if root is None or kinds.base_name(node.target) == "embedding_dense_backward":
+        if root is None or operator_kinds.base_name(node.target) == "embedding_dense_backward":
             return False
         if root.op != "call_function":
             return _goes_back(node, root)
@@ -158,11 +158,11 @@ class Accesses:
 
 def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False) -> Moved:
     """Bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
-    name = kinds.base_name(target)
+    name = operator_kinds.base_name(target)
     bare = name if name in SCATTERS or name in LOOKUPS else name.removesuffix("_")
     named = _named(target, args, kwargs)
-    made = _distinct(containers.tensors(out))
-    given = containers.tensors((args, kwargs))
+    made = _distinct(values.tensors(out))
+    given = values.tensors((args, kwargs))
     taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
     if bare in LOOKUPS and made:
         _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, made[0]))
@@ -193,7 +193,7 @@ def _changed(target: Any, named: dict[str, Any], made: list[torch.Tensor]) -> li
     if schema is None or not schema.is_mutable:
         return []
     written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    found = _distinct(t for name in written for t in containers.tensors(named.get(name)))
+    found = _distinct(t for name in written for t in values.tensors(named.get(name)))
     returned = {_buffer(t) for t in made}
     return [t for t in found if _buffer(t) not in returned]
 
@@ -286,11 +286,11 @@ def _made(node: Any) -> tuple[Tensor, ...]:
 
 
 def _name(node: torch.fx.Node) -> str:
-    return kinds.base_name(node.target) if node.op == "call_function" else ""
+    return operator_kinds.base_name(node.target) if node.op == "call_function" else ""
 
 
 def _is_view(node: torch.fx.Node) -> bool:
-    return node.op == "call_function" and kinds.kind_of(node.target) == "view"
+    return node.op == "call_function" and operator_kinds.kind_of(node.target) == "view"
 
 
 def _root(value: Any) -> torch.fx.Node | None:

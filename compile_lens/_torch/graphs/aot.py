@@ -9,11 +9,9 @@ import torch.fx
 
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
-from . import followed as following
-from . import fx, merged, passes, saved_for_backward
-from . import rewrites as rewrites  # its hooks say what came from what
-from . import run_with_state as run_with_state  # so do its
-from .followed import Untouched
+from . import fx, partitioner, passes, rewrite_origins
+from . import graph_chain as following
+from .graph_chain import Untouched
 from .provenance import Lineage, joint_origins, modules
 
 
@@ -56,7 +54,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     if isinstance(count, int):
         followed.saved = _saved(forward, count)
     followed.results = count
-    saved_for_backward.record(draft, forward, backward, count)
+    partitioner.record(draft, forward, backward, count)
     draft.lap("forward")
     return forward, backward
 
@@ -120,7 +118,7 @@ def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
     if phase == "forward" and followed.saved is not None:
         object.__setattr__(graph, "saved", followed.saved)  # a fresh record nobody else holds yet
     draft.put(graph)
-    merged.settled(gm)
+    rewrite_origins.settled(gm)
     draft.lap(phase)
     draft.doing = f"{phase}.post_grad"
     followed.now = lineage = Lineage(gm)

@@ -12,11 +12,10 @@ import torch.fx
 from torch.fx import Node as FxNode
 
 from ...record.graph import Frame, Graph, Node
-from ..ground.torch_source import of_torch
-from ..ground.traces import frames
-from . import accesses, kinds
+from ..ground.source_places import frames, of_torch
+from . import accesses, operator_kinds
 from .fx_values import ran, ref, target_text, tensors, value
-from .texts import readable
+from .graph_text import readable
 
 Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
 """For a node: the names of its origins in the stage before, and why there are none if there are none."""
@@ -106,7 +105,7 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     derivative = getattr(origins, "derivative", None)
     compute = (
         node.op.startswith("call_")
-        and kinds.is_work(kind)
+        and operator_kinds.is_work(kind)
         and bool(outputs or kind in ("mutation", "control", "custom") or ran(node) is not None)
     )
     reads, writes = moved(node) if compute else (None, None)
@@ -146,7 +145,7 @@ def _kind(node: torch.fx.Node) -> str:
         return "constant"
     if node.op == "call_module":
         return "other"
-    return kinds.kind_of(ran(node) or node.target)
+    return operator_kinds.kind_of(ran(node) or node.target)
 
 
 def _target(node: torch.fx.Node) -> str:

@@ -15,11 +15,10 @@ import torch.fx
 
 from ...record.rewrite import UNNAMED, Pass, Rewrite
 from ..ground.hooks import kept_hook
-from ..ground.recorder import Draft
-from ..ground.slots import Slot
+from ..ground.recorder import Draft, Slot
 from . import patterns
-from .changes import Changes, Group, Tracked, text
 from .fx import Origins
+from .node_changes import Changes, Group, Tracked, text
 from .provenance import modules
 
 UNOBSERVED = (

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
-from ..ground.torch_source import place
-from . import fx_values, spines
-from .changes import form, line, shown
+from ..ground.source_places import place
+from . import fx_values, pattern_prefixes
+from .node_changes import form, line, shown
 
 MIN_NODES = 3
 """Nodes that must fit before one speaks of a miss."""
@@ -122,11 +122,11 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
         multi = [e for e in entries if size(e.pattern) >= MIN_NODES] if anchors else []
         for entry in multi:
             pattern = entry.pattern
-            spine, alike = spines.begins(pattern)
+            spine, alike = pattern_prefixes.begins(pattern)
             walked = walks.setdefault(alike, {})
             for anchor in anchors:
                 if anchor not in walked:
-                    walked[anchor] = spines.walk(spine, alike, anchor, fitting)
+                    walked[anchor] = pattern_prefixes.walk(spine, alike, anchor, fitting)
                 stopped = walked[anchor]
                 if stopped is not None and (stopped[0] < MIN_NODES or _hopeless(pattern, spine, *stopped)):
                     continue
@@ -145,7 +145,7 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     return tuple(sentence.replace(AT, ", ".join(anchors)) for sentence, anchors in told.items() if sentence)
 
 
-def _hopeless(pattern: Any, spine: spines.Spine, fits: int, node: Any) -> bool:
+def _hopeless(pattern: Any, spine: pattern_prefixes.Spine, fits: int, node: Any) -> bool:
     """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
 
     The first ``fits`` of them fit, and the next does not fit at ``node``.

@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch.fx
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
-from . import fx_values, inlined, kinds
+from ..ground.hooks import hook
+from ..ground.recorder import Draft
+from . import fx_values, operator_kinds
 from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
@@ -123,7 +126,7 @@ class Lineage:
     def traced(self, node: torch.fx.Node) -> tuple[str, ...]:
         """Names in the followed graph that tracing noted for ``node``. A body that was run in line (of a user's
         ``autograd.Function``) has names of its own."""
-        graph, name = node.meta.get(inlined.KEY, (0, ""))
+        graph, name = node.meta.get(BODY, (0, ""))
         if graph in self._graphs and self._graphs[graph] + name in self._known:
             return (self._graphs[graph] + name,)
         found = sources(node.meta.get("from_node", ()))
@@ -176,7 +179,7 @@ def views_up(node: Any) -> list[torch.fx.Node]:
     while (
         isinstance(node, torch.fx.Node)
         and node.op.startswith("call_")
-        and kinds.kind_of(node.target) == "view"
+        and operator_kinds.kind_of(node.target) == "view"
     ):
         found.append(node)
         node = node.all_input_nodes[0] if node.all_input_nodes else None
@@ -335,3 +338,41 @@ def _is_tangent(node: torch.fx.Node) -> bool:
 def joint_origins(lineage: Lineage, gm: torch.fx.GraphModule) -> Origins:
     """Origins of the nodes that AOTAutograd traced from the graph that ``lineage`` follows."""
     return JointOrigins(lineage, gm)
+
+
+BODY = "compile_lens_body"
+"""Key in ``node.meta`` under which what was traced of a body keeps the operator: the ``id`` of its graph, its name."""
+
+
+class Noting(torch.fx.Interpreter):  # type: ignore[misc]
+    """A body as a function that notes, while it is traced, what each of its operators becomes. Nothing of torch's own
+    notes is changed."""
+
+    def __call__(self, *args: Any) -> Any:
+        return self.run(*args)
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        traced: torch.fx.Graph | None = getattr(getattr(get_proxy_mode(), "tracer", None), "graph", None)
+        last = None if traced is None else traced._root._prev
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        result = getattr(self, n.op)(n.target, args, kwargs)
+        while traced is not None and last is not None and last._next is not traced._root:
+            last = last._next
+            last.meta[BODY] = id(n.graph), n.name
+        return result
+
+
+def _called(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """The operator is called, by whatever runs or traces the graph that has it."""
+    return real(*map(_noting, args), **{name: _noting(value) for name, value in kwargs.items()})
+
+
+def _noting(value: Any) -> Any:
+    if isinstance(value, tuple):  # a mask, with its body at the end
+        return (
+            tuple(map(_noting, value)) if any(isinstance(v, torch.fx.GraphModule) for v in value) else value
+        )
+    return Noting(value) if isinstance(value, torch.fx.GraphModule) else value
+
+
+hook("torch._higher_order_ops.flex_attention:FlexAttentionHOP.__call__")(_called)

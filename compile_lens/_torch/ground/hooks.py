@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate
 
-from . import hook_points, placing
-from .slots import Slot, T
+from . import hook_points, placement
+from .placement import CONVERT_FRAME, as_convert_frame
+from .recorder import Slot, T
 from .undo import Undo
-from .unnoticed import MODULE, unnoticed
 
 if TYPE_CHECKING:
     from .recorder import Draft
@@ -32,7 +32,7 @@ class _Local(threading.local):
 
 
 _local = _Local()
-_placement = placing.Placement()
+_placement = placement.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
 _made: set[str] = set()
@@ -71,8 +71,8 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
     def register(wrap: Wrap) -> Wrap:
         _free[path] = wrap
         inner: Any = wrap
-        while inner is not None and path.startswith(MODULE):
-            inner = getattr(unnoticed(inner), "__wrapped__", None)
+        while inner is not None and path.startswith(CONVERT_FRAME):
+            inner = getattr(as_convert_frame(inner), "__wrapped__", None)
         return wrap
 
     return register
@@ -158,7 +158,7 @@ def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:
     if path in _slots:
         return _bind_kept(wrap, real, _slots[path])
     bound = _bind(wrap, real, path in _registry)
-    return unnoticed(bound) if path.startswith(MODULE) else bound
+    return as_convert_frame(bound) if path.startswith(CONVERT_FRAME) else bound
 
 
 def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:

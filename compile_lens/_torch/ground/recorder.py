@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from ...record.absent import Missing, NotApplicable
 from ...record.breaks import Ending, Skip
@@ -18,8 +18,7 @@ from ...record.lowering import Lowered
 from ...record.memory import Memory, Partition
 from ...record.rewrite import Pass
 from . import hook_points
-from .parts import Clock, Frames, MadeFor, Numbers, Owed, Refused, Wanted
-from .slots import Kept
+from .recorder_state import Clock, Frames, MadeFor, Numbers, Owed, Refused, Wanted
 
 ORDER = (
     "dynamo",
@@ -240,3 +239,37 @@ class Recorder:
             found = draft.stages.get(f"{phase}.code")
             if isinstance(found, Code):
                 draft.put(dataclasses.replace(found, stamp=text))
+
+
+T = TypeVar("T")
+
+
+class Slot(Generic[T]):
+    """A place in every draft for a value of one type."""
+
+    __slots__ = ()
+
+    def of(self, draft: Keeper) -> T | None:
+        """What is kept of this draft now."""
+        kept: T | None = draft.kept.get(self)
+        return kept
+
+    def put(self, draft: Keeper, value: T) -> T:
+        """Keep ``value``, in place of what was there."""
+        draft.kept[self] = value
+        return value
+
+    def take(self, draft: Keeper) -> T | None:
+        """What was kept, which is kept no longer."""
+        kept: T | None = draft.kept.pop(self, None)
+        return kept
+
+
+Kept = dict[Slot[Any], Any]
+"""What is in the slots of one draft; read and written by them alone."""
+
+
+class Keeper(Protocol):
+    """What has slots: a draft."""
+
+    kept: Kept

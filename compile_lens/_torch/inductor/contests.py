@@ -17,7 +17,7 @@ from ...record.kernel import Kernel
 from ...record.machine_code import Candidate
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
-from ..targets import refusals
+from ..targets import device_refusals
 from . import scheduler_nodes
 
 SELECT = "torch._inductor.select_algorithm:AlgorithmSelectorCache.__call__"
@@ -51,7 +51,7 @@ def select(
         contenders = tuple(_contender(choice, draft.phase) for choice in choices)
         externs = [i for i, one in enumerate(contenders) if one.language == "extern"]
         # One that the device refuses is timed as infinitely slow.
-        refused = {i for i in externs if refusals.find(model, contenders[i].name, inputs)}
+        refused = {i for i in externs if device_refusals.find(model, contenders[i].name, inputs)}
         shown = next((i for i in externs if i not in refused), None)
         shown = next((i for i in range(len(contenders)) if i not in refused), 0) if shown is None else shown
         node, given = _node(), tuple(_tensor(one) for one in inputs)

@@ -14,10 +14,9 @@ from typing import Any
 
 from ...record.decision import Decision
 from ...record.graph import Node
-from ..ground import hook_points, torch_source
+from ..ground import hook_points, source_places
 from ..ground.hooks import kept_hook
-from ..ground.recorder import Draft
-from ..ground.slots import Slot
+from ..ground.recorder import Draft, Slot
 from . import fusion_reasons
 
 ROUNDS = "torch._inductor.scheduler:Scheduler.fuse_nodes"
@@ -90,7 +89,7 @@ class Watch:
         pair.outcome = REFUSED
         pair.said = fusion_reasons.words(refusal.said, refusal.args) if refusal.said else ""
         pair.reason, pair.shown = refusal.reason or fusion_reasons.kind(refusal.said), refusal.shown
-        pair.where = torch_source.place(refusal.code, refusal.line) if refusal.code is not None else ""
+        pair.where = source_places.place(refusal.code, refusal.line) if refusal.code is not None else ""
         if refusal.said and nodes is not None:
             pair.reason, pair.shown = fusion_reasons.refine(pair.reason, scheduler, *nodes)
 

@@ -19,8 +19,7 @@ from typing import Any
 from ...record.kernel import NO_LINES, Kernel, LineOrigin
 from ..ground import hook_points
 from ..ground.hooks import _local, hook, kept_hook, made_hook
-from ..ground.recorder import Draft
-from ..ground.slots import Slot
+from ..ground.recorder import Draft, Slot
 from . import line_text, scheduler_nodes
 
 ANNOUNCED = "torch._inductor.ir:Loops.__post_init__"

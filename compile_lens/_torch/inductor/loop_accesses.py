@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
-from ..graphs import accesses, fx_values, kinds
+from ..graphs import accesses, fx_values, operator_kinds
 from ..graphs.accesses import Moved
 
 
@@ -188,7 +188,7 @@ def _called(node: Any, lowering: Any) -> Moved:
     if ir_node is None or type(ir_node).__name__ == "MultiOutput":
         return 0, 0  # its call has it
     origin = _origin(ir_node)
-    if origin is not None and kinds.base_name(origin.target).removesuffix("_") in accesses.BY_INDEX:
+    if origin is not None and operator_kinds.base_name(origin.target).removesuffix("_") in accesses.BY_INDEX:
         return accesses.Accesses().moved(origin, in_place=bool(ir_node.get_mutation_names()))
     changed = list(ir_node.get_mutation_names())
     layout = type(getattr(ir_node, "layout", None)).__name__
@@ -208,11 +208,13 @@ def _origin(ir_node: Any) -> torch.fx.Node | None:
     if own is not None:
         return own if own.op == "call_function" else None
     called = getattr(ir_node, "op_overload", None)
-    names = {n: kinds.base_name(n.target) for n in ir_node.get_origins() if n.op == "call_function"}
+    names = {n: operator_kinds.base_name(n.target) for n in ir_node.get_origins() if n.op == "call_function"}
     if type(ir_node).__name__ in ("ScatterFallback", "IndexPutFallback"):
         same = [n for n, name in names.items() if name.removesuffix("_") in accesses.SCATTERS]
     else:
-        same = [n for n, name in names.items() if called is not None and name == kinds.base_name(called)]
+        same = [
+            n for n, name in names.items() if called is not None and name == operator_kinds.base_name(called)
+        ]
     return same[0] if len(same) == 1 else None
 
 

@@ -15,8 +15,7 @@ from ...record.graph import Graph, Node
 from ...record.lowering import Lowered
 from ..ground import hook_points
 from ..ground.hooks import kept_hook
-from ..ground.recorder import Draft
-from ..ground.slots import Slot
+from ..ground.recorder import Draft, Slot
 from . import line_origins, realize_reasons, scheduler_nodes
 
 LOWERED = "torch._inductor.graph:GraphLowering.run_node"

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...record.graph import Graph, Node
 from ...record.kernel import Code
+from ...versions import torch_version
 from .. import targets
-from ..code import cpu_assembly, memory
+from ..code import buffer_lifetimes, cpu_assembly
 from ..code import wrapper as code_text
 from ..graphs import fx, passes
-from ..graphs.followed import FOLLOWED
+from ..graphs.graph_chain import FOLLOWED
 from ..graphs.provenance import Lineage
-from ..ground.hooks import kept, kept_hook
-from ..ground.recorder import Draft
-from ..ground.slots import Slot
-from . import contests, cuda_graphs, fusion, line_origins, loop_text, lowered_nodes, returned, scheduler_nodes
-from . import dtype_rules as dtype_rules  # keeps torch from setting them up anew
+from ..ground.hooks import current, kept, kept_hook, made_hook
+from ..ground.recorder import Draft, Slot
+from . import contests, cuda_graphs, fusion, line_origins, lowered_nodes, saved_storage, scheduler_nodes
 
 RUN = "torch._inductor.graph:GraphLowering.run"
 CODEGEN = "torch._inductor.scheduler:Scheduler.codegen"
@@ -128,7 +127,7 @@ def before_fusion(users_pass: Any) -> Any:
             loop = lowered_nodes.cut(draft, scheduler_nodes.loop(part, makers, lowering, seen.order))
             loops.nodes.append(loop)
             seen.known[loop.name] = scheduler_nodes.known(part, loop)
-            loops.lines.append(loop_text.describe(loop, part))
+            loops.lines.append(scheduler_nodes.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
         draft.doing = f"{draft.phase}.groups"
         return nodes
@@ -217,9 +216,9 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     draft.put(written)
     followed = FOLLOWED.of(draft)
     results = followed.results if followed is not None and phase == "forward" else None
-    memory.record(draft, lowering, tree or text, results)
+    buffer_lifetimes.record(draft, lowering, tree or text, results)
     if results is not None:
-        returned.reconcile(draft, lowering)
+        saved_storage.reconcile(draft, lowering)
     draft.lap(f"{phase}.code")
     if wanted.build:
         result = real(lowering, wrapper_code, *args, **kwargs)
@@ -232,19 +231,20 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
 
 
 def _not_built(lowering: Any) -> Any:
-    from ..code import not_built
+    from ..code import unbuilt_module
 
     return _importable(
-        lowering, types.SimpleNamespace(call=not_built.call, __file__=not_built.__file__, runner=None)
+        lowering,
+        types.SimpleNamespace(call=unbuilt_module.call, __file__=unbuilt_module.__file__, runner=None),
     )
 
 
 def _importable(lowering: Any, made: Any) -> Any:
     """Inductor reads the file of the module it believes to have imported: one of ours, which says what it is."""
-    from ..code import not_built
+    from ..code import unbuilt_module
 
     lowering.cache_key = "compile_lens"
-    lowering.cache_path = not_built.__file__
+    lowering.cache_path = unbuilt_module.__file__
     lowering.cache_linemap = []
     return made
 
@@ -259,3 +259,27 @@ def _graph_in_progress() -> Any:
     from torch._inductor.virtualized import V
 
     return V.graph
+
+
+SET_UP = "torch._inductor.dtype_propagation:DtypePropagationOpsHandler.__init__"
+
+
+def set_up(real: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The object is asked for: its rules are set up if they were not while captures ran, or if one came since."""
+    from torch._inductor.utils import op_dtype_propagation_rules as rules
+
+    done: list[Any] = []
+
+    def init(handler: Any) -> None:
+        if current() is not None:
+            now = [handler, *rules.values()]  # of two lists, what is the very same is not looked into
+            if now == done:
+                return
+            done[:] = now
+        real(handler)
+
+    return init
+
+
+if torch_version() < (2, 15):
+    made_hook(SET_UP)(set_up)

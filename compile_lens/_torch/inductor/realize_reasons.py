@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-from ..ground import hook_points, torch_source
+from ..ground import hook_points, source_places
 
 SITES = {
     "torch._inductor.graph:GraphLowering.run_node": "node",
@@ -127,7 +127,7 @@ def _look(sites: Sites) -> _Stack:
             said = sites.said.get(code, "")
             through = code.co_name in _THROUGH or code.co_name.startswith("<")
             if not stack.where and not through and said != "strides":
-                stack.where = torch_source.place(code, frame.f_lineno)
+                stack.where = source_places.place(code, frame.f_lineno)
             if said == "asks":
                 stack.hinted = True
             elif said == "strides":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any, NamedTuple
 
 import torch
+import torch.fx
 
 from ...record.graph import Node, Ref, Tensor
-from ..graphs import kinds
+from ..graphs import operator_kinds
 from . import loop_accesses
 
 
@@ -130,7 +132,7 @@ def _op_and_kind(node: Any) -> tuple[str, str]:
         return "nop", "nop"  # picks one result of an extern call: no launch of its own
     if name.startswith("Extern"):
         called = getattr(ir_node, "op_overload", None)
-        if called is not None and kinds.kind_of(called) == "view":
+        if called is not None and operator_kinds.kind_of(called) == "view":
             return "nop", "nop"  # a view that a library makes: no work, no launch
         return "extern", "extern"
     if node.is_template():
@@ -195,7 +197,9 @@ def _is_called(node: torch.fx.Node, operator: Any) -> bool:
     ``scatter_reduce`` the one that writes in place."""
     if not isinstance(operator, torch._ops.OpOverload) or not isinstance(node.target, torch._ops.OpOverload):
         return False
-    return kinds.base_name(node.target).removesuffix("_") == kinds.base_name(operator).removesuffix("_")
+    return operator_kinds.base_name(node.target).removesuffix("_") == operator_kinds.base_name(
+        operator
+    ).removesuffix("_")
 
 
 def _inlined(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:
@@ -280,3 +284,82 @@ def summary(group: Node) -> str:
     if group.reads is not None and group.writes is not None:
         lines.append(f"    reads {group.reads:,} bytes, writes {group.writes:,} bytes (modelled)")
     return "\n".join(lines)
+
+
+def describe(loop: Node, scheduler_node: Any) -> str:
+    """A loop in a few lines: what it is and makes, its ranges, the body of one iteration."""
+    made = ", ".join(_made(name, t) for name, t in zip(_buffers(scheduler_node), loop.outputs))
+    lines = [f"{loop.name}: {loop.target}" + (f"  ->  {made}" if made else "")]
+    body = getattr(scheduler_node, "_body", None)
+    if body is None or not hasattr(body, "root_block"):
+        lines.append(f"    {_call(loop)}")
+        return "\n".join(lines)
+    ranges = ", ".join(f"{name} in {size}" for name, size in body.var_ranges.items())
+    lines.append(f"    for {ranges}:" if ranges else "    once:")
+    lines += _block(body.root_block.graph, body, "        ")
+    return "\n".join(lines)
+
+
+def _call(loop: Node) -> str:
+    if loop.op == "nop" or loop.kind == "nop":
+        return "nothing is computed: a result is picked out, or buffers are joined"
+    return f"calls {loop.target}({', '.join(loop.inputs)})"
+
+
+def _made(name: str, tensor: Tensor) -> str:
+    return f"{name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}] {tensor.device}"
+
+
+def _buffers(scheduler_node: Any) -> list[str]:
+    return [b.get_name() for b in scheduler_node.get_outputs()]
+
+
+def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
+    """One line for each operation; index arithmetic stands where it is used."""
+    indices: dict[torch.fx.Node, str] = {}
+    lines: list[str] = []
+    for node in graph.nodes:
+        if node.op == "call_module":
+            if node.target == "get_index":
+                indices[node] = _shown(body.indexing_exprs.get(node.args[0], node.args[0]))
+            else:
+                inner = body.subblocks.get(node.target)
+                called = f"{indent}{node.name} = {node.target}({_argument_texts(node.args, indices)})"
+                lines.append(called + (":" if inner is not None else ""))
+                if inner is not None:
+                    lines += _block(inner.graph, body, indent + "    ")
+        elif node.op == "call_method":
+            lines.append(indent + _operation(node, indices))
+        elif node.op == "output" and indent != "        ":
+            lines.append(f"{indent}gives {_argument_texts(node.args, indices)}")
+    return lines
+
+
+# Sympy takes long to write an expression, and the loops of a program have the same few over and over.
+_shown = functools.lru_cache(maxsize=4096, typed=True)(str)
+
+
+def _operation(node: torch.fx.Node, indices: dict[torch.fx.Node, str]) -> str:
+    args = node.args[1:]  # the first is the handler of operations
+    if node.target == "load":
+        return f"{node.name} = {args[0]}[{_plain_text(args[1], indices)}]"
+    if node.target in ("store", "store_reduction"):
+        mode = args[3] if len(args) > 3 else node.kwargs.get("mode")
+        sign = "+=" if mode == "atomic_add" else "="
+        return f"{args[0]}[{_plain_text(args[1], indices)}] {sign} {_plain_text(args[2], indices)}"
+    if node.target == "reduction":
+        return f"{node.name} = {args[2]} over the reduced ranges of {_plain_text(args[3], indices)}"
+    named = "".join(f", {k}={_plain_text(v, indices)}" for k, v in node.kwargs.items())
+    return f"{node.name} = {node.target}({_argument_texts(args, indices)}{named})"
+
+
+def _argument_texts(args: Any, indices: dict[torch.fx.Node, str]) -> str:
+    return ", ".join(_plain_text(a, indices) for a in args)
+
+
+def _plain_text(arg: Any, indices: dict[torch.fx.Node, str]) -> str:
+    if isinstance(arg, torch.fx.Node):
+        return indices[arg] if arg in indices else str(arg.name)
+    if isinstance(arg, (tuple, list)):
+        return f"({_argument_texts(arg, indices)})"
+    return str(getattr(arg, "__name__", arg))

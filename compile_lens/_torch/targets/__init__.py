@@ -22,20 +22,20 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
     if model is None or (model.device == "cpu" and not model.arch):
         yield
     elif model.device == "cpu":
-        from . import isa
+        from . import vector_isa
 
-        with isa.standing_in(model.arch):
+        with vector_isa.standing_in(model.arch):
             recorder.made_for.model = model
-            recorder.made_for.may_differ = isa.may_differ(model.arch)
+            recorder.made_for.may_differ = vector_isa.may_differ(model.arch)
             yield
     else:
-        from . import may_differ
+        from . import caveats
         from .stand_in import StandIn
 
         made_for = recorder.made_for
         made_for.model = model
         made_for.stand_in = stand_in = StandIn(model)
-        made_for.may_differ = may_differ.of_capture(model, recorder.wanted.patches)
+        made_for.may_differ = caveats.of_capture(model, recorder.wanted.patches)
         try:
             with stand_in.placed():
                 yield
@@ -46,9 +46,9 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
                 draft.ending is not None and draft.ending.kind != "return"
                 for draft in recorder.drafts.values()
             ):
-                made_for.may_differ += (may_differ.UNTRACED,)
+                made_for.may_differ += (caveats.UNTRACED,)
             if stand_in.questions.on_meta:
-                made_for.may_differ += (may_differ.NOTHING_COMPUTED,)
+                made_for.may_differ += (caveats.NOTHING_COMPUTED,)
             made_for.stand_in = None
 
 
@@ -57,14 +57,16 @@ def look_at(draft: Draft, gm: Any) -> None:
     stand_in = draft.recorder.made_for.stand_in
     if stand_in is None:
         return
-    from ..ground import traces
-    from ..ground.parts import Refused
-    from . import refusals
+    from ..ground import source_places
+    from ..ground.recorder_state import Refused
+    from . import device_refusals
 
-    found = refusals.second_device(gm, stand_in.device)
+    found = device_refusals.second_device(gm, stand_in.device)
     if found is not None:
         error, why, node = found
-        draft.refused.append(Refused("dynamo", error, why, traces.frames(node.meta.get("stack_trace"))))
+        draft.refused.append(
+            Refused("dynamo", error, why, source_places.frames(node.meta.get("stack_trace")))
+        )
 
 
 def asked_of(draft: Draft, node: Any, nested: str) -> None:
@@ -73,18 +75,18 @@ def asked_of(draft: Draft, node: Any, nested: str) -> None:
     made_for = draft.recorder.made_for
     if made_for.model is None or made_for.stand_in is None:
         return
-    from ..ground import traces
-    from ..ground.parts import Refused
-    from . import refusals
+    from ..ground import source_places
+    from ..ground.recorder_state import Refused
+    from . import device_refusals
 
     made_for.stand_in.undecided.product(node)
     called = getattr(node, "python_kernel_name", None) or getattr(node, "op_overload", None)
-    found = refusals.find(made_for.model, str(called or ""), getattr(node, "inputs", ()))
+    found = device_refusals.find(made_for.model, str(called or ""), getattr(node, "inputs", ()))
     if found is None:
         return
     error, why = found
     origins = sorted(getattr(node, "origins", ()), key=str)
-    frames = next(filter(None, (traces.frames(one.meta.get("stack_trace")) for one in origins)), ())
+    frames = next(filter(None, (source_places.frames(one.meta.get("stack_trace")) for one in origins)), ())
     if nested or draft.phase == "backward":  # here it does not run
         words = f"which the device refuses when it runs: {error} ({why})"
         made_for.stand_in.questions.put(
@@ -103,10 +105,10 @@ def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ..
     if model.device == "cpu":
         return model.name, recorder.made_for.may_differ
     from ...record.graph import Graph
-    from . import may_differ
+    from . import caveats
 
     captured = draft.stages.get("dynamo")
     stand_in = recorder.made_for.stand_in
     pads, splits = (True, True) if stand_in is None else stand_in.undecided.take()
     graph = captured if isinstance(captured, Graph) else None
-    return model.name, may_differ.of_code(model, kernels, graph, pads=pads, splits=splits)
+    return model.name, caveats.of_code(model, kernels, graph, pads=pads, splits=splits)

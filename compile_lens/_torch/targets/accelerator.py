@@ -23,7 +23,7 @@ import torch
 
 from ...errors import UsageError
 from . import cudnn
-from .replaced import Places
+from .replacements import Places
 
 NUMBERS = {"cuda": 1, "mps": 13}
 """c10's numbers of the device types, which are their places in the table."""

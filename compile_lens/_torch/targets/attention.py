@@ -11,11 +11,11 @@ import torch
 from torch.nn.attention import SDPBackend
 
 from ...record.device import DeviceModel
-from . import attention_rules, carried_settings
+from . import attention_rules, torch_settings
 from .attention_rules import Call
-from .interfaces import MARK, PHASE
-from .questions import Questions, line_traced
-from .replaced import Places, on
+from .device_interfaces import MARK, PHASE
+from .device_queries import Questions, line_traced
+from .replacements import Places, on
 
 MAY_DIFFER = (
     "which fused attention is called is PyTorch's choice at run time, also by its version and its libraries'; here it "
@@ -49,11 +49,11 @@ def place(places: Places, model: DeviceModel, questions: Questions) -> None:
 
 def _ordered(places: Places, capability: tuple[int, int]) -> None:
     """PyTorch sets the device's order when attention is first asked for: what the program sets takes its place."""
-    before = carried_settings.attention_order()
+    before = torch_settings.attention_order()
     of_a_device = tuple(before) == attention_rules.CUDNN_ORDER and torch.cuda.is_available()
     if tuple(before) == attention_rules.DEFAULT_ORDER or of_a_device:
-        carried_settings.set_attention(({}, [*attention_rules.order_of_the_device(capability)]))
-        places.add(carried_settings.set_attention, ({}, before))
+        torch_settings.set_attention(({}, [*attention_rules.order_of_the_device(capability)]))
+        places.add(torch_settings.set_attention, ({}, before))
 
 
 def _asked(places: Places, capability: tuple[int, int]) -> None:
@@ -206,12 +206,12 @@ class _Cuda:
 @contextlib.contextmanager
 def any_back_end() -> Iterator[None]:
     """For the duration the CPU may take its own, whatever the program left on of the device's: for the values alone."""
-    on, order = carried_settings.attention()
-    carried_settings.set_attention(({name: True for name in on}, order))
+    on, order = torch_settings.attention()
+    torch_settings.set_attention(({name: True for name in on}, order))
     try:
         yield
     finally:
-        carried_settings.set_attention((on, order))
+        torch_settings.set_attention((on, order))
 
 
 def _by_operators(call: Call, mask: Any, scale: float | None) -> Any:

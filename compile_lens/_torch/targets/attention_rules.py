@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend
 
 from ...versions import torch_version
 from . import cudnn
-from .carried_settings import attention_on, attention_order
+from .torch_settings import attention_on, attention_order
 
 HALVES = (torch.float16, torch.bfloat16)
 

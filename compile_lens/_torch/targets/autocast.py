@@ -17,9 +17,9 @@ import torch
 
 from ...record.graph import Frame
 from ..ground.undo import Undo
-from .interfaces import MARK, PHASE
-from .questions import Questions, frame_at, internal, written_by_dynamo
-from .replaced import Places, not_compiled, on
+from .device_interfaces import MARK, PHASE
+from .device_queries import Questions, frame_at, internal, written_by_dynamo
+from .replacements import Places, not_compiled, on
 
 CAST = "nothing was cast: Python that is not traced runs with tensors of the CPU"
 CPU = "it cast, as Python that is not traced runs with tensors of the CPU"

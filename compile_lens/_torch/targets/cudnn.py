@@ -8,11 +8,14 @@ follow from them are in torch's own C++, and are not repeated here.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 import torch
 
 from ...versions import torch_version
+from .device_interfaces import PHASE
+from .replacements import Places
 
 _COMPILED, _DILATED, _DEPTHWISE, _BFLOAT16, _VERSION, _RUNTIME, _EPSILON = 28, 30, 31, 32, 34, 35, 41
 """Places in the table of CUDA's hooks, by ATen/detail/CUDAHooksInterface.h (the same in torch 2.11 to 2.15)."""
@@ -52,3 +55,37 @@ def taken(kind: str) -> bool:
         return True
     y = torch.nn.functional.conv2d(x, torch.empty(4, 4, 3, 3, dtype=torch.float32, device=kind))
     return bool(torch.cudnn_is_acceptable(x) and y.is_contiguous(memory_format=torch.channels_last))
+
+
+LARGEST = 2**31 - 1
+"""Elements of one example, of the input or of the result, that Metal's convolution can take."""
+
+
+def place(places: Places, kind: str) -> None:
+    """Let a fake convolution be laid out as on the device."""
+    if kind == "mps":
+        _metal(places)
+
+
+def _metal(places: Places) -> None:
+    backends: Any = getattr(torch._C, "_ConvBackend", None)
+    real: Any = getattr(torch._C, "_select_conv_backend", None)
+    if real is None or not hasattr(backends, "Mps"):
+        return
+
+    def select(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        if found != backends.Overrideable:
+            return found
+        given = {**dict(zip(("input", "weight"), args)), **kwargs}  # torch 2.11 names all of them
+        return backends.Mps if given["input"].is_mps and _is_taken(given) else found
+
+    places.attribute(torch._C, "_select_conv_backend", PHASE, select)
+
+
+def _is_taken(given: dict[str, Any]) -> bool:
+    from torch._meta_registrations import calc_conv_nd_return_shape
+
+    named = "input", "weight", "stride", "padding", "dilation", "transposed", "groups", "output_padding"
+    result = calc_conv_nd_return_shape(*(given[name] for name in named))
+    return bool(math.prod(given["input"].shape[1:]) <= LARGEST and math.prod(result[1:]) <= LARGEST)

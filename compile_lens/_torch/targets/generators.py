@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from .interfaces import PHASE
-from .replaced import Places, on
+from .device_interfaces import PHASE
+from .replacements import Places, on
 
 _STATE = 16
 """Bytes of the state of a generator of CUDA: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp)."""

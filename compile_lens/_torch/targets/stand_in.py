@@ -15,17 +15,17 @@ from . import (
     accelerator,
     attention,
     autocast,
-    convolutions,
+    cpu_backed_tensors,
+    cudnn,
+    device_interfaces,
+    device_queries,
     fallbacks,
     generators,
-    heard,
-    held,
-    interfaces,
-    questions,
-    sight,
-    undecided,
+    query_observers,
+    target_inputs,
+    timing_decisions,
 )
-from .replaced import Places, marked
+from .replacements import Places, marked
 
 _one_at_a_time = threading.RLock()
 
@@ -48,34 +48,34 @@ class StandIn:
     def __init__(self, model: DeviceModel) -> None:
         self.model = model
         self.device = torch.device(model.device, 0)
-        self.questions = questions.Questions()
-        self.undecided = undecided.Undecided()
+        self.questions = device_queries.Questions()
+        self.undecided = timing_decisions.Undecided()
         self._records = False  # as CUDA graphs what is compiled, were the device there
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
         """For the duration this thread's captures find the device. Those of other threads wait."""
         with _one_at_a_time:
-            heard.prepare()
+            query_observers.prepare()
             with Places() as places, places:
                 # What torch itself compiled meanwhile for Python that is not traced (FlexAttention) names the device.
                 places.add(torch._dynamo.reset)
-                interfaces.forget(places)
+                device_interfaces.forget(places)
                 accelerator.place(places, self.model.device, self._major())
-                interfaces.place(places, self.model, self.questions)
+                device_interfaces.place(places, self.model, self.questions)
                 attention.place(places, self.model, self.questions)
-                convolutions.place(places, self.model.device)
+                cudnn.place(places, self.model.device)
                 fallbacks.place(places, self.device, self.questions)
-                sight.place(places, interfaces.MARK, self.device)
-                held.place(places, self.device)
+                target_inputs.place(places, device_interfaces.MARK, self.device)
+                cpu_backed_tensors.place(places, self.device)
                 generators.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
-                heard.place(places, self.model.device, self.questions)
+                query_observers.place(places, self.model.device, self.questions)
                 self.undecided.place(places)
                 self._as_recorded(places)
                 # Dynamo asks for it too: weights that are frozen are the CPU's.
                 places.enter(torch._inductor.config.patch(freezing=False))
-                with marked(interfaces.MARK):
+                with marked(device_interfaces.MARK):
                     yield
 
     def _as_recorded(self, places: Places) -> None:
@@ -90,7 +90,7 @@ class StandIn:
             with config.patch({"triton.cudagraphs": self._records}):
                 real(graph)  # type: ignore[misc]  # placed where torch has it alone
 
-        places.attribute(post_grad, "move_constructors_to_gpu", interfaces.PHASE, move)
+        places.attribute(post_grad, "move_constructors_to_gpu", device_interfaces.PHASE, move)
 
     def _major(self) -> int:
         major = self.model.figure("major")

@@ -77,12 +77,12 @@ def _built(
 ) -> tuple[tuple[Candidate, ...], Machine | None, str]:
     """Launch configurations, machine code and a note, of a kernel's text."""
     from ..._torch.code import triton_configs
-    from ..._triton import assembly, definition, driver
+    from ..._triton import assembly, driver
 
     candidates: tuple[Candidate, ...] = ()
     try:
         with driver.in_place(model), triton_configs.without_device():
-            tuner = definition.run(source, name)
+            tuner = assembly.run_definition(source, name)
             configurations = triton_configs.configurations(tuner)
             candidates = tuple(Candidate(triton_configs.settings(c)) for c in configurations)
             if not 0 <= index < len(configurations):

@@ -15,8 +15,8 @@ from needs import not_here
 
 from compile_lens import versions
 from compile_lens._torch import session
-from compile_lens._torch.code import cpu_assembly, cpu_compiler
-from compile_lens._torch.targets import isa
+from compile_lens._torch.code import cpu_assembly
+from compile_lens._torch.targets import vector_isa
 from compile_lens.api.capture import capture
 from compile_lens.errors import StageMissing
 from compile_lens.record.kernel import Kernel
@@ -89,7 +89,7 @@ def kernels(whole: dict[str, Capture]) -> dict[str, Kernel]:
     found = {name: made.kernels[0] for name, made in whole.items()}
     if versions.torch_version() >= (2, 13):
         return found
-    return {name: cpu_compiler.compiled([kernel])[0] for name, kernel in found.items()}
+    return {name: cpu_assembly.compiled([kernel])[0] for name, kernel in found.items()}
 
 
 def linked(kernel: Kernel) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -112,7 +112,7 @@ def test_the_record_has_the_assembly(whole: dict[str, Capture]) -> None:
         assert made.kernels[0].assembly.startswith("kernel:\n")
         listed = [x for x in made.kernels[0].assembly.splitlines() if x.startswith("        ")]
         assert machine.instructions == len(listed) > 20
-        assert machine.arch == isa.picked() or not isa.picked()
+        assert machine.arch == vector_isa.picked() or not vector_isa.picked()
         assert re.match(r"(g|clang)\+\+ \d+", machine.compiler)
         assert Capture.from_json(made.to_json()).kernels[0].machine == machine
 
@@ -263,12 +263,12 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     [("avx2", 256, "ymm"), pytest.param("avx512", 512, "zmm", marks=pytest.mark.slow)],
 )
 def test_a_kernel_for_another_processor_is_compiled_but_not_run(arch: str, bits: int, register: str) -> None:
-    with isa.standing_in(arch):
+    with vector_isa.standing_in(arch):
         made = capture(wave, *inputs("wave"))
-    kernel = cpu_compiler.compiled(made.kernels, arch)[0]
+    kernel = cpu_assembly.compiled(made.kernels, arch)[0]
     assert kernel.machine is not None, kernel.machine_note
     assert (kernel.machine.arch, kernel.machine.vector_bits) == (arch, bits)
-    assert cpu_compiler.MARCH[arch] in kernel.machine.compiler or "clang" in kernel.machine.compiler
+    assert cpu_assembly.MARCH[arch] in kernel.machine.compiler or "clang" in kernel.machine.compiler
     assert max(re.findall(r"[xyz]mm", kernel.assembly)) == register
     assert any(re.match(r"call Sleef_sinf\d+", text) and ".sin()" in line for text, line, _ in linked(kernel))
 
@@ -278,16 +278,16 @@ def test_what_runs_is_what_the_same_compiler_makes_again(
     whole: dict[str, Capture], kernels: dict[str, Kernel]
 ) -> None:
     for name, kernel in kernels.items():
-        again = cpu_compiler.compiled([whole[name].kernels[0]])[0]
+        again = cpu_assembly.compiled([whole[name].kernels[0]])[0]
         assert again.assembly == whole[name].kernels[0].assembly
         assert again.machine == kernel.machine
 
 
 def test_a_processor_of_another_family_needs_another_machine() -> None:
     arch = "neon" if X86 else "avx2"
-    with isa.standing_in(arch):
+    with vector_isa.standing_in(arch):
         made = capture(wave, torch.rand(64))
-    note = cpu_compiler.compiled(made.kernels, arch)[0].machine_note
+    note = cpu_assembly.compiled(made.kernels, arch)[0].machine_note
     assert platform.machine() in note and arch in note and "on a machine with an" in note
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch._inductor.codegen import wrapper
 
 from compile_lens import capture, versions
-from compile_lens._torch.code import memory, wrapper_buffers
+from compile_lens._torch.code import buffer_lifetimes, wrapper_buffers
 from compile_lens.record.memory import Buffer, Memory, extra
 from compile_lens.results.capture import Capture
 
@@ -214,7 +214,7 @@ def test_a_torch_that_differs_loses_the_buffers_with_a_note(monkeypatch: pytest.
     def broken(*_: Any) -> Any:
         raise AttributeError("no name_to_buffer here")
 
-    monkeypatch.setattr(memory, "Held", broken)
+    monkeypatch.setattr(buffer_lifetimes, "Held", broken)
     seen = capture(waves, grad(N))
     assert all("no name_to_buffer here" in m.note and not m.buffers for m in seen.compilations[0].memory)
     assert seen.kernels and seen.compilations[0].partition is not None
@@ -267,7 +267,7 @@ def test_the_default_choice_is_what_the_default_partitioner_makes(
 
 
 def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compile_lens._torch.graphs import saved_for_backward
+    from compile_lens._torch.graphs import partitioner
 
     def texts() -> dict[str, str]:
         code = capture(perceptron(), torch.ones(16, 64)).code
@@ -276,7 +276,7 @@ def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None
         }  # less the number of the compile
 
     asked = texts()
-    monkeypatch.setattr(saved_for_backward, "_ask", lambda *_: (None, "not asked"))
+    monkeypatch.setattr(partitioner, "_ask", lambda *_: (None, "not asked"))
     assert texts() == asked and asked
 
 

@@ -264,7 +264,7 @@ def test_the_words_of_counts() -> None:
 def test_a_body_that_is_called_twice_runs_twice() -> None:
     import ast
 
-    from compile_lens._torch.code.control_flow import flow
+    from compile_lens._torch.code.wrapper_flow import flow
 
     text = """
 def inner(args):

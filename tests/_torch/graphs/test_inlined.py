@@ -12,7 +12,7 @@ import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from compile_lens import capture
-from compile_lens._torch.graphs import inlined
+from compile_lens._torch.graphs import provenance
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -67,5 +67,5 @@ def test_the_body_of_one_call_is_not_linked_to_the_kernel_of_another() -> None:
 
 def test_noting_changes_nothing_of_what_torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     noted = capture(attention, *inputs(True), target="h100").code
-    monkeypatch.setattr(inlined, "_noting", lambda value: value)
+    monkeypatch.setattr(provenance, "_noting", lambda value: value)
     assert noted == capture(attention, *inputs(True), target="h100").code

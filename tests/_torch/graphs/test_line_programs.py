@@ -14,7 +14,7 @@ from line_programs import FIRST, PROGRAMS, Program, Written, faults, written
 from torch._functorch.compile_utils import fx_graph_cse
 
 from compile_lens import capture
-from compile_lens._torch.graphs import merged
+from compile_lens._torch.graphs import rewrite_origins
 from compile_lens._torch.ground import hooks
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -73,7 +73,7 @@ def test_there_are_forty_programs() -> None:
 def test_an_origin_that_a_merge_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what keeps the origins of merged nodes, the check above fails."""
     program = next(p for p in PROGRAMS if p.name == "waves")
-    monkeypatch.setattr(merged, "merges", lambda old, new: [])
+    monkeypatch.setattr(rewrite_origins, "merges", lambda old, new: [])
     assert "torch._functorch.partitioners:fx_graph_cse" in hooks._registry
     found, _, _ = checked(program, {})
     assert [f for f in found if "sin" in f and "backward" in f and "0 lead to it" in f]

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from zoo_tensors import naive_attention, sin2_cos2
 
 from compile_lens import capture
-from compile_lens._torch.graphs import changes, patterns
+from compile_lens._torch.graphs import node_changes, patterns
 from compile_lens._torch.graphs import passes as rewrites
 from compile_lens._torch.ground import hook_points
 from compile_lens.record.graph import Ref
@@ -298,14 +298,14 @@ def test_nothing_of_torchs_is_kept() -> None:
 
 
 def test_a_long_text_says_what_is_left_out() -> None:
-    lines = [(f"n{i}", f"%n{i} = aten.sin.default(%x)") for i in range(changes.MAX_LINES + 7)]
-    assert changes.text(lines).splitlines()[-1] == "… and 7 more"
-    assert len(changes.text(lines).splitlines()) == changes.MAX_LINES + 1
+    lines = [(f"n{i}", f"%n{i} = aten.sin.default(%x)") for i in range(node_changes.MAX_LINES + 7)]
+    assert node_changes.text(lines).splitlines()[-1] == "… and 7 more"
+    assert len(node_changes.text(lines).splitlines()) == node_changes.MAX_LINES + 1
 
 
 def test_a_graph_is_compared_without_being_told() -> None:
     gm = torch.fx.symbolic_trace(lambda x, y: torch.cos(torch.sin(x) + y))
-    tracked = changes.Tracked(gm, "")
+    tracked = node_changes.Tracked(gm, "")
     assert not tracked.settle()[0] and tracked.settle()[1] == 0
     x, y, sin, add, cos, output = gm.graph.nodes
     with gm.graph.inserting_before(add):

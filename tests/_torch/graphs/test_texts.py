@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from compile_lens import capture
-from compile_lens._torch.graphs import fx, texts
+from compile_lens._torch.graphs import fx, graph_text
 from compile_lens._torch.ground import hooks
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -26,12 +26,12 @@ def leaf() -> torch.Tensor:
 def test_every_text_is_what_torch_would_write_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each graph is printed anew by torch at the very moment at which the record takes its text."""
     pairs: list[tuple[str, str]] = []
-    real = texts.readable
+    real = graph_text.readable
 
     def both(gm: torch.fx.GraphModule) -> str:
         text = real(gm)
         with hooks.compiling(None):
-            pairs.append((text, gm.print_readable(**texts.FORM)))
+            pairs.append((text, gm.print_readable(**graph_text.FORM)))
         return text
 
     monkeypatch.setattr(fx, "readable", both)

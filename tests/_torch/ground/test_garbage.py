@@ -13,7 +13,7 @@ import torch
 from torch._inductor import config
 
 from compile_lens import CaptureError, capture
-from compile_lens._torch.ground.garbage import OLDEST, YOUNG, later
+from compile_lens._torch.ground.python_runtime import OLDEST, YOUNG, later
 
 pytestmark = pytest.mark.torch
 

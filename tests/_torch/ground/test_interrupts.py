@@ -26,9 +26,9 @@ from torch import nn
 import compile_lens
 from compile_lens import ablate, capture
 from compile_lens._torch import isolation
-from compile_lens._torch.code import no_compiler
-from compile_lens._torch.ground import garbage, hook_points, hooks, placing
-from compile_lens._torch.ground.unnoticed import AROUND
+from compile_lens._torch.code import compiler_probe
+from compile_lens._torch.ground import hook_points, hooks, placement, python_runtime
+from compile_lens._torch.ground.placement import DISGUISE
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -37,13 +37,14 @@ FILES = {
     str(ROOM / f"{name}.py")
     for name in (
         *("session", "isolation", "ablation", "backend"),
-        *("frames/own_code", "frames/skipped", "code/no_compiler", "graphs/eager", "ground/code_entries"),
-        *(f"ground/{name}" for name in ("hooks", "placing", "tallies", "unseen", "garbage", "undo")),
+        *("frames/code_copies", "frames/skipped_frames", "code/compiler_probe", "graphs/eager_count"),
+        *(f"ground/{name}" for name in ("cache_entries", "hooks", "placement", "counters", "program_hooks")),
+        *("ground/python_runtime", "ground/undo"),
     )
 }
 assert all(Path(file).is_file() for file in FILES), FILES
 
-LEFT_IN_C = ("with lock:", "with placing.lock:", "with torch._C.DisableTorchFunction():")
+LEFT_IN_C = ("with lock:", "with placement.lock:", "with torch._C.DisableTorchFunction():")
 """Blocks that are left by a function in C: Python looks for no signal between their last line and that call, though a
 trace function is called there."""
 
@@ -79,7 +80,7 @@ class Tracer:
 
 
 def _file(frame: types.FrameType) -> str:
-    return frame.f_code.co_filename.removesuffix(AROUND)
+    return frame.f_code.co_filename.removesuffix(DISGUISE)
 
 
 def traced(call: Callable[[], object], at: Position | None = None) -> Tracer:
@@ -116,9 +117,9 @@ def state(functions: list[Any]) -> dict[str, Any]:
     found["torch functions"] = torch._C._is_torch_function_enabled()
     found["drafts"] = len(hooks._local.stack or ())
     found["capturing"] = {k: v for k, v in vars(isolation._capturing).items() if v}
-    found["no compiler"] = {k: v for k, v in vars(no_compiler._here).items() if v}
-    found["captures without a compiler"] = len(no_compiler._going_on)
-    locks = (placing.lock, garbage._lock, isolation._one_at_a_time, no_compiler.lock)
+    found["no compiler"] = {k: v for k, v in vars(compiler_probe._here).items() if v}
+    found["captures without a compiler"] = len(compiler_probe._going_on)
+    locks = (placement.lock, python_runtime._lock, isolation._one_at_a_time, compiler_probe.lock)
     found["lock"] = tuple(_free(lock) for lock in locks)
     return found
 

@@ -10,7 +10,7 @@ import torch
 from torch._inductor import config
 
 from compile_lens import capture
-from compile_lens._torch.ground.stack import roomy
+from compile_lens._torch.ground.python_runtime import roomy
 
 resource = pytest.importorskip("resource")
 

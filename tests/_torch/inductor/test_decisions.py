@@ -20,7 +20,7 @@ from running import run
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
 from compile_lens import capture, versions
-from compile_lens._torch.ground import hook_points, hooks, torch_source
+from compile_lens._torch.ground import hook_points, hooks, source_places
 from compile_lens._torch.inductor import fusion, fusion_reasons
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.results.capture import Capture
@@ -252,7 +252,7 @@ def test_words_of_a_torch_to_come() -> None:
 
 def test_places_outside_of_torch_show_no_path() -> None:
     code = test_places_outside_of_torch_show_no_path.__code__
-    assert torch_source.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
+    assert source_places.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
 
 
 # Listening changes nothing, keeps nothing.

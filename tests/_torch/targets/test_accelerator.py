@@ -10,7 +10,7 @@ import torch
 
 from compile_lens import CaptureError, ChildError, capture
 from compile_lens._torch.targets import accelerator
-from compile_lens._torch.targets.replaced import Places
+from compile_lens._torch.targets.replacements import Places
 from compile_lens.child import process
 from compile_lens.errors import UsageError
 

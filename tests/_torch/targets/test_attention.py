@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from compile_lens import CaptureError, capture
-from compile_lens._torch.targets import carried_settings
+from compile_lens._torch.targets import torch_settings
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -50,9 +50,9 @@ def single(*shape: int) -> torch.Tensor:
 
 @pytest.fixture(autouse=True)
 def switches() -> Iterator[None]:
-    before = carried_settings.attention()
+    before = torch_settings.attention()
     yield
-    carried_settings.set_attention(before)
+    torch_settings.set_attention(before)
 
 
 def here(fn: Any, *args: Any, target: str = "h100") -> Capture:
@@ -416,34 +416,34 @@ def test_what_cudnns_gives_is_what_an_h100_showed() -> None:
 
 @pytest.mark.usefixtures("warm")
 def test_the_order_is_put_back() -> None:
-    before = carried_settings.attention()
+    before = torch_settings.attention()
     here(plain, half(*Q))
-    assert carried_settings.attention() == before
+    assert torch_settings.attention() == before
 
 
 def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
     """In the child process that is kept for captures."""
-    before = carried_settings.attention()
+    before = torch_settings.attention()
     assert attention_of(capture(only_efficient, half(*Q), target="h100")) == EFFICIENT
     with pytest.raises(CaptureError, match="No available kernel"):
         capture(flash_alone, single(*Q), target="h100")
     assert attention_of(capture(without_flash, half(*Q), target="a100")) == EFFICIENT
     assert attention_of(capture(plain, half(*Q), target="h100")) == CUDNN
     assert attention_of(capture(plain, half(*Q), target="a100")) == FLASH
-    assert carried_settings.attention() == before
+    assert torch_settings.attention() == before
     torch.backends.cuda.enable_flash_sdp(False)
     assert attention_of(capture(plain, half(*Q), target="a100")) == EFFICIENT
 
 
 def test_switches_are_put_back_after_an_exception() -> None:
-    settings, _ = carried_settings.taken()
+    settings, _ = torch_settings.taken()
     ask = (
         torch.backends.cuda.flash_sdp_enabled,
         torch.backends.cuda.math_sdp_enabled,
         torch._C._get_sdp_priority_order,
     )
     before = [one() for one in ask]
-    with pytest.raises(ZeroDivisionError), carried_settings.placed(settings):
+    with pytest.raises(ZeroDivisionError), torch_settings.placed(settings):
         torch.nn.attention._sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION], set_priority=True)
         assert [one() for one in ask] != before
         raise ZeroDivisionError

@@ -46,14 +46,14 @@ INTERPRETED = """
 import json, sys
 from pathlib import Path
 import torch
-from compile_lens._torch.targets import on_cpu
+from compile_lens._torch.targets import interpreted_wrapper
 
 torch.manual_seed(0)
 x, w = torch.rand(64, 96) - 0.5, torch.rand(96, 32) - 0.5
-with on_cpu.folder() as folder:
+with interpreted_wrapper.folder() as folder:
     for name, source, grid in json.loads(Path("templates.json").read_text()):
         out = torch.full((64, 32), torch.nan)
-        on_cpu.kernel(source, name, folder).run(x, w, out, grid, 1, 1, stream=0)
+        interpreted_wrapper.kernel(source, name, folder).run(x, w, out, grid, 1, 1, stream=0)
         print((out - x @ w).abs().max().item())
 """
 

@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import CaptureError, capture
-from compile_lens._torch.targets import accelerator, convolutions, interfaces
-from compile_lens._torch.targets.replaced import Places
+from compile_lens._torch.targets import accelerator, cudnn, device_interfaces
+from compile_lens._torch.targets.replacements import Places
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -85,8 +85,8 @@ def test_bfloat16_is_cudnns_from_capability_8_on(major: int, stride: Any) -> Non
     x, w = of_2d(torch.bfloat16)
     with Places() as places, places:
         accelerator.place(places, "cuda", major)
-        interfaces.forget(places)
-        convolutions.place(places, "cuda")
+        device_interfaces.forget(places)
+        cudnn.place(places, "cuda")
         with FakeTensorMode(allow_non_fake_inputs=True):
             x, w = (torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="cuda") for v in (x, w))
             assert F.conv2d(x, w, padding=1).stride() == stride

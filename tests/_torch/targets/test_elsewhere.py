@@ -323,7 +323,7 @@ import inspect
 real = inspect.getframeinfo
 import os
 from compile_lens.child import message, worker
-os.environ[message.FIRST] = "compile_lens._torch.warm"
+os.environ[message.FIRST] = "compile_lens._torch.preload"
 with worker.quick_imports():
     worker.load()
 from torch._inductor.codegen.common import KernelTemplate
@@ -364,7 +364,7 @@ for name, entry in sorted(simple_registry.singleton._data.items()):
 
 
 def test_operators_are_registered_as_by_a_plain_import(child: Any) -> None:
-    own = "import compile_lens._torch.warm\n"
+    own = "import compile_lens._torch.preload\n"
     plain = child("import torch._dynamo, torch._inductor.compile_fx\n" + own + OPERATORS)
     assert "('sin', [" in plain and plain.rstrip().rpartition(":")[2].isdigit()
     assert (

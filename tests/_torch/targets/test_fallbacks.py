@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import capture
-from compile_lens._torch.targets import accelerator, fallbacks, libraries
-from compile_lens._torch.targets.interfaces import PHASE
-from compile_lens._torch.targets.questions import Questions
-from compile_lens._torch.targets.replaced import Places, marked
+from compile_lens._torch.targets import accelerator, fallbacks
+from compile_lens._torch.targets.device_interfaces import PHASE
+from compile_lens._torch.targets.device_queries import Questions
+from compile_lens._torch.targets.replacements import Places, marked
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -127,8 +127,8 @@ def test_what_only_the_device_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         return F.grid_sample(x, grid, align_corners=True)
 
     assert here(sample, *sampled()).breaks == ()
-    for name in [name for name in libraries.RESULTS if "grid" in name]:
-        monkeypatch.delitem(libraries.RESULTS, name)
+    for name in [name for name in fallbacks.RESULTS if "grid" in name]:
+        monkeypatch.delitem(fallbacks.RESULTS, name)
     found = here(sample, *sampled())
     (ending,) = found.breaks
     assert "aten.cudnn_grid_sampler has no fake implementation. Where the device is, torch runs it" in (

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
-from compile_lens._torch.targets import accelerator, held
-from compile_lens._torch.targets.interfaces import MARK, PHASE
-from compile_lens._torch.targets.replaced import Places, marked
+from compile_lens._torch.targets import accelerator, cpu_backed_tensors
+from compile_lens._torch.targets.device_interfaces import MARK, PHASE
+from compile_lens._torch.targets.replacements import Places, marked
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -213,7 +213,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
         accelerator.place(places, found.type)
         if found.type == "cuda":
             places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
-        held.place(places, found)
+        cpu_backed_tensors.place(places, found)
         with marked(MARK), marked(PHASE), torch.no_grad():
             yield found
 
@@ -246,7 +246,7 @@ def test_each_operator_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(torch.library.Library, "impl", impl)
     monkeypatch.setattr(torch._C, "_dispatch_has_kernel_for_dispatch_key", lambda name, key: True)
     with Places() as places, places:
-        held.place(places, torch.device("cuda", 0))
+        cpu_backed_tensors.place(places, torch.device("cuda", 0))
     assert "silu_backward" in registered and len(registered) == len(set(registered)) > 1000
 
 
@@ -258,14 +258,17 @@ def test_views_are_of_the_same_memory(device: torch.device) -> None:
     copied = copy.deepcopy(a)
     copied.zero_()
     assert copied.device == device and a.tolist() == [0, 1, 2, 30, 40, 50]
-    assert held.here(a).device.type == "cpu" and held.here(a).data_ptr() == a.data_ptr()
+    assert (
+        cpu_backed_tensors.here(a).device.type == "cpu"
+        and cpu_backed_tensors.here(a).data_ptr() == a.data_ptr()
+    )
 
 
 def test_elsewhere_the_device_is_not_there() -> None:
     with Places() as places, places:
         accelerator.place(places, "cuda")
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
-        held.place(places, torch.device("cuda", 0))
+        cpu_backed_tensors.place(places, torch.device("cuda", 0))
         with marked(PHASE):
             a = torch.zeros(2, device="cuda")
         with pytest.raises(

@@ -16,7 +16,7 @@ import pytest
 import torch
 from needs import not_here
 
-from compile_lens._torch.targets import isa
+from compile_lens._torch.targets import vector_isa
 from compile_lens.api.capture import capture
 from compile_lens.devices import models
 from compile_lens.errors import UsageError
@@ -32,7 +32,7 @@ def wave(x: torch.Tensor) -> torch.Tensor:
 
 
 def seen_for(arch: str, fn: Any = wave, *args: Any, **options: Any) -> Capture:
-    with isa.standing_in(arch):
+    with vector_isa.standing_in(arch):
         return capture(fn, *(args or (torch.rand(64, 1000),)), **options)
 
 
@@ -50,7 +50,7 @@ def picked() -> tuple[str, int]:
 
 
 def test_the_names_are_those_of_the_targets() -> None:
-    assert set(isa.NAMES) == set(models.CPUS) == set(STEPS)
+    assert set(vector_isa.NAMES) == set(models.CPUS) == set(STEPS)
 
 
 @pytest.mark.parametrize("arch", STEPS)
@@ -88,7 +88,7 @@ def test_everything_is_as_before() -> None:
     before, own, sources = places(), picked(), [k.source for k in capture(wave, torch.rand(64, 1000)).kernels]
     memory = cpu_vec_isa.valid_vec_isa_list.cache_info()
     for arch in STEPS:
-        with pytest.raises(ZeroDivisionError), isa.standing_in(arch):
+        with pytest.raises(ZeroDivisionError), vector_isa.standing_in(arch):
             assert picked() != (None, None)
             raise ZeroDivisionError
     assert all(now is then for now, then in zip(places(), before, strict=True))
@@ -99,9 +99,9 @@ def test_everything_is_as_before() -> None:
 
 def test_other_threads_see_the_processor() -> None:
     own = picked()
-    other = next(arch for arch in isa.ARM if isa.instructions(arch)[0].bit_width() != own[1])
+    other = next(arch for arch in vector_isa.ARM if vector_isa.instructions(arch)[0].bit_width() != own[1])
     seen: list[Any] = []
-    with isa.standing_in(other):
+    with vector_isa.standing_in(other):
         thread = threading.Thread(
             target=lambda: seen.append((picked(), capture(wave, torch.rand(64)).kernels))
         )
@@ -121,7 +121,7 @@ def test_no_compiler_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_vec_isa.VecISA, "check_build", asked)
     monkeypatch.setattr(cpp_builder, "get_cpp_compiler", asked)
     for arch in STEPS:
-        with isa.standing_in(arch):
+        with vector_isa.standing_in(arch):
             assert bool(cpu_vec_isa.pick_vec_isa())
         assert seen_for(arch).failure is None
 
@@ -197,13 +197,13 @@ def test_a_later_compile_asks_the_compiler_all_that_it_would_have_asked(tmp_path
 def test_what_is_assumed_in_two_threads_is_forgotten_with_the_last() -> None:
     from torch._inductor import cpu_vec_isa
 
-    from compile_lens._torch.code import no_compiler
+    from compile_lens._torch.code import compiler_probe
     from compile_lens._torch.ground import hooks
 
     probe = cpu_vec_isa.valid_vec_isa_list
     probe.cache_clear()
     with hooks.placed():
-        first, second = (no_compiler.not_asked(lambda note: None) for _ in range(2))
+        first, second = (compiler_probe.not_asked(lambda note: None) for _ in range(2))
         first.__enter__()
         cpu_vec_isa.pick_vec_isa()
         second.__enter__()
@@ -241,16 +241,16 @@ def test_no_template_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_name_is_refused_with_the_known_ones() -> None:
     with (
         pytest.raises(UsageError, match=r"'avx1024'.*avx2, avx512, neon, sve256"),
-        isa.standing_in("avx1024"),
+        vector_isa.standing_in("avx1024"),
     ):
         pass
 
 
 @pytest.mark.parametrize("arch", STEPS)
 def test_what_may_differ_is_said(arch: str) -> None:
-    said = isa.may_differ(arch)
+    said = vector_isa.may_differ(arch)
     assert any(f"{torch.get_num_threads()} thread" in sentence for sentence in said)
-    assert any("MKL" in sentence for sentence in said) == (arch in isa.ARM and not arm())
+    assert any("MKL" in sentence for sentence in said) == (arch in vector_isa.ARM and not arm())
     assert all(sentence.endswith(".") for sentence in said)
 
 
@@ -264,7 +264,7 @@ def test_the_threads_that_are_baked_in_are_those_that_are_named() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(before + 3)
     try:
-        made, said = seen_for("avx2"), isa.may_differ("avx2")
+        made, said = seen_for("avx2"), vector_isa.may_differ("avx2")
     finally:
         torch.set_num_threads(before)
     assert f"num_threads({before + 3})" in made.kernels[0].source
@@ -274,5 +274,7 @@ def test_the_threads_that_are_baked_in_are_those_that_are_named() -> None:
 def test_instructions_have_a_name() -> None:
     from torch._inductor.cpu_vec_isa import VecAVX512VNNI, invalid_vec_isa
 
-    assert [isa.name_of(isa.instructions(arch)[0]) for arch in isa.NAMES] == list(isa.NAMES)
-    assert isa.name_of(VecAVX512VNNI()) == "avx512" and isa.name_of(invalid_vec_isa) == ""
+    assert [vector_isa.name_of(vector_isa.instructions(arch)[0]) for arch in vector_isa.NAMES] == list(
+        vector_isa.NAMES
+    )
+    assert vector_isa.name_of(VecAVX512VNNI()) == "avx512" and vector_isa.name_of(invalid_vec_isa) == ""

@@ -187,7 +187,7 @@ def test_wrong_code_around_a_kernel_does_not_agree(child: Callable[..., str]) ->
 import sys, torch
 sys.path.insert(0, {helpers!r})
 import triton_kernels as k
-from compile_lens._torch.targets import carried_settings, on_cpu as running
+from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.trials import verify_interpreted
@@ -196,7 +196,7 @@ real = running.module
 for old, new in (("", ""), ("2.0", "2.5"), ("tl.load(y_ptr", "tl.load(x_ptr")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     inputs = torch.rand(100), torch.rand(100)
-    settings = carried_settings.taken()[0]
+    settings = torch_settings.taken()[0]
     said, _ = verify_interpreted.serve(
         Call.read(k.launched, inputs, model=resolve("h100")), settings, 0.1
     )

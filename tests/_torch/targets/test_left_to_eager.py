@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from compile_lens._torch.targets import may_differ
+from compile_lens._torch.targets import caveats
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -51,7 +51,7 @@ def test_bfloat16_is_left_to_eager_where_the_device_has_none(fn: Callable[..., A
     assert "float16 is compiled" in skip.cause.hint
     assert not made.compilations and not made.kernels and made.failure is None
     assert outcome.error is None
-    assert made.target is not None and may_differ.UNTRACED in made.target.may_differ
+    assert made.target is not None and caveats.UNTRACED in made.target.may_differ
 
 
 def test_a_graph_that_has_it_inside_alone_is_compiled() -> None:

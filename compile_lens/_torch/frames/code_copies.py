@@ -1,0 +1,249 @@
+"""A callable as Dynamo would look at it, on code objects of its own.
+
+Dynamo stores what it compiles on code objects. A capture compiles a copy, so that what Dynamo stores goes with
+the copy, and neither meets nor disturbs what the program compiled.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+
+from ..ground import source_places
+from ..ground.undo import Undo
+
+ITSELF = "it was already compiled: its original is captured, with the options of this call"
+
+PART = "compiled already: captured here as a part of the whole, with the options of this call"
+
+
+def compiled_before(fn: Any) -> tuple[str, ...]:
+    """Notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``), and of parts, or
+    of modules that a function names, that were. The compiler is not loaded for it."""
+    fn = itself(fn)
+    note = [ITSELF] if isinstance(fn, torch.nn.Module) and _in_place(fn) else []
+    return (*note, *parts_were([name for name, part in parts(fn) if _in_place(part)]))
+
+
+def parts_were(names: list[str]) -> tuple[str, ...]:
+    """The note for parts of these names that were compiled; none for none."""
+    several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
+    return (f"{several if len(names) > 1 else names[0] + ' was'} {PART}",) if names else ()
+
+
+def itself(fn: Any) -> Any:
+    """The module, where its ``__call__`` is given and it was compiled in place: in that call is its compiled form."""
+    owner = getattr(fn, "__self__", None)
+    if not isinstance(fn, types.MethodType) or not isinstance(owner, torch.nn.Module):
+        return fn
+    return owner if fn.__func__ is torch.nn.Module.__call__ and _in_place(owner) else fn
+
+
+def parts(fn: Any) -> list[tuple[str, torch.nn.Module]]:
+    """The modules in a module, by name; those of them that a method of one names; and those that a function names."""
+    behind = _behind(fn) or fn
+    names = {name for code in _codes(getattr(behind, "__code__", None)) for name in code.co_names}
+    owner = fn.__self__ if isinstance(fn, types.MethodType) else fn
+    while isinstance(owner, torch.nn.Module) and "_orig_mod" in owner.__dict__.get("_modules", {}):
+        owner = owner._modules["_orig_mod"]
+    if isinstance(owner, torch.nn.Module):
+        whole = not isinstance(fn, types.MethodType) or fn.__name__ in _WHOLE
+        found = [(name, part) for name, part in owner.named_modules() if name]
+        return [(name, part) for name, part in found if whole or name.partition(".")[0] in names]
+    if not isinstance(behind, types.FunctionType):
+        return []
+    cells = zip(behind.__code__.co_freevars, (_held(cell) for cell in behind.__closure__ or ()))
+    known = [*((name, behind.__globals__.get(name)) for name in sorted(names)), *cells]
+    modules = [(name, value) for name, value in known if isinstance(value, torch.nn.Module)]
+    return [
+        (f"{name}.{inner}".rstrip("."), part)
+        for name, value in modules
+        for inner, part in value.named_modules()
+        if not inner.startswith("_orig_mod")
+    ]
+
+
+_WHOLE = ("forward", torch.nn.Module.__call__.__name__)
+"""Methods of a module that run all of it."""
+
+
+def _held(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has nothing yet
+        return None
+
+
+def _codes(code: Any) -> Iterator[types.CodeType]:
+    if isinstance(code, types.CodeType):
+        yield code
+        for inner in code.co_consts:
+            yield from _codes(inner)
+
+
+def _in_place(module: torch.nn.Module) -> bool:
+    own = vars(module)
+    return (
+        own.get("_compiled_call_impl") is not None
+        or "_orig_mod" in own.get("_modules", {})
+        or _compiled(getattr(module, "forward", None))
+    )
+
+
+def _compiled(method: Any) -> bool:
+    """Whether it is one that was given to ``torch.compile``."""
+    return getattr(method, "_torchdynamo_orig_callable", None) is not None and not getattr(
+        method, "_torchdynamo_disable", False
+    )
+
+
+def uncompiled(undo: Undo, module: Any) -> None:
+    """Call a module's own code until ``undo``, not what ``module.compile()`` or a compiled ``forward`` made of it: a
+    compiler around that sees nothing."""
+    if not isinstance(module, torch.nn.Module):
+        return
+    own = vars(module)
+    if own.get("_compiled_call_impl") is not None:
+        undo.add(own.__setitem__, "_compiled_call_impl", own["_compiled_call_impl"])
+        own["_compiled_call_impl"] = None
+    if _compiled(module.forward):
+        before = own.get("forward")
+        undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
+        own["forward"] = _behind(module.forward)
+
+
+def _behind(fn: Any) -> Any:
+    """What a compiled function or method was made of; of a method, bound to what it is bound to."""
+    inner = getattr(fn, "_torchdynamo_orig_callable", None)
+    if isinstance(fn, types.MethodType) and isinstance(inner, types.FunctionType):
+        return types.MethodType(inner, fn.__self__)  # it was compiled where its class was made
+    return inner
+
+
+def original(fn: Any) -> tuple[Any, str]:
+    """The function behind one that is compiled already, or that is not to be compiled, as ``torch.compile`` looks
+    for it; and a note for the reader."""
+    from torch._dynamo.eval_frame import innermost_fn
+
+    given, fn = fn, itself(fn)
+    note = "" if fn is given else ITSELF
+    while True:
+        inner = _behind(fn)
+        if isinstance(fn, torch.nn.Module):
+            inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
+        if inner is None or inner is fn:
+            return fn, note
+        if getattr(fn, "_torchdynamo_disable", False):
+            # Given such a function itself, not a caller or a module's method, torch.compile compiles what is inside.
+            inside = innermost_fn(fn)
+            if isinstance(fn, types.MethodType) and isinstance(inside, types.FunctionType):
+                inside = types.MethodType(inside, fn.__self__)
+            if inside is fn:
+                return fn, note
+            fn, note = (
+                inside,
+                "it is marked with torch.compiler.disable, which torch.compile(f) itself looks through",
+            )
+            continue
+        fn = inner
+        note = ITSELF
+
+
+def on_own_code(undo: Undo, fn: Any) -> Any:
+    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it; until
+    ``undo``."""
+    if not isinstance(fn, torch.nn.Module):
+        return _copied(fn)
+    if not _own_forward(fn):
+        return _wrapped(fn) if _is_skipped(fn) else fn
+    if not _has_hooks(fn):
+        return _copy_method(fn.forward)  # calling the module is calling this, and nothing more
+    # Its hooks run outside of Dynamo and must get the module itself, so the copy goes into the module.
+    _replace_forward(undo, fn)
+    return fn
+
+
+def _copied(fn: Any) -> Any:
+    bound = isinstance(fn, types.MethodType)
+    if not isinstance(fn.__func__ if bound else fn, types.FunctionType) or _is_wrapped(fn):
+        return _wrapped(fn)
+    return _copy_method(fn) if bound else _copy_function(fn)
+
+
+def _replace_forward(undo: Undo, module: torch.nn.Module) -> None:
+    own = vars(module)
+    before = own.get("forward")
+    undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
+    own["forward"] = _copy_method(module.forward)
+
+
+def _own_forward(module: torch.nn.Module) -> bool:
+    """Whether the module runs a ``forward`` of the program's own, which can be copied."""
+    return (
+        type(module).__call__ is torch.nn.Module.__call__
+        and getattr(module, "_compiled_call_impl", None) is None
+        and isinstance(module.forward, types.MethodType)
+        and isinstance(module.forward.__func__, types.FunctionType)
+        and not _is_skipped(module)
+    )
+
+
+def _has_hooks(module: torch.nn.Module) -> bool:
+    """Whether anything but ``forward`` runs when the module is called."""
+    own = vars(module)
+    shared = vars(torch.nn.modules.module)
+    hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
+    hooks += [
+        v
+        for k, v in shared.items()
+        if k.startswith("_global_") and k.endswith("_hooks") and isinstance(v, dict)
+    ]
+    return any(hooks)
+
+
+def _is_wrapped(fn: Any) -> bool:
+    """Whether torch.compile puts a frame of torch's around a callable: it has none that Dynamo looks at.
+
+    Torch is asked, for its rule is not the same in every version: not all wrap a function without a source file.
+    """
+    compiled = torch._dynamo.optimize(_never)(fn)
+    return compiled._torchdynamo_orig_callable is not fn
+
+
+def _never(graph: Any, inputs: Any) -> Any:
+    raise AssertionError("nothing is compiled with this backend")
+
+
+def _is_skipped(module: torch.nn.Module) -> bool:
+    """Whether torch.compile puts a frame of torch's around a module, as it does around torch's own."""
+    from torch._dynamo import trace_rules
+
+    return isinstance(module.forward, types.MethodType) and bool(trace_rules.check(module.forward))
+
+
+def _copy_function(fn: types.FunctionType) -> types.FunctionType:
+    clone = types.FunctionType(
+        fn.__code__.replace(), fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    clone.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
+    clone.__dict__.update(fn.__dict__)
+    clone.__qualname__, clone.__module__, clone.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
+    clone.__annotations__ = dict(fn.__annotations__)
+    return clone
+
+
+def _copy_method(method: Any) -> types.MethodType:
+    if source_places.is_disable_wrapper(method.__func__.__code__):
+        return cast(types.MethodType, method)
+    return types.MethodType(_copy_function(method.__func__), method.__self__)
+
+
+def _wrapped(fn: Any) -> Any:
+    """What ``torch.compile`` does with a callable that has no frame of its own, on code of our own."""
+    from torch._dynamo import external_utils
+
+    return _copy_function(external_utils.wrap_inline(fn))

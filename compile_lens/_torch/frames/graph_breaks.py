@@ -1,0 +1,113 @@
+"""Graph breaks with the reason and the place that Dynamo logs, not what it tells the backend of them.
+
+What ends a graph is handed on as a short text, which for a break that Dynamo could not resume from
+(``step_unsupported``) and for a branch on a tensor (``generic_jump``) says nothing of the cause, and names the
+line where the graph ends. The exception that Dynamo logs has both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ...record import messages
+from ...record.breaks import BREAK, REST, Ending, Skip
+from ...record.graph import Frame
+from ..graphs import fx
+from ..ground.hooks import free_hook
+from ..ground.recorder import Recorder
+from ..ground.recorder_state import Logged
+from ..ground.source_places import internal
+from . import dynamo, eager_lines
+
+_PLACEHOLDERS = {
+    "step_unsupported": "a graph break that Dynamo could not resume from, so that it compiled no more of the "
+    "function (Dynamo does not tell the backend which)",
+    "generic_jump": "a branch on the value of a tensor (Dynamo does not tell the backend more)",
+}
+
+
+@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break")
+def log_graph_break(
+    real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Dynamo logs a graph break: keep its reason until the graph that it ends is complete."""
+    recorder = dynamo.recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    if recorder is not None and not getattr(exc, "logged", False):
+        recorder.frames.now.logged = Logged(cause(exc), not str(reason).startswith(messages.CANNOT_RESUME))
+    return real(translator, code_options, reason, exc, *args, **kwargs)
+
+
+@free_hook("torch._dynamo.output_graph:OutputGraph.compile_subgraph")
+def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+    """A frame's graph is complete: note why it ends here, and what is left to Python behind it."""
+    recorder = dynamo.recorder_of(getattr(output, "compiler_fn", None))
+    if recorder is None:
+        return real(output, *args, **kwargs)
+    code = getattr(getattr(output, "root_tx", None), "f_code", None)
+    draft = dynamo.current_draft(recorder, code)
+    reason = next((a for a in (*args, *kwargs.values()) if type(a).__name__ == "GraphCompileReason"), None)
+    draft.ending = ending(reason)
+    draft.recompile_reasons = list(recorder.frames.now.failed_guards)
+    draft.rest = None
+    logged = recorder.frames.now.logged
+    if logged is not None and reason is not None and reason.graph_break:
+        draft.ending = logged.ending
+        if not logged.resumes and code is not None:
+            draft.rest = _rest(recorder, draft.id, code, output, logged.ending)
+    dynamo.keep_source(recorder, code)
+    return real(output, *args, **kwargs)
+
+
+def _rest(recorder: Recorder, compilation: str, code: Any, output: Any, why: Ending) -> Skip:
+    instruction = getattr(getattr(output, "root_tx", None), "current_instruction", None)
+    offset = getattr(instruction, "offset", None)
+    return Skip(
+        REST,
+        eager_lines.plain(code.co_name),
+        code.co_filename,
+        dynamo.first_line(recorder, code),
+        why,
+        eager_lines.lines(code, offset) if offset is not None else (),
+        messages.LEFT_THE_REST,
+        compilation,
+    )
+
+
+def ending(reason: Any) -> Ending | None:
+    """How a graph ended, from Dynamo's ``GraphCompileReason``, which is all that a backend is given."""
+    if reason is None:
+        return None
+    frames = stack(reason.user_stack)
+    if not reason.graph_break:
+        return Ending("return", frames=frames)
+    text = str(reason.reason).strip()
+    placeholder = next((told for word, told in _PLACEHOLDERS.items() if text.startswith(word)), "")
+    return messages.ending(placeholder or text, frames)
+
+
+def cause(error: Any, kind: str = BREAK) -> Ending:
+    """Why Dynamo gave up, from its exception: the break itself, not what it met while it handled that."""
+    found = getattr(error, "real_stack", None)
+    if not found:
+        found = torch._guards.TracingContext.extract_stack() if torch._guards.TracingContext.try_get() else ()
+    return messages.ending(str(error), stack(found), kind)
+
+
+def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
+    """Frames of the program, callers first, under the names that their functions have there."""
+    import linecache
+
+    frames = (fx.frame_of(s) for s in summaries)
+    return tuple(
+        dataclasses.replace(
+            f,
+            function=eager_lines.plain(f.function),
+            text=f.text or linecache.getline(f.file, f.line).strip(),
+        )
+        for f in frames
+        if not internal(f.file)
+    )

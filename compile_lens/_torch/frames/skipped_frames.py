@@ -1,0 +1,270 @@
+"""Functions that Dynamo gave up: which, where, why, and which lines it left to Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import os
+import re
+import sys
+import sysconfig
+import types
+from typing import Any
+
+import torch
+from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
+
+from ...record import messages
+from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
+from ..ground import cache_entries, counters, python_runtime, source_places
+from ..ground.hooks import free_hook
+from ..ground.python_runtime import roomy
+from ..ground.recorder import Recorder
+from ..ground.recorder_state import Frame
+from . import dynamo, eager_lines, graph_breaks
+
+_LIMITS = "recompile limit exceeded"
+
+_OF_THE_PROGRAM = ("nn", "optim")
+"""Folders of torch whose functions count as the program's: they hold layers and optimizers, not the compiler."""
+
+
+@free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
+@roomy
+def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """Dynamo looks at a frame: note why it leaves it alone, if it does."""
+    recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return real(converter, frame, *args, **kwargs)
+    name = frame.f_code.co_name
+    recorder.frames.now = Frame()
+    visited = cache_entries.visit(recorder.owed.visited, frame.f_code, args)
+    tried = FRAME_COMPILE_COUNTER.get(visited.frame_id, 0)
+    limit = dynamo.recompile_limit(frame.f_code, recorder)
+    try:
+        uncounted = counters.uncounted(recorder)
+        with python_runtime.later(), uncounted, torch._dynamo.config.patch(recompile_limit=limit):
+            result = real(converter, frame, *args, **kwargs)
+    except Exception as error:
+        if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
+            recorder.frames.skips.append(f"{name}: {messages.gist(str(error)) or 'no operation to compile'}")
+        else:  # Dynamo may give the frame up and run it as it is
+            recorder.frames.now.given_up = _given_up(frame.f_code, error)
+        raise
+    finally:  # also a frame that becomes no compilation takes a number of torch's
+        if FRAME_COMPILE_COUNTER.get(visited.frame_id, 0) > tried:
+            recorder.numbers.pass_over(visited.frame_id, tried)
+    reason = getattr(result, "skip_reason", None)
+    if reason and recorder.frames.now.given_up is None:
+        recorder.frames.skips.append(f"{name}: {messages.gist(str(reason))}")
+    elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
+        recorder.frames.skips.append(f"{name}: no operation to compile (this torch does not say why)")
+    return result
+
+
+@free_hook("torch._dynamo.convert_frame:ConvertFrame.__call__")
+def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any:
+    """Around that: what torch counts there is not counted for a capture."""
+    recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return real(converter, *args, **kwargs)
+    with counters.uncounted(recorder):
+        return real(converter, *args, **kwargs)
+
+
+@free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__")
+def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    """What becomes of a frame: an error that ends here was swallowed, and Python runs the function."""
+    result = real(wrapper, frame, *args, **kwargs)
+    if getattr(result, "guarded_code", None) is not None:
+        return result
+    recorder = dynamo.recorder_of(getattr(wrapper, "_torchdynamo_orig_backend", None))
+    if recorder is None:
+        return result
+    found, recorder.frames.now.given_up = recorder.frames.now.given_up, None
+    mode = str(getattr(result, "skip_reason", None) or "")
+    if found is None and "dispatch mode" in mode:
+        found = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
+    if found is not None:
+        keep(recorder, found, frame.f_code)
+    return result
+
+
+def keep(recorder: Recorder, found: Skip, code: Any) -> None:
+    """Keep a function that was given up; what is neither the program's nor torch's layers is only counted."""
+    recorder.frames.skips.append(f"{found.function}: {messages.gist(found.cause.reason)}")
+    root = recorder.frames.root
+    if source_places.internal(found.file) and root is not None:  # torch's wrapper around what was captured
+        found = dataclasses.replace(found, function=root.name, file=root.file, line=root.line, lines=())
+    elif foreign(found.file):
+        recorder.frames.elsewhere += 1
+        return
+    else:
+        dynamo.keep_source(recorder, code)
+        found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
+    for call in recorder.frames.calls[-1:]:
+        call.left.append(f"{found.function}: {found.kind}")
+    same = dataclasses.replace(found, times=1)
+    for i, known in enumerate(recorder.frames.skipped):
+        if dataclasses.replace(known, times=1) == same:
+            recorder.frames.skipped[i] = dataclasses.replace(known, times=known.times + 1)
+            return
+    recorder.frames.skipped.append(found)
+
+
+def elsewhere(recorder: Recorder) -> str:
+    """How much was given up outside of the program, in a note; ``""`` for nothing."""
+    if not recorder.frames.elsewhere:
+        return ""
+    what = "1 function" if recorder.frames.elsewhere == 1 else f"{recorder.frames.elsewhere} functions"
+    where = "torch, the standard library and packages without torch"
+    return f"outside of the program, Dynamo left {what} of {where} to Python"
+
+
+def said(recorder: Recorder, limit: int = 4) -> str:
+    """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
+    never = [s.why for s in recorder.frames.skipped if s.kind == NEVER_RAN]
+    names = [
+        f"{s.function}: {messages.gist(s.cause.reason)}"
+        for s in recorder.frames.skipped
+        if s.kind != NEVER_RAN
+    ]
+    because = [
+        messages.gist(s.cause.reason)
+        for s in recorder.frames.skipped
+        if s.kind == NEVER_RAN and s.cause.reason != s.why
+    ]
+    more = f"; and {len(names) - limit} more" if len(names) > limit else ""
+    skipped = [f"Dynamo skipped {'; '.join(names[:limit])}{more}"] if names else []
+    return "; ".join((*never, *because, *skipped))
+
+
+def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
+    """Whether the call of ``function`` only made a coroutine or a generator. It is noted, and a coroutine is closed:
+    what it was made for is over, and Python warns of those that nothing awaited."""
+    if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
+        code = result.cr_code
+        result.close()
+        made, hint = "coroutine", "Capture the functions that it calls, those that are not async."
+    elif inspect.isasyncgen(result) and result.ag_frame is not None and not result.ag_running:
+        code, made = result.ag_code, "asynchronous generator"
+        hint = "Capture the functions that it calls, those that are not async."
+    elif inspect.isgenerator(result) and inspect.getgeneratorstate(result) == inspect.GEN_CREATED:
+        code, made = result.gi_code, "generator"
+        hint = f"Capture a function that uses it up, as list({code.co_name}(…)) in an ordinary function does."
+    else:
+        return False
+    own = getattr(function, "__code__", None)  # what Dynamo made of it has no line but the first
+    if own is not None and (own.co_filename, own.co_firstlineno) == (code.co_filename, code.co_firstlineno):
+        code = own
+    why = f"calling it made {'an' if made[0] == 'a' else 'a'} {made}, and nothing ran its body"
+    known = [
+        s for s in recorder.frames.skipped if (s.file, s.line) == (code.co_filename, code.co_firstlineno)
+    ]
+    recorder.frames.skipped = [s for s in recorder.frames.skipped if s not in known]
+    because = known[0].cause if known else Ending(NEVER_RAN, why)
+    hint = "\n".join(h for h in (hint, because.hint) if h)
+    found = _skip(code, NEVER_RAN, dataclasses.replace(because, hint=hint), why)
+    recorder.frames.skipped.append(found)
+    return True
+
+
+def _given_up(code: Any, error: Exception) -> Skip:
+    if _LIMITS in str(getattr(error, "gb_type", "")) or _LIMITS in str(error).partition("\n")[0]:
+        return _skip(code, LIMIT, graph_breaks.cause(error, LIMIT))
+    logged = type(error).__name__ in ("Unsupported", "UserError")
+    kind = REST if eager_lines.is_rest(code) else WHOLE
+    return _skip(
+        code,
+        kind,
+        graph_breaks.cause(error, BREAK if logged else NOT_TRACED),
+        messages.consequence(str(error)),
+    )
+
+
+_NO_BFLOAT16 = (
+    "Inductor compiles no graph that takes or gives bfloat16 for a GPU of a compute capability below 8.0: float16 is "
+    "compiled there."
+)
+
+
+def by_the_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
+    """The compiler asks to leave the frame alone, and Python runs it."""
+    if code is not None:
+        kind = REST if eager_lines.is_rest(code) else WHOLE
+        hint = _NO_BFLOAT16 if "BF16" in str(error) else ""
+        recorder.frames.now.given_up = _skip(code, kind, Ending(NOT_TRACED, str(error), hint=hint))
+
+
+def _skip(code: Any, kind: str, why: Ending, consequence: str = "") -> Skip:
+    if not why.frames:
+        why = dataclasses.replace(why, frames=graph_breaks.stack([_definition(code)]))
+    name = eager_lines.plain(code.co_name)
+    return Skip(kind, name, code.co_filename, code.co_firstlineno, why, eager_lines.lines(code), consequence)
+
+
+def _definition(code: Any) -> Any:
+    import traceback
+
+    return traceback.FrameSummary(
+        code.co_filename, code.co_firstlineno, eager_lines.plain(code.co_name), lookup_line=False
+    )
+
+
+def foreign(file: str) -> bool:
+    """Whether a file is none of the program's: of the standard library, of an installed package that does not use
+    torch, or of torch, but not of its layers and optimizers."""
+    if file.startswith("<frozen"):
+        return True
+    library, own = _roots()
+    if file.startswith(own):
+        return file[len(own) :].split(os.sep)[0] not in _OF_THE_PROGRAM
+    if "-packages" in file:
+        return without_torch(file)
+    return file.startswith(library)
+
+
+@functools.cache
+def _roots() -> tuple[str, str]:
+    return sysconfig.get_paths()["stdlib"] + os.sep, os.path.dirname(torch.__file__) + os.sep
+
+
+_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+
+
+def without_torch(file: str) -> bool:
+    """Whether a file is of an installed package of which no module that is loaded uses torch."""
+    found = _PACKAGES.findall(file)
+    # What is loaded later may use it.
+    return bool(found) and not _uses_torch(found[-1].partition(".")[0], len(sys.modules))
+
+
+@functools.lru_cache(maxsize=1024)
+def _uses_torch(package: str, _loaded: int) -> bool:
+    inside = f"{package}."
+    names = [name for name in list(sys.modules) if name == package or name.startswith(inside)]
+    return any(_imports(name, len(_globals(name))) for name in names)
+
+
+@functools.cache
+def _imports(module: str, _count: int) -> bool:
+    return any(_is_torchs(value) for value in list(_globals(module).values()))
+
+
+def _globals(module: str) -> dict[str, Any]:
+    found = sys.modules.get(module)
+    return vars(found) if isinstance(found, types.ModuleType) else {}
+
+
+def _is_torchs(value: Any) -> bool:
+    """Whether a global is a module, a function or a class of torch, or a class that derives from one of its own."""
+    if isinstance(value, types.ModuleType):
+        return _is_torch_module(vars(value).get("__name__"))
+    if isinstance(value, type):
+        return any(_is_torch_module(vars(base).get("__module__")) for base in type.mro(value))
+    return isinstance(value, types.FunctionType) and _is_torch_module(value.__module__)
+
+
+def _is_torch_module(module: object) -> bool:
+    return isinstance(module, str) and (module == "torch" or module.startswith("torch."))

@@ -1,0 +1,250 @@
+"""Runs the graph that Dynamo captured for a device that is not there: where the caller's tensors are.
+
+On the CPU its operators give the CPU's values, in the types that the device would give. What the CPU has no operator
+for gives zeros of the right shape, a kernel of the program's own that Triton's interpreter cannot run writes nothing,
+and the record says so. Of tensors on ``meta`` nothing is computed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from ..ground import source_places
+from ..targets import attention, user_kernels
+from ..targets.device_queries import Questions, internal, line_running
+from ..targets.replacements import marked
+from ..targets.target_inputs import GIVEN
+from . import fx_values
+
+_AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
+
+_ATTENTION = torch._C._nn.scaled_dot_product_attention
+
+_NAMES_DEVICES = r"\b(?i:cpu|cuda|gpu|mps)\b|_cpu\b|not implemented for '"
+"""What PyTorch says where an operator has a limit on one kind of device that it has not on others."""
+
+_HALVES = torch.float16, torch.bfloat16
+
+
+def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: Questions) -> Callable[..., Any]:
+    """What runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on meta."""
+    graph = _at_home(gm, device)
+
+    def run(*args: Any) -> Any:
+        if any(isinstance(a, torch.Tensor) and a.is_meta for a in args):
+            questions.on_meta = True
+            return _shapes(gm, args)
+        with marked(user_kernels.IN_GRAPH):
+            return _Run(graph, device, questions).run(*args)
+
+    return run
+
+
+def _at_home(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
+    """A copy in which every ``device`` is the CPU, in nested graphs too."""
+    graph = torch.fx.Graph()
+    nodes: dict[torch.fx.Node, torch.fx.Node] = {}
+    bodies: dict[str, torch.fx.GraphModule] = {}
+    for node in gm.graph.nodes:
+        made = nodes[node] = graph.node_copy(node, nodes.__getitem__)
+        if node.op == "get_attr":
+            inner = getattr(gm, str(node.target), None)
+            if isinstance(inner, torch.fx.GraphModule):
+                bodies[str(node.target)] = _at_home(inner, device)
+        if node.op not in ("call_function", "call_method"):
+            continue
+        if node.target is _AUTOCAST[0]:
+            # Regions of the device cast here as the CPU does; those of the CPU cast nothing of the device's.
+            kind, dtype, enabled, *more = made.args
+            made.args = ("cpu", dtype, enabled and kind == device.type, *more)
+            continue
+        if node.op == "call_method" and node.target == device.type:  # x.cuda()
+            made.target, made.args, made.kwargs = "to", (made.args[0], "cpu"), {}
+        made.args = torch.fx.node.map_aggregate(made.args, lambda v: _home(v, device))
+        made.kwargs = torch.fx.node.map_aggregate(made.kwargs, lambda v: _home(v, device))
+    graph._codegen = gm.graph._codegen
+    copied = torch.fx.GraphModule(gm, graph)
+    copied.meta = dict(gm.meta)
+    for name, body in bodies.items():
+        setattr(copied, name, body)
+    return copied
+
+
+def _home(value: Any, device: torch.device) -> Any:
+    if isinstance(value, torch.device) and value.type == device.type:
+        return torch.device("cpu")
+    if isinstance(value, str) and value.partition(":")[0] == device.type:
+        return "cpu"
+    return value
+
+
+class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
+    def __init__(self, gm: torch.fx.GraphModule, device: torch.device, questions: Questions) -> None:
+        super().__init__(gm)
+        self._device, self._questions = device, questions
+        self._casting = 0
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        if node.op in ("placeholder", "get_attr", "output"):
+            return super().run_node(node)
+        if node.target in _AUTOCAST:
+            self._casting += 1 if node.target is _AUTOCAST[0] else -1
+            return super().run_node(node)
+        try:
+            with attention.any_back_end() if node.target is _ATTENTION else contextlib.nullcontext():
+                found = (
+                    self._in_full(node)
+                    if self._casting and self._is_cast_up(node)
+                    else super().run_node(node)
+                )
+        except Exception as error:
+            higher = isinstance(node.target, torch._ops.HigherOrderOperator)
+            if not (higher or self._casting or _is_of_the_cpu(error)):
+                raise  # the program's own
+            self._say(node, error)
+            return self._zeros(node)
+        return _as_there(node, found, [self.env.get(one) for one in node.all_input_nodes])
+
+    def _is_cast_up(self, node: torch.fx.Node) -> bool:
+        """Whether the device's autocast makes single precision of what the node is given."""
+        example = _example(node)
+        if not isinstance(example, torch.Tensor) or example.dtype != torch.float32:
+            return False
+        given = [self.env.get(one) for one in node.all_input_nodes]
+        return any(isinstance(v, torch.Tensor) and v.dtype in _HALVES for v in given)
+
+    def _in_full(self, node: torch.fx.Node) -> Any:
+        args, kwargs = torch.utils._pytree.tree_map(_single, self.fetch_args_kwargs_from_env(node))
+        with torch.autocast("cpu", enabled=False):
+            return getattr(self, node.op)(node.target, args, kwargs)
+
+    def _say(self, node: torch.fx.Node, error: Exception) -> None:
+        lines = str(error).strip().splitlines()
+        why = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        kernel = _kernel(node)
+        name = kernel or fx_values.target_text(node.target)
+        trace = [*reversed(source_places.frames(node.meta.get("stack_trace")))]
+        # In a frame of a library's (Triton's, that launches) Dynamo knows no line of the program's.
+        own = (f for f in trace if not internal(f.file))
+        frame = next(own, None) or line_running() or next(iter(trace), None)
+        if kernel:
+            why = why.removeprefix("NotLaunched: ")
+        self._questions.put("unwritten" if kernel else "zeros", name, why[:200], frame)
+
+    def _zeros(self, node: torch.fx.Node) -> Any:
+        """What the node gives by its fake implementation, for these inputs."""
+        args, kwargs = self.fetch_args_kwargs_from_env(node)
+        mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
+
+        def there(value: Any) -> Any:
+            return self._device if value == torch.device("cpu") else _faked(mode, value)
+
+        fakes = torch.utils._pytree.tree_map(there, (args, kwargs))
+        with mode, torch.no_grad():
+            if node.op == "call_method":
+                found = getattr(fakes[0][0], str(node.target))(*fakes[0][1:], **fakes[1])
+            else:
+                found = node.target(*fakes[0], **fakes[1])
+        grad = _example(node)
+        needs = isinstance(grad, torch.Tensor) and grad.requires_grad
+        return torch.utils._pytree.tree_map(lambda v: _real(v, "cpu", needs), found)
+
+
+def _kernel(node: torch.fx.Node) -> str:
+    """The name of the kernel that the program wrote in Triton, where the node launches one and nothing else."""
+    index = node.kwargs.get("kernel_idx")
+    if not isinstance(index, int) or not fx_values.target_text(node.target).startswith(
+        "triton_kernel_wrapper"
+    ):
+        return ""
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    return user_kernels.name(kernel_side_table.get_kernel(index))
+
+
+def _is_of_the_cpu(error: Exception) -> bool:
+    """Whether it is raised for the kind of device that the operator runs on here, which is not the target's."""
+    lines = str(error).strip().splitlines()
+    names = isinstance(error, RuntimeError) and lines and re.search(_NAMES_DEVICES, lines[0])
+    return isinstance(error, NotImplementedError) or bool(names)
+
+
+def _single(value: Any) -> Any:
+    return value.float() if isinstance(value, torch.Tensor) and value.dtype in _HALVES else value
+
+
+def _example(node: torch.fx.Node) -> Any:
+    return node.meta.get("example_value")
+
+
+def _as_there(node: torch.fx.Node, found: Any, given: list[Any]) -> Any:
+    """The result in the type that the device gives it, and in memory of its own where it would be moved."""
+    example = _example(node)
+    if not isinstance(found, torch.Tensor) or not isinstance(example, torch.Tensor):
+        return found
+    if found.dtype != example.dtype:
+        found = found.to(example.dtype)
+    found = _laid_out(found, example, given)
+    for one in node.all_input_nodes[:1]:
+        before = _example(one)
+        moved = isinstance(before, torch.Tensor) and before.device.type != example.device.type
+        if moved and node.target in ("to", "cpu", "cuda"):
+            found = found.clone()
+    return found
+
+
+def _laid_out(found: torch.Tensor, example: torch.Tensor, given: list[Any]) -> torch.Tensor:
+    """The result with its dimensions in the order in which the device has them in memory, unless it is a view."""
+    order = _order(example, found)
+    if not order or order == _order(found, found):
+        return found
+    place = found.untyped_storage().data_ptr()
+    if any(isinstance(v, torch.Tensor) and v.untyped_storage().data_ptr() == place for v in given):
+        return found
+    back = sorted(range(found.dim()), key=order.__getitem__)
+    return found.permute(order).contiguous().permute(back)
+
+
+def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
+    """Dimensions by their strides, those of one element last; empty where there are no strides, or none is known."""
+    if tensor.layout != torch.strided or of.layout != torch.strided:
+        return []
+    steps = [s if isinstance(s, int) else s.node.hint for s in tensor.stride()]
+    if None in steps or len(steps) != of.dim():
+        return []
+    return sorted(range(of.dim()), key=lambda d: (of.shape[d] == 1, of.shape[d] == 1 or -steps[d]))
+
+
+def _shapes(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
+    """The results as tensors on meta: their shapes and types on the device."""
+    mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [_faked(mode, a) for a in args]
+    known = {id(fake): given for fake, given in zip(fakes, args)}
+    with mode, marked(GIVEN):
+        found = torch.fx.Interpreter(gm).run(*fakes)
+    return torch.utils._pytree.tree_map(
+        lambda v: known.get(id(v), _real(v, "meta", getattr(v, "requires_grad", False))), found
+    )
+
+
+def _faked(mode: Any, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    with marked(GIVEN):
+        return mode.from_tensor(value, static_shapes=True)
+
+
+def _real(value: Any, home: str, grad: bool) -> Any:
+    if not isinstance(value, FakeTensor):
+        return value
+    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=home)
+    if home != "meta":
+        made.zero_()
+    return made.requires_grad_(grad and (made.is_floating_point() or made.is_complex()))

@@ -1,0 +1,315 @@
+"""Counts what eager PyTorch would dispatch for a Dynamo graph and its backward, on fake tensors.
+
+Fake tensors have shapes but no data, so nothing happens twice: no side effect, no random number, no memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import (
+    _disable_current_modes,
+    _len_torch_dispatch_stack,
+    _pop_mode,
+)
+
+from ...record.compilation import EagerOp
+from ...record.graph import Frame
+from ..ground import program_hooks, values
+from ..ground.source_places import frames
+from ..ground.undo import Undo
+from . import accesses, eager_bodies, fx_values, operator_kinds
+
+_DEVICE = torch.ops.prim.device.default
+
+
+class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed here
+    """A mode of fake tensors that counts the operators that are dispatched to it: one mode, so that each is dispatched
+    once. What its own work dispatches in turn (decompositions, kernels for shapes) is not eager PyTorch's."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self.phases: dict[str, _Operators] = {}
+        self.phase: _Operators | None = None  # nothing is counted without
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # A backend runs, and Dynamo looks at no frame: torch need not switch it off at every call.
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _DEVICE and isinstance(args[0], FakeTensor):
+            return args[0].fake_device  # three calls of four ask for this, and it is no work
+        kind = operator_kinds.kind_of(func)
+        run = _rule(func) if kind == "custom" else FakeTensorMode.dispatch
+        phase, self.phase = self.phase, None
+        try:
+            out = run(self, func, types, args, kwargs or {})
+        finally:
+            self.phase = phase
+        if phase is not None and operator_kinds.is_work(kind):
+            phase.add(func, args, kwargs, out)
+        return out
+
+    @contextlib.contextmanager
+    def counting(self, phase: str) -> Iterator[None]:
+        """Operators that are dispatched meanwhile are those of a phase."""
+        self.phase = self.phases[phase] = _Operators()
+        with self:
+            yield
+        self.phase = None
+
+    def ops(self, phase: str, named: str = "") -> list[EagerOp]:
+        """The operators of a phase, under that name or another."""
+        return self.phases[phase].ops(named or phase) if phase in self.phases else []
+
+
+def _rule(func: Any) -> Callable[..., Any]:
+    """How fake tensors run an operator of a library's own: by the rule that is registered for their mode (torch looks
+    for one of the very class of a mode), else as any other."""
+    from torch._library.simple_registry import find_torch_dispatch_rule
+
+    rule: Callable[..., Any] | None = find_torch_dispatch_rule(func, FakeTensorMode)
+    return rule or FakeTensorMode.dispatch
+
+
+class _Operators:
+    """How often each operator was dispatched, and the bytes that it moved."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.nbytes: dict[str, int | None] = {}
+
+    def add(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """Count a call."""
+        name = str(func)
+        self.counts[name] += 1
+        in_place = operator_kinds.base_name(func).endswith("_")
+        moved = accesses.moved(func, args, kwargs, out, in_place)
+        self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
+
+    def ops(self, phase: str) -> list[EagerOp]:
+        """As they are recorded."""
+        return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
+
+
+@program_hooks.without_torch_function
+def count(
+    gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool, device: torch.device | None = None
+) -> tuple[tuple[EagerOp, ...] | None, str]:
+    """The eager operators of a graph, forward and backward, or None and why they could not be counted.
+
+    Inputs are taken as tensors of ``device``, if one is given: autocast casts those of its own device alone.
+    Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
+    """
+    undecided = eager_bodies.undecided(gm)
+    if undecided:
+        return None, (
+            f"{undecided} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
+        )
+    gives_zeros = eager_bodies.gives_zeros()
+    runner: _Faked | None = None
+    try:
+        # The compile in progress has modes and a tracing context of its own; the count must not see them.
+        with (
+            _disable_current_modes(),
+            torch._guards.tracing(None),
+            torch.random.fork_rng(devices=[]),
+            program_hooks.no_hooks(),
+            Undo() as undo,
+            undo,
+        ):
+            undo.add(_leave_modes)  # those that an interrupt kept from being left
+            fake = _Counting()
+            runner = _Faked(gm, fake, device is not None, backward, gives_zeros)
+            inputs = _numbers(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
+            return _run(runner, fake, inputs, backward), ""
+    except eager_bodies.Unknown as unknown:
+        return None, unknown.reason
+    except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
+        why = f"{type(error).__name__}: {_first_line(error)}"
+        if (
+            _NO_KERNEL in str(error) and runner is not None
+        ):  # an assertion of torch's own, that speaks of a bug
+            name = fx_values.target_text(runner.at.target)
+            why = f"{name} calls a library of the device, which this build of PyTorch has not"
+        return None, f"eager operators could not be counted on fake tensors: {why}"
+
+
+_NO_KERNEL = "DispatchStub: missing kernel for"
+
+
+def _numbers(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
+    """``given`` with the sizes that a program keeps from the compiler (``mark_unbacked``): those that its tensors
+    have."""
+    if None not in given:
+        return given
+    seen: dict[str, int] = {}
+    nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    for node, value in zip(nodes, example_inputs):
+        shape = getattr(node.meta.get("example_value"), "shape", ())
+        if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+            seen |= {str(size): int(real) for size, real in zip(shape, value.shape)}
+    return [seen.get(str(x)) if one is None else one for one, x in zip(given, example_inputs)]
+
+
+def _leave_modes() -> None:
+    while _len_torch_dispatch_stack():
+        _pop_mode()
+
+
+def _run(runner: _Faked, fake: _Counting, inputs: list[Any], backward: bool) -> tuple[EagerOp, ...]:
+    leaves = [
+        x for x in (*inputs, *runner.tensors.values()) if isinstance(x, torch.Tensor) and x.requires_grad
+    ]
+    with fake.counting("forward"):
+        outputs = runner.run(*inputs)
+    roots = [x for x in values.tensors(outputs) if x.requires_grad]
+    if not roots or not leaves:
+        return tuple(fake.ops("forward", "inference"))
+    if not backward:
+        return tuple(fake.ops("forward"))
+    roots = list({id(r): r for r in roots if r.grad_fn is not None}.values())
+    if roots:
+        with fake:
+            grads = [torch.ones_like(r) for r in roots]
+        with fake.counting("backward"):
+            torch.autograd.grad(roots, leaves, grads, allow_unused=True)
+    return (*fake.ops("forward"), *fake.ops("backward"))
+
+
+class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
+    """Runs a graph with stand-ins for the tensors that it holds, so that none of them is changed in place. They are
+    where Dynamo saw them, if that is ``elsewhere`` than here."""
+
+    def __init__(
+        self, gm: torch.fx.GraphModule, mode: Any, elsewhere: bool, backward: bool, gives_zeros: bool | None
+    ) -> None:
+        super().__init__(gm, garbage_collect_values=False)
+        self._as_it = mode, elsewhere, backward, gives_zeros
+        self._bodies = eager_bodies.Bodies(self._body, backward, gives_zeros)
+        self.at: torch.fx.Node = next(iter(gm.graph.nodes))
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.rows = Rows(gm.graph)
+        for node in gm.graph.nodes:
+            if node.op == "get_attr" and node.target not in self.tensors:
+                held = self.fetch_attr(node.target)
+                if isinstance(held, torch.Tensor):
+                    seen = node.meta.get("example_value") if elsewhere else None
+                    self.tensors[node.target] = _fake(mode, held, getattr(seen, "device", None))
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        self.at = node
+        row = self.rows.of(node, self.env.get(node.args[0])) if node in self.rows else None
+        return super().run_node(node) if row is None else row
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is getattr(torch.autograd.grad_mode, "_enter_inference_mode", None):
+            # There an operator that is made of others reaches a mode before it is taken apart. Without gradients the
+            # same kernels run.
+            return torch.set_grad_enabled(not args[0])
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            return self._bodies.call(target, args, kwargs)
+        return super().call_function(target, args, kwargs)
+
+    def _body(self, body: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        inside = _Faked(body, *self._as_it)
+        try:
+            return inside.run(*inputs)
+        except Exception:
+            self.at = inside.at
+            raise
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self.tensors[target] if target in self.tensors else super().get_attr(target, args, kwargs)
+
+
+def _fake(mode: Any, value: Any, device: torch.device | None = None) -> Any:
+    if isinstance(value, torch.Tensor):
+        moved = device is not None and value.layout == torch.strided and value.device.type in ("cpu", "meta")
+        if isinstance(value, FakeTensor) or moved:
+            with mode:
+                sizes = [fx_values.hint(s) for s in value.shape]
+                strides = [fx_values.hint(s) for s in value.stride()]
+                where = device if moved else value.device
+                out = torch.empty_strided(sizes, strides, dtype=value.dtype, device=where)
+            return out.requires_grad_(value.requires_grad)
+        return mode.from_tensor(value, static_shapes=True)
+    if isinstance(value, torch.SymInt):
+        return fx_values.hint(value)
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else ""
+
+
+_NAMES = re.compile(r"\(?[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+\s*\)?\s*=(?!=)")
+"""``q, k, v =`` at the beginning of a line."""
+_LOOP = re.compile(r"for\s+[\w\s,()]+\s+in\s+(?:enumerate\()?[A-Za-z_][\w.]*\)?\s*:\s*(?:#.*)?$")
+"""``for row in rows:``"""
+
+
+def unpacked(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
+    """The nodes that are a row of a tensor that was unpacked, each with how many rows the tensor must have for it."""
+    if sys.version_info < (3, 11):
+        return {}  # its traces do not tell one expression of a line from another
+    runs: dict[tuple[torch.fx.Node, Frame], list[list[torch.fx.Node]]] = {}
+    broken = set()
+    for node in graph.nodes:
+        if node.op != "call_function" or node.target is not operator.getitem:
+            continue
+        source, index = node.args
+        at = frames(node.meta.get("stack_trace"))
+        if type(index) is not int or not isinstance(source, torch.fx.Node) or not at or not _unpacks(at[-1]):
+            continue
+        known = runs.setdefault((source, at[-1]), [])
+        if index == 0:
+            known.append([node])
+        elif known and index == len(known[-1]):
+            known[-1].append(node)
+        else:
+            broken.add((source, at[-1]))
+    whole = (run for key, found in runs.items() if key not in broken for run in found)
+    return {node: len(run) for run in whole for node in run}
+
+
+def _unpacks(frame: Frame) -> bool:
+    """Whether what stands at the beginning of a line takes a tensor apart: an index that is written out begins later,
+    or is at the beginning and no target."""
+    text = frame.text.strip()
+    begins = frame.column is None or (frame.call != "" and text.startswith(frame.call))
+    return bool(_LOOP.match(text)) or (begins and bool(_NAMES.match(text)))
+
+
+class Rows:
+    """The rows of the tensors that a graph unpacks, each tensor unbound once."""
+
+    def __init__(self, graph: torch.fx.Graph) -> None:
+        self._known = unpacked(graph)
+        self._rows: dict[tuple[torch.fx.Node, int], tuple[torch.Tensor, ...]] = {}
+
+    def __contains__(self, node: torch.fx.Node) -> bool:
+        return node in self._known
+
+    def of(self, node: torch.fx.Node, source: Any) -> torch.Tensor | None:
+        """The row that a node takes of a tensor; ``None`` where it is no row of one that was unpacked."""
+        count = self._known.get(node)
+        if count is None or not isinstance(source, torch.Tensor) or source.dim() == 0 or len(source) != count:
+            return None
+        at, index = node.args
+        if index == 0:
+            self._rows[at, count] = source.unbind(0)
+        return self._rows[at, count][index]

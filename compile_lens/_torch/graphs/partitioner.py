@@ -1,0 +1,243 @@
+"""What the forward keeps for the backward, and what AOTAutograd's default partitioner would have kept.
+
+The default partitioner is asked about the joint graph that Inductor's partitioner gets, once that one has made its own
+graph from it and is done with it, and is stopped once it has chosen: the halves that it would make are of no use here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._ordered_set import OrderedSet
+
+from compile_lens.errors import UsageError
+
+from ...record.memory import Kept, Partition
+from ..code.buffer_lifetimes import storage_of
+from ..ground.hooks import hook, kept_hook
+from ..ground.recorder import Draft, Slot
+from . import fx_values, graph_chain, operator_kinds
+from .provenance import Lineage
+
+Answer = tuple[tuple[Kept, ...] | None, str]
+"""What the default partitioner would keep; ``None`` and a reason where it does not say."""
+
+ANSWER: Slot[Answer] = Slot()
+"""Its answer, until Inductor's partitioner has chosen."""
+
+ASKING: Slot[Lineage] = Slot()
+"""The joint graph that it is being asked about; nothing while it is not asked."""
+
+
+@dataclasses.dataclass
+class Question:
+    """A joint graph that Inductor's partitioner got, and what it was told of it."""
+
+    gm: torch.fx.GraphModule
+    options: dict[str, Any]
+
+
+QUESTION: Slot[Question] = Slot()
+"""What the default partitioner will be asked about, until it is."""
+
+
+@dataclasses.dataclass
+class Returned:
+    """What the partitioner's forward returns: names of nodes, ``""`` for what is none, and how many of them are results
+    of the function."""
+
+    names: tuple[str, ...]
+    results: int
+
+
+RETURNED: Slot[Returned] = Slot()
+"""Until the forward is lowered, which decides where each value lies (``inductor/saved_storage.py``)."""
+
+
+class _Chosen(Exception):
+    """The default partitioner has chosen: ``nodes`` of the copy."""
+
+    def __init__(self, nodes: list[torch.fx.Node]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+
+class _Passed(Exception):
+    """The default partitioner passed the question on to the min-cut partitioner."""
+
+
+@hook("torch._inductor.compile_fx:min_cut_rematerialization_partition")
+def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """The joint passes are done, and the min-cut partitioner is next."""
+    from torch._functorch import config
+
+    lineage = graph_chain.joint(draft)
+    if lineage is not None and getattr(config, "cse", False):
+        QUESTION.put(draft, Question(gm, kwargs))  # it lets go of the graph that it gets: no need of a copy
+    elif lineage is not None:
+        ANSWER.put(draft, _ask(draft, lineage, _copy(gm), kwargs))
+    try:
+        return real(gm, *args, **kwargs)
+    finally:
+        QUESTION.take(draft)
+
+
+def let_go(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None:
+    """The min-cut partitioner has made its own graph from ``graph``: the default partitioner is asked about that."""
+    question = QUESTION.of(draft)
+    if question is not None and question.gm.graph is graph:
+        QUESTION.take(draft)
+        ANSWER.put(draft, _ask(draft, lineage, question.gm, question.options))
+
+
+@kept_hook("torch._functorch.partitioners:classify_nodes", ASKING)
+def classified(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """The default partitioner has the nodes classified, for the halves that it will not make."""
+    return _WhenAsked(functools.partial(real, *args, **kwargs))
+
+
+class _WhenAsked:
+    """Stands for what a function returns, which is worked out once somebody looks at it."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = functools.cache(work)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work(), name)
+
+
+@kept_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", ASKING)
+def extract(asked: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
+    """The default partitioner has chosen, and is about to make the halves from its choice."""
+    raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
+
+
+@kept_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", ASKING)
+def passed_on(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """For some graphs with checkpoints the default partitioner calls the other one."""
+    raise _Passed
+
+
+def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, results: Any) -> None:
+    """Keep what was chosen: ``forward`` returns ``results`` values of the function, then what it keeps."""
+    lineage = graph_chain.joint(draft)
+    default, note = ANSWER.take(draft) or (None, "Inductor's own partitioner did not run")
+    if lineage is None or not isinstance(results, int):
+        return
+    outputs = fx_values.results(forward.graph)
+    chosen = _kept(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
+    names = (n.name if isinstance(n, torch.fx.Node) else "" for n in outputs)
+    RETURNED.put(draft, Returned(tuple(names), results))
+    both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
+    again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
+    work = [n for n in again if operator_kinds.is_work(operator_kinds.kind_of(n.target))]
+    recomputed = dict.fromkeys(name for n in work for name in lineage.own(n) or lineage.by_name(n)[0])
+    draft.partition = Partition(chosen, tuple(recomputed), default, note)
+
+
+def _ask(draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]) -> Answer:
+    """What the default partitioner keeps of ``gm``, a graph of which nobody else has need; ``None`` and a reason if it
+    does not say."""
+    from torch._functorch import config, partitioners
+
+    results = options.get("num_fwd_outputs")
+    if not isinstance(results, int):
+        return None, "the partitioner was not told which results are the function's own"
+    if getattr(config, "_sync_decision_cross_ranks", False):
+        return None, "the default partitioner was not asked: it would talk to the other ranks"
+    ASKING.put(draft, lineage)
+    try:
+        # Which inputs live for ever has no part in the choice; without it the nodes would be classified.
+        partitioners.default_partition(
+            gm, (), num_fwd_outputs=results, static_lifetime_input_nodes=OrderedSet()
+        )
+    except _Chosen as choice:
+        needed = _needed(gm.graph, choice.nodes, results)
+        return _kept(lineage, gm.graph, needed, results), ""
+    except _Passed:
+        return None, "the default partitioner leaves this graph to the min-cut partitioner"
+    except Exception as error:  # it refuses some graphs; that is all that is lost
+        return None, f"the default partitioner refused the graph ({type(error).__name__}: {error})"
+    finally:
+        ASKING.take(draft)
+    return None, "the default partitioner of this torch does not say what it keeps"
+
+
+def _copy(gm: torch.fx.GraphModule) -> Any:
+    """The graph with nodes of its own; what hangs on them (fake tensors, bodies) is shared and only read."""
+    from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_module
+
+    graph = torch.fx.Graph()
+    output = graph.graph_copy(gm.graph, {}, return_output_node=True)
+    graph.output(output[0] if isinstance(output, tuple) else output)
+    with _use_lazy_graph_module(True):  # its Python code is never needed
+        return _make_graph_module(gm, graph)
+
+
+def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int) -> dict[torch.fx.Node, None]:
+    """Those of ``saved`` that the backward reads: it is what leads to the gradients, and what has effects."""
+    choice, seen = set(saved), set[torch.fx.Node]()
+
+    def reach(pending: list[torch.fx.Node]) -> None:
+        seen.update(pending)
+        while pending:
+            node = pending.pop()
+            if node not in choice:
+                new = [source for source in node._input_nodes if source not in seen]
+                seen.update(new)
+                pending += new
+
+    reach([n for n in fx_values.results(graph)[results:] if isinstance(n, torch.fx.Node)])
+    for node in graph.nodes:
+        backward = node not in seen and "backward" in str(node.meta.get("partitioner_tag", ""))
+        if backward and node.is_impure():
+            reach([node])
+    return dict.fromkeys(n for n in saved if n in seen)
+
+
+def _kept(lineage: Lineage, graph: torch.fx.Graph, nodes: Iterable[Any], results: int) -> tuple[Kept, ...]:
+    owners: dict[int, str] = {}
+    given = [n for n in graph.find_nodes(op="placeholder") if not n.name.startswith("tangents")]
+    for node in [*given, *fx_values.results(graph)[:results]]:
+        if isinstance(node, torch.fx.Node):
+            storage = storage_of(node.meta.get("val"))
+            if storage is not None:
+                owners.setdefault(storage, node.name)
+    found = []
+    for node in nodes:
+        if isinstance(node, torch.fx.Node):
+            val = node.meta.get("val")
+            shares = owners.get(storage_of(val) or 0, "")
+            found.append(Kept(node.name, _nbytes(val), lineage.by_name(node)[0], shares))
+    return tuple(found)
+
+
+def _nbytes(val: Any) -> int | None:
+    """Bytes of the memory that a value spans; a number takes none."""
+    if isinstance(val, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
+        return 0
+    if not isinstance(val, torch.Tensor):
+        return None
+    return fx_values.nbytes(
+        val.shape, val.stride() if val.layout == torch.strided else None, val.dtype.itemsize
+    )
+
+
+@contextlib.contextmanager
+def patched(settings: Mapping[str, Any]) -> Iterator[None]:
+    """For the duration, they are set so. Raises ``UsageError`` for one that this torch does not have."""
+    if not settings:
+        yield
+        return
+    from torch._functorch import config
+
+    lacking = [name for name in settings if not hasattr(config, name)]
+    if lacking:
+        raise UsageError(f"torch._functorch.config has no {', '.join(lacking)}")
+    with config.patch(**settings):
+        yield

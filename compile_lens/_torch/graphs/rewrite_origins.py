@@ -1,0 +1,229 @@
+"""Equal nodes that torch merges into one when it makes a graph anew, as the partitioner and freezing do
+(``fx_graph_cse``).
+
+Into which one a node was merged is seen, not worked out: what read it reads the other in the new graph.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch.fx
+
+from ...record.rewrite import Pass, Rewrite
+from ..ground.hooks import hook, kept, kept_hook
+from ..ground.recorder import Draft
+from . import graph_chain, node_changes, partitioner, patterns
+from .fx_values import MADE, ran, target_text
+from .graph_chain import FOLLOWED, Followed
+from .passes import PASSES
+from .provenance import MERGED, TAG, Lineage, modules
+
+
+@hook("torch._functorch.partitioners:fx_graph_cse")
+def partitioners(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
+    """The partitioner makes the joint graph anew, with one node for all that compute the same."""
+    result = real(graph, *args, **kwargs)
+    lineage = graph_chain.joint(draft)
+    if lineage is not None:
+        partitioner.let_go(draft, lineage, graph)
+    if lineage is None or not lineage.follows(graph):  # the graph of a body
+        return result
+    where = patterns.place_of(real)
+    rewrites = tuple(
+        _rewrite(lineage, where, stays, kept, gone) for stays, kept, gone in merges(graph, result)
+    )
+    sizes = len(graph.nodes), len(result.nodes)
+    draft.passes.append(Pass("forward", str(real.__name__), *sizes, rewrites))
+    return result
+
+
+@hook("torch._inductor.freezing:fx_graph_cse")
+def freezings(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
+    """Freezing makes the graph anew: a copy keeps the origins of its node and of all that were merged with it."""
+    result = real(graph, *args, **kwargs)
+    lineage = graph_chain.of(draft).now
+    if lineage is None or not lineage.follows(graph):
+        return result
+    copies = {node.name: node for node in result.nodes}
+    for node in graph.nodes:
+        names = lineage.origins(node)[0]
+        if names and node.name in copies:
+            copies[node.name].meta[MERGED] = names
+    where = patterns.place_of(real)
+    rewrites = tuple(
+        _rewrite(lineage, where, stays, kept, gone) for stays, kept, gone in merges(graph, result)
+    )
+    draft.passes.append(Pass("inference", str(real.__name__), len(graph.nodes), len(result.nodes), rewrites))
+    return result
+
+
+def _folded(
+    draft: Draft, real: Any, gm: torch.fx.GraphModule, node: torch.fx.Node, *args: Any, **kwargs: Any
+) -> None:
+    """What a node computes does not depend on an input: a constant takes its place, and that of all it was made of."""
+    lineage = graph_chain.of(draft).now
+    before = node.prev
+    names: tuple[str, ...] = ()
+    if lineage is not None:
+        made_of = [node]
+        for one in made_of:
+            made_of += [n for n in one.all_input_nodes if n.name not in lineage.inputs and n not in made_of]
+        names = lineage.names_of(made_of[::-1])
+    real(gm, node, *args, **kwargs)
+    if names:
+        before.next.meta[MERGED] = names
+
+
+for _place in ("freezing", "constant_folding"):
+    hook(f"torch._inductor.{_place}:replace_node_with_constant")(_folded)
+
+
+@hook("torch._inductor.freezing:convert_conv_weights_to_channels_last")
+def laid_out(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
+    """Weights are copied into the layout that a convolution wants, and results into that of the program: a copy is
+    there for what reads it, or for what the graph returns."""
+    lineage = graph_chain.of(draft).now
+    before = set(gm.graph.nodes)
+    real(gm, *args, **kwargs)
+    for node in gm.graph.nodes:
+        if lineage is not None and node not in before:
+            readers = [user for user in node.users if user.op != "output"]
+            node.meta[TAG] = lineage.names_of(readers or node.all_input_nodes)
+
+
+def settled(gm: torch.fx.GraphModule) -> None:
+    """The graph is a stage of the record: from here on its nodes are followed under their own names."""
+    for _, module in modules(gm):
+        for node in module.graph.nodes:
+            node.meta.pop(TAG, None)
+            node.meta.pop(MERGED, None)
+
+
+def _rewrite(
+    lineage: Lineage, where: str, stays: torch.fx.Node, kept: torch.fx.Node, gone: list[torch.fx.Node]
+) -> Rewrite:
+    """Give the node that stays the origins of all that it stands for, and tell of it."""
+    origins = tuple(dict.fromkeys(name for node in (kept, *gone) for name in lineage.origins(node)[0]))
+    stays.meta[MERGED] = origins
+    before = [(node.name, node_changes.line(node_changes.form(node))) for node in gone]
+    after = [(stays.name, node_changes.line(node_changes.form(stays)))]
+    names = tuple(name for name, _ in before)
+    return Rewrite(
+        "", names, (stays.name,), node_changes.text(before), node_changes.text(after), origins, where
+    )
+
+
+def merges(
+    old: torch.fx.Graph, new: torch.fx.Graph
+) -> list[tuple[torch.fx.Node, torch.fx.Node, list[torch.fx.Node]]]:
+    """Nodes of ``new`` that stand for several of ``old``, each with its own original and with the others.
+
+    ``new`` is a copy of ``old``, its nodes under their own names, in which some nodes were left out.
+    """
+    if len(new.nodes) == len(old.nodes):
+        return []
+    copies = {node.name: node for node in new.nodes}
+    became = {node: copies[node.name] for node in old.nodes if node.name in copies}
+    originals = {copy: node for node, copy in became.items()}
+    without = {node for node in old.nodes if node not in became}
+    gone: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+    for node in reversed(old.nodes):
+        stays = became.get(node)
+        if stays is None:  # nothing read it
+            continue
+        if node.name not in copies:
+            gone.setdefault(stays, []).append(node)
+        if not without.isdisjoint(node._input_nodes):
+            for was, now in zip(_read(node), _read(stays)):
+                became.setdefault(was, now)
+    order = {stays: place for place, stays in enumerate(new.nodes)}
+    return [
+        (stays, originals[stays], found[::-1])
+        for stays, found in sorted(gone.items(), key=lambda item: order[item[0]])
+    ]
+
+
+def _read(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The nodes in its arguments, as often as they stand there."""
+    found: list[torch.fx.Node] = []
+
+    def read(arg: torch.fx.Node) -> torch.fx.Node:
+        found.append(arg)
+        return arg
+
+    torch.fx.node.map_arg((node.args, node.kwargs), read)
+    return found
+
+
+@kept_hook("torch._functorch.partitioners:functionalize_rng_ops", FOLLOWED)
+def _run_with_state(
+    followed: Followed, real: Any, joint: Any, forward: Any, backward: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """What is new stands in for the operator that it runs. Names say nothing: torch numbers new ones from what is free
+    in the half, where ``getitem_2`` is another than in the joint graph."""
+    before = [(half.graph, [*half.graph.nodes]) for half in (forward, backward)]
+    values = {node: node.meta.get("val") for _, nodes in before for node in nodes}
+    result = real(joint, forward, backward, *args, **kwargs)
+    for graph, nodes in before:
+        _tag(graph, nodes, values)
+    return result
+
+
+def _tag(graph: torch.fx.Graph, before: list[torch.fx.Node], values: dict[torch.fx.Node, Any]) -> None:
+    left, known = set(graph.nodes), set(before)
+    gone = [node for node in before if node not in left]
+    made = [node for node in graph.nodes if node not in known and ran(node) is not None]
+    if [ran(node) for node in made] != [node.target for node in gone if node.op != "output"]:
+        return  # each stands where its operator stood: else it is not known which is which
+    for node, old in zip(made, gone):
+        node.meta[TAG] = (old.name,)
+        saves = target_text(node.target) == "run_and_save_rng_state"
+        outs = [user for user in node.users if user not in known]
+        states = [user.meta.get("val") for user in outs if user.args[1] == 0]
+        node.meta[MADE] = (*states, values[old]) if saves else values[old]
+        for user in outs:
+            user.meta[TAG] = (old.name,)
+
+
+def _apply(
+    followed: Followed, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
+) -> Any:
+    """The pattern matcher rewrites a match: every node it makes stands in for the nodes that it matched."""
+    lineage = followed.now
+    if lineage is None:
+        return real(entry, match, graph, *args, **kwargs)
+    names = lineage.names_of(match.nodes)
+    before = set(graph.nodes)
+    passes = kept(PASSES)
+    with passes.applying(entry, match, graph) if passes is not None else contextlib.nullcontext():
+        result = real(entry, match, graph, *args, **kwargs)
+    for node in graph.nodes:
+        if node not in before:
+            node.meta[TAG] = names
+    return result
+
+
+for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):
+    kept_hook(f"torch._inductor.pattern_matcher:{_entry}.apply", FOLLOWED)(_apply)
+
+
+def _written_out(
+    followed: Followed, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """A write into a view is spelt out: the view and the copy stand in for the write."""
+    lineage = followed.now
+    if lineage is None:
+        return real(graph, node, *args, **kwargs)
+    names = lineage.origins(node)[0]
+    before = set(graph.nodes)
+    result = real(graph, node, *args, **kwargs)
+    for made in graph.nodes:
+        if made not in before and names:
+            made.meta[TAG] = names
+    return result
+
+
+for _way in ("mutating", "functional"):
+    kept_hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}", FOLLOWED)(_written_out)

@@ -1,0 +1,117 @@
+"""Wrappers put in the place of torch's own functions, and taken away again in any order.
+
+Several sets of them can be in place at once: those of captures, and those of a watch. Each stands on what it found
+there; when one that others stand on goes, they are told what stood below it, so that nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from .undo import Undo
+
+lock = threading.RLock()
+"""Held while wrappers are placed or taken away."""
+
+
+@dataclasses.dataclass
+class _Placed:
+    owner: object
+    name: str
+    real: Any
+    wrapper: Any
+    own: bool  # whether the owner itself had the attribute, rather than what it inherits from
+
+
+_sets: list[Placement] = []
+
+
+class Placement:
+    """Wrappers that come and go together."""
+
+    def __init__(self) -> None:
+        self._placed: list[_Placed] = []
+        self._users: set[object] = set()
+        _sets.append(self)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody keeps them in place."""
+        return bool(self._users)
+
+    def keep(self, undo: Undo, fill: Callable[[], None]) -> None:
+        """Keep them in place until ``undo``. Where nobody did, ``fill`` puts them there."""
+        user = object()
+        undo.add(self._leave, user)
+        with lock:
+            if not self._users:
+                self.remove()  # what an interrupt left half placed
+                fill()
+            self._users.add(user)
+
+    def _leave(self, user: object) -> None:
+        with lock:
+            self._users.discard(user)
+            if not self._users:
+                self.remove()
+
+    def put(self, owner: object, name: str, wrap: Callable[[Any], Any]) -> None:
+        """Put ``wrap(real)`` in the place of what ``owner`` has under ``name``. To be called with the lock held."""
+        own = name in vars(owner)
+        real = vars(owner)[name] if own else getattr(owner, name)
+        placed = _Placed(owner, name, real, wrap(real), own)
+        self._placed.append(placed)
+        setattr(owner, name, placed.wrapper)
+
+    def has(self, owner: object, name: str) -> bool:
+        """Whether one of them stands there."""
+        return any(p.owner is owner and p.name == name for p in self._placed)
+
+    def remove(self) -> None:
+        """Take all of them away. To be called with the lock held; it may be repeated."""
+        while self._placed:
+            placed = self._placed[-1]
+            held = vars(placed.owner).get(placed.name)
+            above = next((p for s in _sets for p in s._placed if p.real is placed.wrapper), None)
+            # Someone else may have wrapped our wrapper meanwhile; theirs stays, and ours calls through.
+            if held is placed.wrapper:
+                if placed.own:
+                    setattr(placed.owner, placed.name, placed.real)
+                else:
+                    delattr(placed.owner, placed.name)
+            elif above is not None:
+                above.real, above.own = placed.real, placed.own
+            del self._placed[-1:]
+
+
+def defining(owner: object, name: str) -> object:
+    """The class that defines a method which ``owner`` may only inherit: a wrapper on a class that inherits it would
+    come before those of its siblings."""
+    if not inspect.isclass(owner):
+        return owner
+    return next((cls for cls in owner.__mro__ if name in vars(cls)), owner)
+
+
+_F = TypeVar("_F", bound=Any)
+
+DISGUISE = ", around torch/_dynamo/convert_frame.py"
+"""Behind the names of their files: what torch asks is how a name ends."""
+
+CONVERT_FRAME = "torch._dynamo.convert_frame:"
+"""How the paths of hooks begin whose wrappers stand there."""
+
+
+def as_convert_frame(function: _F) -> _F:
+    """``function``, whose frames torch takes for those of its own ``convert_frame.py``.
+
+    Dynamo looks at the frames above it: for a function under ``disable(recursive=False)`` right above its own, for
+    the stack of the program up to them.
+    """
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=code.co_filename.removesuffix(DISGUISE) + DISGUISE)
+    return function

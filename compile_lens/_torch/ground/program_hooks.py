@@ -1,0 +1,51 @@
+"""What we do with tensors is not seen by what the program hooked into their operators.
+
+A program counts, logs or moves tensors with ``__torch_function__``, modes and hooks for saved tensors. They see its own
+call, as often as without a capture, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+import torch
+
+from .undo import Undo
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def without_torch_function(function: _F) -> _F:
+    """``function``, in which neither ``__torch_function__`` of a subclass nor a mode is called."""
+
+    @functools.wraps(function)
+    def alone(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return function(*args, **kwargs)
+
+    return cast(_F, alone)
+
+
+@contextlib.contextmanager
+def no_hooks() -> Iterator[None]:
+    """Tensors are saved for a backward without the program's hooks, and anomalies are not looked for."""
+    looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    autograd = torch._C._autograd
+    taken: list[Any] = []
+
+    def put_back() -> None:
+        while taken:
+            autograd._push_saved_tensors_default_hooks(*taken.pop()[0])
+
+    with Undo() as undo, undo:
+        undo.add(put_back)
+        # Taken away, not covered with hooks of ours: torch.func refuses to run under any.
+        while (hooks := autograd._top_saved_tensors_default_hooks(True)) is not None:
+            taken += [(hooks, autograd._pop_saved_tensors_default_hooks())]  # in one: both, or neither
+        if looks:
+            undo.add(torch.set_anomaly_enabled, True, at_nan)
+            torch.set_anomaly_enabled(False)
+        yield

@@ -1,0 +1,89 @@
+"""Stack traces that torch keeps as text, as frames."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import linecache
+import os
+import re
+import types
+
+import torch
+
+from ...record.graph import Frame
+
+_FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
+_MARKERS = re.compile(r"    [ ~^]*\^[ ~^]*")
+
+
+@functools.lru_cache(maxsize=8192)
+def frames(trace: str | None) -> tuple[Frame, ...]:
+    """The frames in a formatted stack trace, outermost first, with columns where it has markers."""
+    if not trace:
+        return ()
+    found: list[Frame] = []
+    text_line = ""
+    for line in trace.splitlines():
+        match = _FRAME.match(line)
+        if match:
+            file = match["file"]
+            found.append(Frame(file, int(match["line"]), match["function"], of_torch=of_torch(file)))
+            text_line = ""
+        elif found and not text_line and line.startswith("    "):
+            text_line = line[4:]
+            last = found[-1]
+            found[-1] = dataclasses.replace(last, text=text_line.strip())
+        elif found and text_line and found[-1].column is None and _MARKERS.fullmatch(line):
+            # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
+            found[-1] = _with_columns(found[-1], text_line, line[4:])
+    return tuple(f for f in found if not internal(f.file))
+
+
+def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
+    # A trace shows the line without its indentation; columns count in the file's line.
+    full = linecache.getline(frame.file, frame.line)
+    indent = len(full) - len(full.lstrip()) if full else 0
+    start, end = len(markers) - len(markers.lstrip()), len(markers.rstrip())
+    # Markers under wide characters are as wide as these: they count no characters of the text.
+    call = text[start:end].strip() if text.isascii() else ""
+    return dataclasses.replace(frame, column=indent + start, end_column=indent + end, call=call)
+
+
+TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+"""The folder of torch's own files."""
+
+
+def of_torch(file: str) -> bool:
+    """Whether a file is one of torch's own."""
+    return file.startswith(TORCH)
+
+
+def internal(file: str) -> bool:
+    """Whether a file is ours, or torch's wrapper around a captured callable: no line of the program."""
+    return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(
+        "/torch/_dynamo/external_utils.py"
+    )
+
+
+def place(code: types.CodeType, line: int) -> str:
+    """A place in torch as a reader finds it in any installation; elsewhere just the name of the file."""
+    return _place(code.co_filename, line, code.co_name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _place(filename: str, line: int, function: str) -> str:
+    root = os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))
+    file = os.path.abspath(filename)
+    inside = file.startswith(root + os.sep + "torch" + os.sep)
+    name = file[len(root) + 1 :].replace(os.sep, "/") if inside else os.path.basename(file)
+    return f"{name}:{line} in {function}"
+
+
+def is_disable_wrapper(code: types.CodeType) -> bool:
+    """Whether it is the code of what ``torch.compiler.disable(recursive=False)`` makes: all of these share one code
+    object of torch's, by which Dynamo knows them and on which it stores nothing."""
+    # Not above: who only asks what a module is made of does not load the compiler.
+    from torch._dynamo import decorators
+
+    return code is getattr(decorators, "_nonrecursive_disable_wrapper_code", None)

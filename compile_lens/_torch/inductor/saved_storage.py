@@ -1,0 +1,97 @@
+"""In which memory a lowered forward returns what it keeps for the backward.
+
+The partitioner's graph says which values are kept; lowering decides where each lies. Where it turns convolutions to
+channels last it keeps copies of their inputs, and of a copy that it does not make it keeps the input.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from ...record.memory import Kept
+from ..code import buffer_lifetimes
+from ..graphs.partitioner import RETURNED
+from ..ground.recorder import Draft
+
+
+def reconcile(draft: Draft, lowering: Any) -> None:
+    """Give what ``draft``'s forward keeps the memory in which the lowered graph returns it."""
+    returned, partition = RETURNED.take(draft), draft.partition
+    if returned is None or partition is None:
+        return
+    try:
+        found = _found(lowering, returned.names, returned.results)
+        chosen = tuple(_placed(kept, found) for kept in partition.chosen)
+    except Exception:  # internals of torch that differ lose where it lies, and not that it is kept
+        chosen = tuple(_unknown(kept) for kept in partition.chosen)
+    default = partition.default and _by_default(
+        partition.default, partition.chosen, chosen, {*lowering.graph_inputs}
+    )
+    draft.partition = dataclasses.replace(partition, chosen=chosen, default=default)
+
+
+def _placed(kept: Kept, found: dict[str, tuple[int | None, str]]) -> Kept:
+    if kept.nbytes == 0 or kept.node not in found:  # a number, or what is no tensor
+        return kept
+    nbytes, shares = found[kept.node]
+    return dataclasses.replace(kept, nbytes=kept.nbytes if shares else nbytes, shares=shares)
+
+
+def _unknown(kept: Kept) -> Kept:
+    return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, shares="")
+
+
+def _by_default(
+    default: tuple[Kept, ...], before: tuple[Kept, ...], chosen: tuple[Kept, ...], inputs: set[str]
+) -> tuple[Kept, ...]:
+    """What the default partitioner keeps, in the memory that the same value has in the lowered graph.
+
+    Where that keeps copies of inputs, whether it would of one that it does not keep is not known.
+    """
+    placed = {kept.node: kept for kept in chosen}
+    copies = any(was.shares and not now.shares for was, now in zip(before, chosen))
+    return tuple(
+        placed[kept.node]
+        if kept.node in placed
+        else _unknown(kept)
+        if copies and kept.shares in inputs
+        else kept
+        for kept in default
+    )
+
+
+def _found(lowering: Any, names: Sequence[str], results: int) -> dict[str, tuple[int | None, str]]:
+    """For each kept value the bytes of the memory that it lies in, and whose that is: ``""`` if it is its own."""
+    outputs = [*zip(names, lowering.graph_outputs, strict=True)]
+    within = buffer_lifetimes.shared(lowering.module.graph)
+    owners = {name: within.get(name, name) for name in lowering.graph_inputs}
+    owners |= {name: name for name in lowering.constants}  # the module holds them
+    for name, output in outputs[:results]:
+        owners.setdefault(_place(lowering, output), name)
+    found: dict[str, tuple[int | None, str]] = {}
+    for name, output in outputs[results:]:
+        place = _place(lowering, output)
+        if place and name not in found:
+            buffer = lowering.name_to_buffer.get(place)
+            found[name] = buffer_lifetimes.allocated(lowering, buffer), owners.get(place, "")
+            owners.setdefault(place, name)
+    return found
+
+
+def _place(lowering: Any, output: Any) -> str:
+    """The buffer, input or constant that holds the memory of what a graph returns; ``""`` for what has none."""
+    from torch._inductor import ir
+
+    name = str(output.maybe_get_name() or "") if isinstance(output, ir.IRNode) else ""
+    while (buffer := lowering.name_to_buffer.get(name)) is not None:
+        layout = getattr(buffer, "layout", None)
+        if isinstance(layout, ir.MutationLayoutSHOULDREMOVE):
+            above = str(layout.get_buffer().get_name())
+        else:
+            above = str(next(iter(buffer.get_inputs_that_alias_output()), name))
+        if above == name:
+            break
+        name = above
+    return name

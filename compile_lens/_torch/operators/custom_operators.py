@@ -1,0 +1,445 @@
+"""Operators that a program registered, on their way to another process.
+
+Those of torch, and those of modules that the other process can import, are known there by their names. One that a
+script or a notebook cell made with ``torch.library.custom_op`` or ``triton_op`` is registered there anew, with all that
+it was given: kernels, fake, autograd, vmap, autocast. What ``torch.library.Library`` was given is in C++, where it
+cannot be read, so that such an operator is named and refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import os
+import re
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch._library.custom_ops as custom_ops
+import torch._library.triton as triton_ops
+from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+
+from ...errors import UsageError
+from . import inductor_tables, registrations
+from .native_functions import FILLED as _TORCHS
+from .transfers import Place
+
+
+class OutOfOrder(UsageError):
+    """Of two modules that register one operator, the one came last there that did not here. A new process imports them
+    anew, in the order of this request."""
+
+    anew = True
+
+
+Importable = Callable[[str], bool]
+"""Whether another process finds a module by this name."""
+
+
+class Carried:
+    """What of one request is an operator, and which operators its code names.
+
+    Args:
+        importable: says of a module's name whether the other process finds it.
+        own: the program's own modules by name, its script among them.
+        settings: those of torch that are no plain values.
+        tables: what Inductor's tables hold where nothing was put into them.
+    """
+
+    def __init__(
+        self,
+        importable: Importable,
+        own: Mapping[str, Any],
+        settings: Sequence[registrations.Setting] = (),
+        tables: inductor_tables.Own | None = None,
+    ) -> None:
+        self._importable = importable
+        self._own = own
+        self._told = (settings, tables)
+        self._places: list[Place] | None = None
+        self._names: set[str] = set()
+        self._names_there: set[str] = set()
+        self._sent: set[str] = set()
+        self.registered, self._modules = _kernels_given_to_torch(importable, own)
+
+    kinds = (
+        OpOverload,
+        OpOverloadPacket,
+        HigherOrderOperator,
+        type(torch.ops.aten),
+        custom_ops.CustomOpDef,
+        torch.library.Library,
+    )
+    """Types of what crosses in a way of its own."""
+
+    def places(self) -> list[Place]:
+        """What else the program told torch."""
+        if self._places is None:
+            self._places = [*registrations.places(self._own, *self._told)]
+        return self._places
+
+    def mark(self) -> Any:
+        """Which operators were sent by now, for ``back``."""
+        return set(self._sent)
+
+    def back(self, mark: Any) -> None:
+        """Those that were sent since then do not arrive."""
+        self._sent = mark
+
+    def reduced(self, value: Any) -> Any:
+        """How ``value`` crosses, as pickle takes it; ``None`` for what is no operator."""
+        if isinstance(value, types.CodeType):
+            self._names.update(_named_in(value))
+        if isinstance(value, OpOverload):
+            packet, _, overload = value.name().partition(".")
+            return _overload, (packet, self._source(packet), overload or "default")
+        if isinstance(value, OpOverloadPacket):
+            packet = str(value._qualified_op_name)
+            return _packet, (packet, self._source(packet))
+        if isinstance(value, HigherOrderOperator) and _of_torch(value) is value:
+            return _higher_order, (value.name(),)
+        if isinstance(value, type(torch.ops.aten)) and value is getattr(torch.ops, _short(value), None):
+            return getattr, (torch.ops, _short(value))
+        if isinstance(value, custom_ops.CustomOpDef):
+            return self._operator(value)
+        if isinstance(value, torch.library.Library):
+            raise UsageError(
+                f"it holds the torch.library.Library of {value.ns!r}, what was registered with which cannot be read"
+            )
+        return None
+
+    def named_there(self, code: types.CodeType) -> None:
+        """Code that another process finds by its name may name operators as well, which its module need not import."""
+        self._names_there.update(_named_in(code))
+
+    def rest(self) -> Any:
+        """What must be there besides what was reached: operators that code names. ``None`` if there is no more."""
+        modules, self._modules = self._modules, []
+        if modules:
+            return [_Module(name) for name in modules]
+        names = self._names | self._names_there
+        if "ops" not in names and not self._sent:
+            return None
+        known = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+        found: list[Any] = []
+        for name in sorted(name for name in known - self._sent if names.issuperset(name.split("::"))):
+            self._sent.add(name)
+            if name.partition("::")[0] not in _TORCHS:
+                source = self._source(name)
+                if source or self._names.issuperset(name.split("::")):
+                    found.append(_Named(name, source))
+        return found or None
+
+    def _source(self, name: str) -> Any:
+        """What has to be loaded for an operator to be there: how it was made, or the name of a module."""
+        if name.partition("::")[0] in _TORCHS:
+            return ""
+        made = custom_ops.OPDEFS.get(name)
+        if made is None:
+            self._refuse_kernels_of_a_script(name)
+        return made or self._module_of(name)
+
+    def _refuse_kernels_of_a_script(self, name: str) -> None:
+        """A module's operator may have kernels from a script or a cell, which cannot be read, and are missing there."""
+        start = name.replace("::", "/")
+        if not any(key.startswith((f"{start}/", f"{start}.")) for key in torch.library._impls):
+            return
+        own = _file_that_defined(name)
+        told = torch._C._dispatch_dump(name)
+        for device, file in re.findall(r"^(\w+): registered at (.+?):\d+ ", told, re.MULTILINE):
+            at = os.path.abspath(file)
+            if file.endswith((".py", ">")) and at != own and not _is_of_a_module(at):
+                raise UsageError(
+                    f"the program gave {name} a kernel for {device} with torch.library, which cannot be read: give it "
+                    "in a module that the program imports"
+                )
+
+    def _operator(self, made: Any) -> Any:
+        name = f"{made._namespace}::{made._name}"
+        last = custom_ops.OPDEFS.get(name, made)
+        if last is not made:
+            raise UsageError(
+                f"the operator {name} was registered once more, in {_module_that_made(last)}: torch calls the last, "
+                "and which is the last hangs on the order of imports. Give them two names"
+            )
+        self._sent.add(name)
+        module = _module_that_made(made)
+        if self._importable(module):
+            path = _path_in(module, made)
+            return (_of_module, (module, path)) if path else (_registered_by, (module, name))
+        given = (made._namespace, made._name, made._schema, [_tag(tag) for tag in made._tags])
+        return _made, given, _given(made), None, None, _give
+
+    def _module_of(self, name: str) -> str:
+        """The module that defined it with a ``Library``, if another process can import it."""
+        file = _file_that_defined(name)
+        for module in list(sys.modules.values()):
+            if file and getattr(module, "__file__", None) == file and self._importable(module.__name__):
+                return str(module.__name__)
+        return ""
+
+
+class _Named:
+    """An operator that code names."""
+
+    def __init__(self, name: str, source: Any) -> None:
+        self._given = (name, source)
+
+    def __reduce__(self) -> Any:
+        return _packet, self._given
+
+
+class _Module:
+    """A module that gives torch's operators kernels when it is imported."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self._name,)
+
+
+def _kernels_given_to_torch(
+    importable: Importable, own: Mapping[str, Any]
+) -> tuple[frozenset[str], list[str]]:
+    """What of torch's own operators the program gave kernels of its own, whose modules the other process must import
+    whatever function is sent: torch compiles another program with them. As torch's keys, and the names of the modules.
+
+    Raises ``UsageError`` where a script or a notebook cell did it.
+    """
+    found: dict[str, Any] = {}
+    for name, module in own.items():
+        if name == "__main__" or importable(name):
+            file = str(module.__file__)
+            words = _words_beside_a_library(file)
+            for key in torch.library._impls if words else ():
+                namespace, operator, _ = key.split("/")
+                if namespace in _TORCHS and operator.partition(".")[0] in words:
+                    found[key] = name, file
+    modules = {}
+    for key, (name, file) in found.items():
+        namespace, operator, device = key.split("/")
+        dumped = torch._C._dispatch_dump(f"{namespace}::{operator}")
+        places = re.findall(rf"^{re.escape(device)}: registered at (.+?):\d+ ", dumped, re.MULTILINE)
+        if file in map(os.path.abspath, places) or any(
+            place.endswith("torch/library.py") for place in places
+        ):
+            if name == "__main__":
+                raise UsageError(
+                    f"the program gave {namespace}::{operator} a kernel for {device} with torch.library, which cannot "
+                    f"be read: give it in a module that the program imports"
+                )
+            modules[key] = name
+    return frozenset(modules), sorted(set(modules.values()))
+
+
+@functools.cache
+def _words_of(file: str, written: int) -> frozenset[str]:
+    with open(file, encoding="utf-8", errors="replace") as opened:
+        text = opened.read()
+    return frozenset(re.findall(r"\w+", text)) if _LIBRARY.search(text) else frozenset()
+
+
+def _words_beside_a_library(file: str) -> frozenset[str]:
+    """The words of a file that speaks of ``torch.library``'s kernels; none of another, or of one that is gone."""
+    try:
+        return _words_of(file, os.stat(file).st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+_LIBRARY = re.compile(
+    r"\bLibrary\s*\(|\blibrary\s*\.\s*(impl|register_\w+)\b|\bfrom\s+torch\.library\s+import\b"
+)
+
+
+def _named_in(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, str) and len(constant) < 200:
+            yield from re.split(r"::|\.", constant)  # getattr(torch.ops, "mine")
+
+
+def _short(namespace: Any) -> str:
+    return str(getattr(namespace, "name", "")).removeprefix("torch.ops.")
+
+
+def _of_torch(operator: Any) -> Any:
+    return getattr(torch.ops.higher_order, operator.name(), None)
+
+
+def _tag(tag: Any) -> str:
+    return str(tag.name)
+
+
+def _file_that_defined(name: str) -> str:
+    with contextlib.suppress(RuntimeError):
+        found = re.search(r"^debug: registered at (.+?):\d+", torch._C._dispatch_dump(name), re.MULTILINE)
+        if found and os.path.exists(found[1]):
+            return os.path.abspath(found[1])
+    return ""
+
+
+def _is_of_a_module(file: str) -> bool:
+    """Whether the program imported it, rather than ran it."""
+    program = sys.modules.get("__main__")
+    others = [module for module in list(sys.modules.values()) if module is not program]
+    return any(os.path.abspath(getattr(module, "__file__", None) or "") == file for module in others)
+
+
+def _module_that_made(made: Any) -> str:
+    function = made._init_fn
+    while getattr(function, "__module__", "") in (triton_ops.__name__, custom_ops.__name__):
+        inside = _closure(function).get("fn")
+        if inside is None:
+            break
+        function = inside
+    return str(getattr(function, "__module__", "") or "")
+
+
+def _path_in(module: str, made: Any) -> str:
+    for name, value in list(vars(sys.modules[module]).items()):
+        if value is made:
+            return name
+    return ""
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    code = getattr(function, "__code__", None)
+    names, cells = getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ()
+    return dict(zip(names, (cell.cell_contents for cell in cells)))
+
+
+def _given(made: Any) -> dict[str, Any]:
+    """All that the program registered of it."""
+    kernels = {}
+    for kind, wrapped in made._backend_fns.items():
+        kernel = _closure(inspect.unwrap(wrapped)).get("fn")
+        if kernel is None:
+            raise UsageError(f"the kernel of {made} for {kind or 'all devices'} cannot be read")
+        kernels[kind] = kernel
+    return {
+        "function": made._init_fn,
+        "kernels": kernels,
+        "fake": made._abstract_fn,
+        "autograd": (made._backward_fn, made._setup_context_fn),
+        "dispatch": dict(made._torch_dispatch_fns),
+        "vmap": made._vmap_fn,
+        "autocast": _autocast(made),
+        "disabled": set(made._disabled_kernel),
+        "effect": _effect(made),
+        "triton": triton_ops.triton_ops_to_kernels.get(made._qualname),
+    }
+
+
+def _autocast(made: Any) -> dict[str, Any]:
+    known = getattr(made, "_autocast_dtype", None)
+    if known is None:  # torch 2.11 has a name for each
+        known = {kind: getattr(made, f"_autocast_{kind}_dtype", None) for kind in ("cpu", "cuda")}
+    return {kind: dtype for kind, dtype in known.items() if dtype is not None}
+
+
+def _effect(made: Any) -> str | None:
+    effect = torch._library.simple_registry.singleton.find(made._qualname).effect.effect
+    return None if effect is None else str(effect.name)
+
+
+# In the other process --------------------------------------------------------------------------------------
+
+
+def _packet(name: str, source: Any) -> Any:
+    """``source`` is registered by now, or the name of the module that does."""
+    if source and isinstance(source, str):
+        importlib.import_module(source)
+    namespace, _, operator = name.partition("::")
+    try:
+        return getattr(getattr(torch.ops, namespace), operator)
+    except AttributeError:
+        raise UsageError(
+            f"the operator {name} is not known there: what torch.library.Library, define and impl are given cannot be "
+            f"read from another process. Define it with torch.library.custom_op or triton_op, or in a module that the "
+            f"function imports"
+        ) from None
+
+
+def _overload(name: str, source: Any, overload: str) -> Any:
+    return getattr(_packet(name, source), overload)
+
+
+def _higher_order(name: str) -> Any:
+    return getattr(torch.ops.higher_order, name)
+
+
+def _of_module(module: str, name: str) -> Any:
+    made = getattr(importlib.import_module(module), name)
+    _last(made._qualname, module)
+    return made
+
+
+def _registered_by(module: str, name: str) -> Any:
+    importlib.import_module(module)
+    return _last(name, module)
+
+
+def _last(name: str, module: str) -> Any:
+    """The operator, which ``module`` made: another may have registered it since."""
+    made = custom_ops.OPDEFS[name]
+    if (other := _module_that_made(made)) != module:
+        raise OutOfOrder(
+            f"the operator {name} is registered by {module} and by {other}: torch calls the last, which is that of "
+            f"{module} here, and of {other} there. Give them two names"
+        )
+    _due[name] = module, weakref.ref(sys.modules["__main__"])
+    return made
+
+
+_due: dict[str, tuple[str, weakref.ref[Any]]] = {}
+"""By operator: the module whose is the last, and the script of the request, as each has one of its own."""
+
+
+def in_order() -> None:
+    """Raises ``OutOfOrder`` where what a request ran registered an operator anew, which here was registered before."""
+    for name, (module, script) in [*_due.items()]:
+        if script() is sys.modules["__main__"]:
+            _last(name, module)
+    _due.clear()
+
+
+def _made(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
+    """An operator of which nothing is known yet but its schema: what is registered of it may name the operator."""
+    return custom_ops.CustomOpDef(
+        namespace, name, schema, _nothing, [getattr(torch.Tag, tag) for tag in tags]
+    )
+
+
+def _nothing(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError("the operator is just being registered")
+
+
+def _give(made: Any, given: dict[str, Any]) -> None:
+    made._init_fn = given["function"]
+    for kind, kernel in given["kernels"].items():
+        made.register_kernel(kind)(kernel)
+    made._disabled_kernel.update(given["disabled"])
+    if given["fake"] is not None:
+        made.register_fake(given["fake"])
+    backward, context = given["autograd"]
+    if backward is not None:
+        made.register_autograd(backward, setup_context=context)
+    for kind, rule in given["dispatch"].items():
+        made.register_torch_dispatch(kind, rule)
+    if given["vmap"] is not None:
+        made.register_vmap(given["vmap"])
+    for kind, dtype in given["autocast"].items():
+        made.register_autocast(kind, dtype)
+    if given["effect"] != _effect(made):
+        effects: Any = torch._library.effects.EffectType
+        made.register_effect(effects[given["effect"]] if given["effect"] else None)
+    if given["triton"] is not None:
+        triton_ops.triton_ops_to_kernels[made._qualname] = given["triton"]

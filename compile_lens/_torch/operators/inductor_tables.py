@@ -1,0 +1,312 @@
+"""Inductor's own tables, of lowerings, decompositions and patterns: what of them is the program's, on its way to
+another process.
+
+Torch's entries are known by how they read in a process that ran nothing of the program (``own``): a program may put
+torch's function for one operator in the place of another. What torch itself adds later are functions of torch's for
+operators of its own that had none.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+from . import unsent_registrations
+from .native_functions import FILLED
+from .transfers import Place, Undo, called, content, function_in, functions_in, of_torch
+
+TABLES = (
+    ("torch._inductor.lowering", "lowerings", "lowering"),
+    ("torch._inductor.lowering", "user_lowerings", "lowering"),
+    ("torch._inductor.lowering", "_maybe_layout_constraints", "constraint"),
+    ("torch._inductor.decomposition", "decompositions", "decomposition"),
+)
+"""By operator: the module, the name, and what an entry is."""
+
+PATTERNS = "torch._inductor.fx_passes."
+"""How the names of the modules begin that hold Inductor's patterns."""
+
+Own = Mapping[str, Mapping[str, str]]
+"""Of each table, how an entry of torch's reads, by its operator's name."""
+
+# In the other process, before it has run anything ---------------------------------------------------------------
+
+_at_first: dict[str, dict[Any, Any]] = {}
+
+
+def remember() -> None:
+    """What the tables hold now is torch's own."""
+    for module, name, _ in TABLES:
+        found = importlib.import_module(module)
+        _at_first[name] = dict(getattr(found, name, {}))
+    extra = getattr(found, "extra_random_decomps", {})
+    _at_first["fast_random_decomps"] = {**_at_first["decompositions"], **extra}
+
+
+def own() -> Own:
+    """What was remembered, as plain data."""
+    return {
+        name: {_name(one): _reads(value) for one, value in held.items()} for name, held in _at_first.items()
+    }
+
+
+# In this process ---------------------------------------------------------------------------------------------------
+
+
+def used() -> bool:
+    """Whether the program may have put something into the tables: none that nobody loaded has anything of it."""
+    return TABLES[0][0] in sys.modules
+
+
+def places(torchs: Own) -> Iterator[Place]:
+    """What the program put into the tables, or removed; ``torchs`` are the entries of torch's own."""
+    for module, name, kind in TABLES:
+        if module in sys.modules:
+            yield from _of_table(module, name, kind, torchs)
+    yield from _of_patterns()
+
+
+_known: dict[str, dict[Any, Any]] = {}
+"""By table: entries that were found to be torch's."""
+
+_whole: set[str] = set()
+"""Tables that had all of torch's entries when they were last looked through."""
+
+
+def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]:
+    table, at_first = _asked(module, name)
+    known = _known.setdefault(at_first, {})
+    same = len(known) == len(table) and all(map(operator.is_, known.values(), table.values()))
+    if same and at_first in _whole:
+        return
+    reads = torchs.get(at_first, {})
+    fresh: dict[Any, Any] = {}
+    theirs: list[tuple[Any, Any]] = []
+    for key, value in list(table.items()):
+        if known.get(key, known) is value:
+            fresh[key] = value
+        elif _is_torchs(name, key, value, reads, torchs):
+            if kind != "constraint" or _namespace(key) in FILLED:  # else it hangs on the lowering
+                fresh[key] = value
+        else:
+            theirs.append((key, value))
+    _known[at_first] = fresh
+    others = {id(value): one for one, value in fresh.items() if _name(one) in reads} if theirs else {}
+    for key, value in theirs:
+        if kind == "constraint" and key not in sys.modules[module].lowerings:
+            continue  # torch makes the entry anew, with a lowering, when it meets the operator
+        where, function = f"{module}.{name}[{_name(key)}]", function_in(value)
+        if id(value) in others:  # torch's for another operator
+            yield Place(where, kind, _like, (module, name, key, others[id(value)]), None)
+        else:
+            by = None if of_torch(function) else function
+            watch = unsent_registrations.entry, (where, module, name, key)
+            yield Place(where, kind, _put, (module, name, key, value), by, watch=watch)
+    removed = sorted(reads.keys() - {_name(key) for key in table})
+    (_whole.discard if removed else _whole.add)(at_first)
+    for gone in removed:
+        yield Place(f"{module}.{name} without {gone}", "removal", _remove, (module, name, gone), None)
+
+
+def _asked(module: str, name: str) -> tuple[dict[Any, Any], str]:
+    """The table that torch asks, and the name under which it was remembered: of decompositions, torch makes a copy when
+    it first asks for them."""
+    found = sys.modules[module]
+    made = getattr(found, "fast_random_decomps", None)
+    if name == "decompositions" and made is not None and made.cache_info().currsize:
+        return made(), "fast_random_decomps"
+    return getattr(found, name, {}), name
+
+
+def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs: Own) -> bool:
+    reads = table.get(_name(key))
+    if reads is not None:
+        return reads == _reads(value)
+    if name == "_maybe_layout_constraints" and _name(key) in torchs.get("lowerings", {}):
+        return False  # torch adds one only together with a lowering
+    namespace, function = _namespace(key), function_in(value)
+    if function is not None and not of_torch(function):
+        return False
+    return not namespace or namespace in FILLED or _made_when_met(name, key, value)
+
+
+def _made_when_met(name: str, key: Any, value: Any) -> bool:
+    """Whether torch makes the entry itself in any process that compiles an operator which it does not know: a call of
+    that very operator, and beside it the layout that its tags ask for."""
+    if name == "_maybe_layout_constraints":
+        lowering: Any = sys.modules[TABLES[0][0]]
+        tag = torch._library.utils.get_layout_constraint_tag(key, with_default=True)
+        called = _made_when_met("lowerings", key, lowering.lowerings.get(key))
+        return called and value is lowering.tag_to_layout_constraint(tag)
+    function = function_in(value)
+    if name != "lowerings" or function is None or not function.__qualname__.startswith("fallback_handler."):
+        return False
+    held = (_name(content(cell)) for cell in function.__closure__ or ())
+    return any(_name(key) == one or _name(key).startswith(f"{one}.") for one in held)
+
+
+def _namespace(key: Any) -> str:
+    packet = str(getattr(key, "_qualified_op_name", "")).partition("::")[0]
+    return getattr(key, "namespace", "") or packet
+
+
+def _name(key: Any) -> str:
+    if isinstance(key, (str, OpOverload, OpOverloadPacket)):
+        return str(key)
+    return called(key)
+
+
+def _reads(value: Any) -> str:
+    return hashlib.md5(repr(_facts(value, 5)).encode(), usedforsecurity=False).hexdigest()
+
+
+def _facts(value: Any, depth: int) -> Any:
+    """What tells a function from another in every process: where it stands, and what it closes over."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (OpOverload, OpOverloadPacket)):
+        return str(value)
+    if depth == 0:
+        return type(value).__name__
+    if isinstance(value, types.FunctionType):
+        cells = [_facts(content(cell), depth - 1) for cell in value.__closure__ or ()]
+        code = value.__code__
+        return value.__module__, value.__qualname__, code.co_filename, code.co_firstlineno, cells
+    if isinstance(value, functools.partial):
+        return "partial", *(_facts(one, depth - 1) for one in (value.func, value.args, value.keywords))
+    if isinstance(value, (list, tuple)):
+        return [_facts(one, depth - 1) for one in value]
+    if isinstance(value, dict):
+        return [(str(one), _facts(held, depth - 1)) for one, held in value.items()]
+    if isinstance(value, types.MethodType):
+        return _facts(value.__func__, depth - 1)
+    return getattr(value, "__module__", ""), getattr(value, "__qualname__", type(value).__name__)
+
+
+# Patterns ----------------------------------------------------------------------------------------------------------
+
+
+def _of_patterns() -> Iterator[Place]:
+    matcher = sys.modules.get("torch._inductor.pattern_matcher")
+    kind = getattr(matcher, "PatternMatcherPass", None)
+    if kind is None:
+        return
+    passes = _passes(kind)
+    entries = [one for _, found in passes for some in found.patterns.values() for one in some]
+    if len(entries) == len(_torchs_patterns) and all(map(operator.is_, entries, _torchs_patterns)):
+        return
+    known = {id(one) for one in _torchs_patterns}
+    theirs: dict[int, list[tuple[Any, ...]]] = {}
+    for path, found in passes:
+        for key, some in list(found.patterns.items()):
+            for position, one in enumerate(some):
+                if id(one) not in known and not all(map(of_torch, functions_in(one))):
+                    theirs.setdefault(id(one), [one]).append((path, key, position))
+    _torchs_patterns[:] = [one for one in entries if id(one) not in theirs]
+    for number, (entry, *at) in enumerate(theirs.values()):
+        by = next(one for one in functions_in(entry) if not of_torch(one))
+        module, name, _ = at[0][0]
+        where = f"{module}.{name}: {called(by)}" + (f" ({number + 1})" if number else "")
+        yield Place(
+            where, "pattern", _add, (entry, at), by, watch=(unsent_registrations.pattern, (where, at))
+        )
+
+
+_torchs_patterns: list[Any] = []
+"""Entries that were found to be torch's."""
+
+Path = tuple[str, str, Any]
+"""Where a pass has its patterns: a module, a name, and a place in what has that name."""
+
+_found: tuple[int, list[tuple[Path, Any]]] = (0, [])
+
+
+def _passes(kind: type) -> list[tuple[Path, Any]]:
+    """Those that modules of Inductor's hold."""
+    global _found
+    if _found[0] != len(sys.modules):
+        passes: dict[int, tuple[Path, Any]] = {}
+        for module, held in list(sys.modules.items()):
+            if module.startswith(PATTERNS):
+                for name, value in list(vars(held).items()):
+                    for place, one in _inside(value):
+                        if isinstance(one, kind):
+                            passes.setdefault(id(one), ((module, name, place), one))
+        _found = len(sys.modules), list(passes.values())
+    return _found[1]
+
+
+def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
+    yield None, value
+    if type(value) is list:
+        yield from enumerate(value)
+    elif type(value) is dict:
+        yield from value.items()
+
+
+# In the other process ----------------------------------------------------------------------------------------------
+
+
+def _changed(module: str, change: Callable[[dict[Any, Any]], Undo], name: str) -> Undo:
+    found = importlib.import_module(module)
+    forget = getattr(getattr(found, "fast_random_decomps", None), "cache_clear", int)
+    undo = change(getattr(found, name))
+    forget()
+    return lambda: (undo(), forget())
+
+
+def _put(given: tuple[str, str, Any, Any]) -> Undo:
+    module, name, key, value = given
+    lowering: Any = importlib.import_module(module)
+    if name == "_maybe_layout_constraints" and key not in lowering.lowerings:
+        # Torch would make both entries anew when it meets the operator; where the program put this one, it had met it.
+        held = lowering.lowerings, lowering._maybe_layout_constraints
+        before = [dict(one) for one in held]
+        lowering.make_fallback(key, layout_constraint=value, warn=False)
+        return lambda: [(one.clear(), one.update(old)) for one, old in zip(held, before)]
+
+    def put(table: dict[Any, Any]) -> Undo:
+        there, before = key in table, table.get(key)
+        table[key] = value
+        return lambda: table.__setitem__(key, before) if there else table.pop(key, None)
+
+    return _changed(module, put, name)
+
+
+def _like(given: tuple[str, str, Any, Any]) -> Undo:
+    module, name, key, other = given
+    return _put((module, name, key, getattr(importlib.import_module(module), name)[other]))
+
+
+def _remove(given: tuple[str, str, str]) -> Undo:
+    module, name, gone = given
+
+    def remove(table: dict[Any, Any]) -> Undo:
+        taken = {key: table.pop(key) for key in list(table) if _name(key) == gone}
+        return lambda: table.update(taken)
+
+    return _changed(module, remove, name)
+
+
+def _add(given: tuple[Any, list[tuple[Path, Any, int]]]) -> Undo:
+    entry, at = given
+    undo: list[Undo] = []
+    for (module, name, place), key, position in at:
+        held = getattr(importlib.import_module(module), name)
+        some = (held if place is None else held[place]).patterns[key]
+        some.insert(position, entry)
+        undo.append(functools.partial(_without, some, entry))
+    return lambda: [one() for one in undo]
+
+
+def _without(some: list[Any], entry: Any) -> None:
+    some[:] = [one for one in some if one is not entry]

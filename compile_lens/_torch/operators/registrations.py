@@ -1,0 +1,254 @@
+"""What a program told torch outside of the function, on its way to another process: functions that Dynamo was told how
+to treat, functions that are settings, classes that are containers, and what was put into Inductor's tables."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch.utils._pytree as pytree
+
+from . import inductor_tables, unsent_registrations
+from .transfers import Place, Undo, called, function_in, of_torch
+
+IDS = {
+    "_allowed_callable_ids": "torch.compiler.allow_in_graph",
+    "_nonstrict_trace_callable_ids": "torch._dynamo.nonstrict_trace",
+    "_leaf_function_ids": "torch._dynamo.decorators.leaf_function",
+    "_disallowed_callable_ids": "torch._dynamo.disallow_in_graph",
+}
+"""Dynamo's sets of functions, which it knows by their addresses, and how one comes into each. Functions that are traced
+non-strictly, and leaves, are allowed as well."""
+
+_OWN = "torch._dynamo."
+"""How the modules begin whose functions Dynamo itself put there."""
+
+Setting = tuple[str, str, Any]
+"""A module of settings, a name in it, and the value, which is no plain one."""
+
+
+def places(
+    own: Mapping[str, Any], settings: Iterable[Setting] = (), torchs: inductor_tables.Own | None = None
+) -> Iterator[Place]:
+    """All of this process; ``own`` are the program's modules by name, its script among them. ``torchs`` is what
+    Inductor's tables hold where nothing was put into them."""
+    for module, name, value in settings:
+        yield Place(f"{module}.{name}", "function", _set, (module, name, value), function_in(value))
+    yield from _substitutes(own)
+    yield from _treated(own)
+    yield from container_places(own)
+    yield from inductor_tables.places(torchs or {})
+
+
+def _of(value: Any, own: Mapping[str, Any]) -> Any:
+    """The function, where it matters only if the program's code reaches it: one of the program's."""
+    name = getattr(value, "__globals__", {}).get("__name__")
+    return value if name == "__main__" or name in own else None
+
+
+def _substitutes(own: Mapping[str, Any]) -> Iterator[Place]:
+    handlers = _handlers() if "torch._dynamo.variables" in sys.modules else {}
+    for original, made in list(handlers.items()):
+        handler = getattr(made, "__torch_dynamo_polyfill__", None)
+        name = str(getattr(handler, "__globals__", {}).get("__name__"))
+        if original is made or name.startswith(_OWN):  # it stands there under both
+            continue
+        where = f"torch.compiler.substitute_in_graph({called(original)})"
+        of = _of(original, own)
+        watch = None
+        if of is None and not isinstance(original, _OF_TYPES):
+            watch = unsent_registrations.function, (where, original)
+        yield Place(where, "substitute", _substitute, made, function_in(handler), of, watch)
+
+
+_OF_TYPES = types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType
+"""Methods of types in C, which Dynamo also finds by an object of theirs."""
+
+
+def _treated(own: Mapping[str, Any]) -> Iterator[Place]:
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is None:
+        return
+    there: dict[int, list[str]] = {}
+    for table in IDS:
+        # What nobody asked for yet is empty.
+        for one in getattr(getattr(rules, table, None), "function_ids", None) or ():
+            there.setdefault(one, []).append(table)
+    if not there:
+        return
+    for value in _with_addresses(there, rules):
+        if str(getattr(value, "__module__", "")).startswith(_OWN):
+            continue
+        tables = there[id(value)]
+        by = function_in(value)
+        by = by if _of(by, own) is not None else None
+        yield Place(
+            f"{IDS[tables[-1]]}({called(value)})",
+            "mark",
+            _treat,
+            (value, tables),
+            by,
+            _of(value, own),
+        )
+
+
+_addresses: dict[int, Callable[[], Any]] = {}
+"""Where objects were found by their addresses before, so that not all of the process has to be asked again."""
+
+
+def _with_addresses(wanted: Iterable[int], rules: Any) -> list[Any]:
+    """The objects that have these addresses."""
+    left = set(wanted)
+    found: list[Any] = []
+
+    def take(values: Iterable[Any]) -> None:
+        for value in values:
+            if id(value) in left:
+                left.discard(id(value))
+                found.append(value)
+                with contextlib.suppress(TypeError):  # a method of C
+                    _addresses[id(value)] = weakref.ref(value)
+
+    take([value for one in [*left] if (value := _addresses.get(one, _nothing)()) is not None])
+    if left:
+        rule_map = getattr(rules, "get_torch_obj_rule_map", None)
+        take([] if rule_map is None else [one for one in rule_map() if callable(one)])
+    if left:
+        take(gc.get_objects())
+    return found
+
+
+def _nothing() -> None:
+    return None
+
+
+def _handlers() -> dict[Any, Any]:
+    variables: Any = sys.modules["torch._dynamo.variables"]
+    polyfilled = getattr(variables, "PolyfilledFunctionVariable", None)
+    return {} if polyfilled is None else polyfilled._get_polyfill_handlers()
+
+
+# In the other process --------------------------------------------------------------------------------------
+
+
+def _set(given: Setting) -> Undo:
+    module, name, value = given
+    patch = importlib.import_module(module).patch({name: value})
+    patch.__enter__()
+    return lambda: patch.__exit__(None, None, None)
+
+
+def _treat(given: tuple[Any, list[str]]) -> Undo:
+    value, wanted = given
+    rules: Any = importlib.import_module("torch._dynamo.trace_rules")
+    undo: list[Undo] = []
+    for table in IDS:
+        ids = getattr(rules, table, None)
+        if ids is None or (table in wanted) == (id(value) in ids):
+            continue
+        put, back = (ids.add, ids.remove) if table in wanted else (ids.remove, ids.add)
+        put(id(value))
+        undo.append(functools.partial(back, id(value)))
+    return lambda: [one() for one in undo]
+
+
+def _substitute(made: Any) -> Undo:
+    """``made`` is what the decorator gave: what it replaces, and by what, stand in it."""
+    original, handler = made.__torch_dynamo_original__, made.__torch_dynamo_polyfill__
+    decorators: Any = importlib.import_module("torch._dynamo.decorators")
+    rules: Any = importlib.import_module("torch._dynamo.trace_rules")
+    builder: Any = importlib.import_module("torch._dynamo.variables.builder")
+    handlers = _handlers()
+    before = handlers.get(original)
+    if before is made:  # the import of its module told it
+        return _nothing
+    addresses = builder.VariableBuilder._id_dispatch()
+    tables = ((handlers, _itself), (rules.get_torch_obj_rule_map(), _itself), (addresses, id))
+    ids = rules._polyfilled_function_ids
+
+    def take(*functions: Any) -> list[tuple[dict[Any, Any], Any, Any]]:
+        for one in functions:
+            ids.remove(id(one))
+        there = [(table, key(one)) for table, key in tables for one in functions if one is not None]
+        return [(table, one, table.pop(one)) for table, one in there if one in table]
+
+    taken = take(original, before)
+    folds = getattr(made, "__torch_dynamo_can_constant_fold_through__", False)
+    again = decorators.substitute_in_graph(
+        original, can_constant_fold_through=folds, skip_signature_check=True
+    )(handler)
+    for table, key in tables:
+        table[key(made)] = table[key(again)]
+    handlers[original] = handlers[made] = made
+    ids.add(id(made))
+
+    def undo() -> None:
+        take(original, again, made)
+        for table, one, value in taken:
+            table[one] = value
+        for one in (original, before) if before is not None else ():
+            ids.add(id(one))
+
+    return undo
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_WORDS = "torch.utils._pytree.register_pytree_node"
+
+
+def container_places(own: Mapping[str, Any]) -> Iterator[Place]:
+    """Those of the program's; ``own`` are its modules by name. What a module does upon import is done there too."""
+    for kind, node in list(pytree.SUPPORTED_NODES.items()):
+        module = str(getattr(kind, "__module__", ""))
+        function = function_in(node.flatten_fn)
+        by = None if function is None else str(function.__globals__.get("__name__"))
+        if not {module, by} & {"__main__", *own} or (by == module != "__main__"):
+            continue
+        stored = pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
+        value = kind, tuple(node), None if stored is None else tuple(stored), kind in _constants()
+        where = f"{_WORDS}({kind.__qualname__})"
+        yield Place(where, "container", _register, value, None if of_torch(function) else function, kind)
+
+
+def _constants() -> set[type]:
+    found: set[type] = getattr(pytree, "CONSTANT_NODES", set())
+    return found
+
+
+def _register(given: tuple[type, tuple[Any, ...], tuple[Any, ...] | None, bool]) -> Undo:
+    """In the other process."""
+    kind, node, stored, constant = given
+    if kind in pytree.SUPPORTED_NODES:  # the import of its module registered it
+        return lambda: None
+    name, to, of = (None, None, None) if stored is None else stored[1:]
+    before = dict(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE)
+    pytree._private_register_pytree_node(
+        kind,
+        node[1],
+        node[2],
+        serialized_type_name=name,
+        to_dumpable_context=to,
+        from_dumpable_context=of,
+        flatten_with_keys_fn=node[3],
+    )
+    if constant:
+        _constants().add(kind)
+
+    def undo() -> None:
+        del pytree.SUPPORTED_NODES[kind]
+        del pytree.SUPPORTED_SERIALIZED_TYPES[kind]
+        _constants().discard(kind)
+        pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.clear()
+        pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.update(before)
+
+    return undo

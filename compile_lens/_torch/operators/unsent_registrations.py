@@ -1,0 +1,121 @@
+"""In the other process: whether a program is compiled with what torch was told and could not be sent there.
+
+In its place stands what notes, and changes nothing, that torch asks for the operator or the function; the lines about
+what was never asked for would be false alarms.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .transfers import Undo
+
+_met: set[str] = set()
+
+
+def met() -> list[str]:
+    """What torch asked for since it was last asked here, as ``Place.where``."""
+    found = sorted(_met)
+    _met.clear()
+    return found
+
+
+def entry(given: tuple[str, str, str, Any]) -> Undo:
+    """An operator's entry in a table: its place, the table's module and name, and the operator."""
+    where, module, name, key = given
+    held = importlib.import_module(module)
+    note = functools.partial(_met.add, where)
+    if name == "decompositions":
+        return _before("torch.fx.experimental.proxy_tensor", "", "maybe_handle_decomp", key, note)
+    if name == "_maybe_layout_constraints":
+        note = functools.partial(_constrained, key, note)
+    table = getattr(held, name)
+    real = table.get(key)
+    if name != "lowerings" or real is None:
+        return _before("torch._inductor.graph", "GraphLowering", "call_function", key, note)
+
+    @functools.wraps(real)
+    def lowered(*args: Any, **kwargs: Any) -> Any:
+        note()
+        return real(*args, **kwargs)
+
+    table[key] = lowered
+    return lambda: table.__setitem__(key, real)
+
+
+def _constrained(key: Any, note: Callable[[], None]) -> None:
+    """Where an operator has a tag for its layout, torch asks for no entry."""
+    tag: Any = torch._library.utils.get_layout_constraint_tag
+    if not tag(key, with_default=False):
+        note()
+
+
+def function(given: tuple[str, Any]) -> Undo:
+    """A function that Dynamo is to trace as another: met where it makes of the function what it traces."""
+    where, original = given
+    builder = "torch._dynamo.variables.builder"
+    note = functools.partial(_met.add, where)
+    undo = [
+        _before(builder, "VariableBuilder", "__call__", original, note),
+        _before(builder, "SourcelessBuilder", "create", original, note),
+    ]
+    return lambda: [one() for one in undo]
+
+
+def _before(module: str, kind: str, name: str, key: Any, note: Callable[[], None]) -> Undo:
+    """Note when torch's function, which takes an operator after its first argument, is given this one."""
+    owner: Any = importlib.import_module(module)
+    owner = getattr(owner, kind) if kind else owner
+    held, real = vars(owner)[name], getattr(owner, name)
+
+    @functools.wraps(real)
+    def asked(first: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
+        if operator is key and not _for_a_pattern():
+            note()
+        return real(first, operator, *args, **kwargs)
+
+    setattr(owner, name, staticmethod(asked) if isinstance(held, staticmethod) else asked)
+    return lambda: setattr(owner, name, held)
+
+
+def _for_a_pattern() -> bool:
+    """Whether torch traces what it looks for in graphs, and not a graph."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name in ("register_replacement", "gen_pattern_and_search_gm"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def pattern(given: tuple[str, list[tuple[tuple[str, str, Any], Any, int]]]) -> Undo:
+    """A pattern, where each pass has it: met where a graph has the operator that it ends with."""
+    where, at = given
+    undo: list[Undo] = []
+    entry = _Watch(where)
+    for (module, name, place), key, position in at:
+        held = getattr(importlib.import_module(module), name)
+        some = (held if place is None else held[place]).patterns[key]
+        some.insert(position, entry)
+        undo.append(functools.partial(some.remove, entry))
+    return lambda: [one() for one in undo]
+
+
+class _Watch:
+    """Stands for a pattern in a pass, and in it, and matches nothing."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.pattern = self
+
+    def match(self, node: Any) -> Any:
+        _met.add(self._where)
+        matcher: Any = importlib.import_module("torch._inductor.pattern_matcher")
+        return matcher.FailedMatch("only watched")

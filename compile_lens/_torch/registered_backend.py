@@ -1,0 +1,128 @@
+"""The inspect backend under its name, for whole programs: nothing is isolated, since it is the user's compile."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import types
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from . import backend, session
+from .code import compiler_probe
+from .frames import dynamo
+from .ground import hooks, python_runtime
+from .ground.recorder import Draft, Recorder
+from .ground.recorder_state import Wanted
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """What was seen of a program, which is all that one ``torch.compile`` compiled.
+
+    Attributes:
+        function: name of the one that was compiled first; ``inputs`` say what its arguments were.
+        owner: what ``torch.compile`` made of the backend, while that lives.
+        pending: compiles whose guards torch had not made when the backend was called.
+    """
+
+    recorder: Recorder
+    function: str
+    inputs: tuple[str, ...]
+    owner: weakref.ref[Any]
+    pending: list[Pending] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pending:
+    """A compile whose guards are to be read: torch's set of them, and where the compiled form is found."""
+
+    draft: Draft
+    guards: Iterable[Any]
+    code: weakref.ref[types.CodeType]
+    id: str
+
+
+def compile(
+    gm: torch.fx.GraphModule,
+    example_inputs: list[Any],
+    patches: dict[str, Any],
+    build: bool,
+    known: Sequence[Program],
+    describe: Callable[[Any], str],
+) -> tuple[Program, Any]:
+    """Compile one graph of a program: what was seen of the program, and what to call.
+
+    ``describe`` says of an input what it is. Another compile of what the same ``torch.compile`` made (another function,
+    the rest of one after a graph break, a recompile) continues the program in ``known``.
+    """
+    translator = backend.translator()
+    code = getattr(translator, "f_code", None)
+    name = getattr(code, "co_name", "<graph>")
+    owner = _owner(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    program = next((p for p in known if owner is not None and p.owner() is owner), None)
+    if program is None:
+        inputs = tuple(f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs))
+        recorder = Recorder(Wanted(build, backward=True, patches=patches))
+        program = Program(recorder, name, inputs, weakref.ref(recorder if owner is None else owner))
+    else:
+        settle(program)
+    recorder = program.recorder
+    recorder.clock.start()
+    devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
+    with (
+        hooks.placed(),
+        python_runtime.later(),
+        contextlib.nullcontext() if build else compiler_probe.not_asked(recorder.note),
+    ):
+        recorder.made_for.isa = session.instruction_set(build)
+        compiled = backend.make(recorder)(gm, example_inputs)
+    if translator is not None and code is not None:
+        _await_guards(program, translator, code)
+    if devices:
+        recorder.made_for.device = sorted(devices)[0]
+    dynamo.keep_source(recorder, code)
+    first = next(iter(recorder.drafts.values()), None)
+    return dataclasses.replace(program, function=first.function if first is not None else name), compiled
+
+
+def _owner(compiler: Any) -> Any:
+    """What ``torch.compile`` made of the backend, from what Dynamo calls."""
+    for _ in range(8):
+        inner = getattr(compiler, "_torchdynamo_orig_backend", None)
+        if inner is None or inner is compiler:
+            break
+        compiler = inner
+    return compiler
+
+
+def _await_guards(program: Program, translator: Any, code: types.CodeType) -> None:
+    """Why this compile is one of another form, and its guards once torch has made them."""
+    draft = dynamo.current_draft(program.recorder, code)
+    found = translator.output.guards
+    id = str(torch._guards.CompileContext.current_compile_id())
+    program.pending.append(Pending(draft, getattr(found, "inner", found), weakref.ref(code), id))
+    context = torch._dynamo.utils.get_metrics_context()
+    reason = getattr(context, "_metrics", {}).get("recompile_reason")
+    if reason:
+        draft.recompile_reasons = [dynamo.failed_guard(program.recorder, str(reason))]
+
+
+def settle(program: Program) -> None:
+    """Read the guards of what was compiled last, which torch makes once the backend has returned."""
+    while program.pending:
+        one = program.pending.pop(0)
+        code = one.code()
+        entries = [] if code is None else torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
+        entry = next((e for e in entries if str(getattr(e, "compile_id", "")) == one.id), None)
+        if entry is None:
+            program.recorder.note(
+                f"what the guards of {one.draft.id} ask of tensors is not known: torch let it go"
+            )
+        one.draft.guards = dynamo.guards(
+            one.guards, {} if entry is None else dynamo.asked_of_tensors(entry.guard_manager.root)
+        )

@@ -1,0 +1,108 @@
+"""A region of autocast that a program is in when it asks for a capture, and that casts for no device."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.modules.module as modules
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils import _python_dispatch
+from torch.utils._device import DeviceContext
+
+from ...record.device import Question
+from .device_queries import frame_at, internal, line_running
+from .torch_settings import KINDS
+
+OFF = (
+    "around the capture, where it is off, by torch as there is no such device, or by the program: nothing was cast for "
+    "it. Enter it within the function"
+)
+
+
+def autocast_region() -> tuple[Question, ...]:
+    """It, with the line of its ``with`` where that is seen, else with that from which the capture was asked for."""
+    torch.autocast_increment_nesting()
+    inside = torch.autocast_decrement_nesting() > 0
+    if not inside or any(map(torch.is_autocast_enabled, KINDS)):
+        return ()
+    for frame in _of_the_program():
+        region = _region(frame)
+        if region is not None:
+            text, line = region
+            at = frame_at(frame.f_code.co_filename, line, frame.f_code.co_name)
+            return (Question(text, OFF, at, kind="entered"),)
+    asked = line_running()
+    return () if asked is None else (Question("torch.autocast", OFF, asked, kind="entered"),)
+
+
+def _of_the_program() -> Iterator[Any]:
+    """Frames of the program, from the innermost on."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if not internal(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def _region(frame: Any) -> tuple[str, int] | None:
+    """The innermost ``with`` around where a frame is that enters a region by its name: as text, and its line."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+    except (SyntaxError, ValueError):
+        return None
+    best: tuple[str, int] | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.With, ast.AsyncWith)) and _within(node, frame.f_lineno):
+            for item in node.items:
+                text = ast.unparse(item.context_expr)
+                if "autocast" in text and (best is None or node.lineno >= best[1]):
+                    best = text, item.context_expr.lineno
+    return best
+
+
+def _within(node: ast.With | ast.AsyncWith, line: int) -> bool:
+    return node.body[0].lineno <= line <= (node.end_lineno or 0)
+
+
+HOOKS = tuple(
+    f"_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
+)  # those of registration call nothing while a program runs
+"""Where torch keeps what ``register_module_forward_hook`` and its like were given."""
+
+without_modes = _python_dispatch._disable_current_modes
+"""A context in which no mode sees what is done to tensors."""
+
+NOT_THERE = "which stays in this process: the code is of the program without it"
+
+
+def process_state() -> tuple[Question, ...]:
+    """Each, with the line from which the capture was asked for."""
+    frame = line_running()
+    if frame is None:
+        return ()
+    return tuple(Question(name, NOT_THERE, frame, kind="kept") for name in _names())
+
+
+def _names() -> Iterator[str]:
+    for name in HOOKS:
+        if getattr(modules, name, None):
+            yield f"a hook of all modules (torch.nn.modules.module.{name})"
+    for mode in _get_current_function_mode_stack():
+        if not isinstance(mode, DeviceContext):  # which crosses
+            yield f"a mode around the capture ({_called(mode)})"
+    stance = getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None)
+    if getattr(stance, "backend", None) is not None:
+        yield "torch.compiler.set_stance(force_backend=…)"
+    for mode in _python_dispatch._get_current_dispatch_mode_stack():
+        if not isinstance(mode, FakeTensorMode):  # in which tensors are made that have no data
+            yield f"a mode around the capture ({_called(mode)})"
+
+
+def _called(mode: Any) -> str:
+    return f"{type(mode).__module__}.{type(mode).__qualname__}".removeprefix("__main__.")

@@ -1,0 +1,188 @@
+"""Runs a wrapper module that was written for a GPU on the CPU: its kernels in Triton's interpreter, its library calls
+by PyTorch's own implementations for the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import tempfile
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...errors import BuildError
+from . import cpu_backed_tensors, user_kernels
+
+_number = itertools.count()
+_KERNEL = re.compile(
+    r"^(\w+) = async_compile\.triton\('(\w+)', '''(.*?)''', device_str='\w+'\)$", re.S | re.M
+)
+_OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
+
+
+class Folder:
+    """Where the texts of kernels stand while they are interpreted; gone afterwards."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Folder]:
+    """A folder for the duration, in which kernels are launched in the interpreter, those of the program as well:
+    functions of CUDA's library are numpy's."""
+    import triton
+    from torch._inductor.runtime import triton_helpers
+
+    from ..._triton import interpreter
+
+    ours = {
+        "libdevice": interpreter.Library(),
+        "set_driver_to_gpu": lambda: None,  # there is none, and nothing is launched on it
+    }
+    before = {name: getattr(triton_helpers, name) for name in ours if hasattr(triton_helpers, name)}
+    with (
+        tempfile.TemporaryDirectory(prefix="compile-lens-") as name,
+        user_kernels.compared(),
+        contextlib.ExitStack() as stack,
+    ):
+        if triton.knobs.runtime.interpret:  # the program's own wish: then Triton launches nothing otherwise
+            stack.enter_context(interpreter.quick())
+        for key, value in before.items():
+            stack.callback(setattr, triton_helpers, key, value)
+            setattr(triton_helpers, key, ours[key])
+        yield Folder(Path(name))
+
+
+def module(text: str, place: Folder, lowering: Any) -> Any:
+    """The wrapper as a module whose ``call`` runs on tensors of the CPU.
+
+    Raises:
+        BuildError: for a wrapper that calls something that only the device has; the message names it.
+    """
+    missing = not_on_cpu(text)
+    if missing:
+        raise BuildError(
+            f"{', '.join(missing)} has no implementation for the CPU, so that this graph was not run"
+        )
+    kernels: list[tuple[str, str]] = []
+
+    def taken(match: re.Match[str]) -> str:
+        kernels.append((match[2], match[3]))
+        return f"{match[1]} = async_compile.kernel({len(kernels) - 1})"
+
+    made = types.ModuleType("compile_lens_interpreted")
+    made.__file__ = str(place.path / "wrapper.py")
+    rest = _for_cpu(_KERNEL.sub(taken, text))
+    if "async_compile.triton(" in rest:
+        raise BuildError("the text of a kernel was not found in the wrapper")
+    vars(made)["compile_lens_kernels"] = _Kernels(kernels, place)
+    exec(compile(rest, made.__file__, "exec"), vars(made))
+    for name, value in lowering.constants.items():  # the text says None for each
+        setattr(made, name, cpu_backed_tensors.here(value))
+    for name, value in getattr(lowering, "torchbind_constants", {}).items():
+        setattr(made, name, value)
+    return made
+
+
+def not_on_cpu(text: str) -> list[str]:
+    """Operators that the wrapper calls and for which PyTorch has no kernel on the CPU."""
+    found = dict.fromkeys(_OPERATOR.findall(text))
+    return [f"{space}.{name}" for space, name, overload in found if not _runs_on_cpu(space, name, overload)]
+
+
+def _runs_on_cpu(space: str, name: str, overload: str) -> bool:
+    full = f"{space}::{name}" + ("" if overload == "default" else f".{overload}")
+    keys = (
+        "CPU",
+        "CompositeExplicitAutograd",
+        "CompositeImplicitAutograd",
+        "CompositeExplicitAutogradNonFunctional",
+    )
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(full, key) for key in keys)
+
+
+def kernel(source: str, name: str, place: Folder) -> Any:
+    """A kernel of Inductor's as something with ``run(…)``, which launches it in the interpreter."""
+    from ..._triton import interpreter
+
+    made = interpreter.kernel(source, name, place.path, next(_number))
+    made.triton_interpret = True  # Inductor's word for a launch without a device
+    made.fn = _ByName(made.fn, made.triton_meta.get("constants", {}))
+    return made
+
+
+class _Kernels:
+    """Stands where the wrapper asks for its kernels."""
+
+    def __init__(self, kernels: list[tuple[str, str]], place: Folder) -> None:
+        self._kernels, self._place = kernels, place
+
+    def kernel(self, index: int) -> Any:
+        name, source = self._kernels[index]
+        return kernel(source, name, self._place)
+
+    def __getattr__(self, name: str) -> Any:
+        """How Inductor builds what a graph for a GPU computes on the CPU: ``cpp_pybinding`` and its like."""
+        if not name.startswith("cpp"):
+            raise AttributeError(name)
+        from torch._inductor.async_compile import AsyncCompile
+
+        build = getattr(AsyncCompile(), name)
+
+        def built(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return build(*args, **kwargs)
+            except Exception as error:  # no compiler, or one that refuses it: torch has an error for each
+                said = (str(error).strip().splitlines() or [""])[0]
+                raise BuildError(
+                    f"a part of this graph is computed on the CPU, and its C++ could not be built "
+                    f"({type(error).__name__}: {said}), so that it was not run"
+                ) from error
+
+        return built
+
+    def wait(self, scope: Any) -> None:
+        """Nothing is compiled."""
+
+
+class _ByName:
+    """A kernel's function, launched with each argument by its name: a wrapper hands over those alone that are not
+    ``constexpr``, and in a kernel that the program wrote such a one may stand anywhere."""
+
+    def __init__(self, function: Any, constants: dict[Any, Any]) -> None:
+        self._function, self._constants = function, constants
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __getitem__(self, grid: Any) -> Any:
+        def launch(*args: Any, **settings: Any) -> None:
+            names = [p.name for p in self._function.params if not p.is_constexpr]
+            self._function[grid](**{**self._constants, **settings, **dict(zip(names, args))})
+
+        return launch
+
+
+_EDITS = (
+    (
+        r"^from torch\._C import _cuda_getCurrentRawStream as get_raw_stream$",
+        "get_raw_stream = lambda index: 0",
+    ),
+    (r"with torch\.cuda\._DeviceGuard\(\d+\):", "if True:"),
+    (r"torch\.cuda\.set_device\(\d+\)", "pass"),
+    (r"^empty_strided_cuda = .*$", "empty_strided_cuda = torch._C._dynamo.guards._empty_strided_cpu"),
+    (r"device\(type='cuda', index=\d+\)|'cuda:\d+'|'cuda'", "'cpu'"),
+    (r"^async_compile = AsyncCompile\(\)$", "async_compile = compile_lens_kernels"),
+)
+"""What a wrapper says of its device, and what it says of the CPU. Kernels are not in it any more."""
+
+
+def _for_cpu(text: str) -> str:
+    for pattern, instead in _EDITS:
+        text = re.sub(pattern, instead, text, flags=re.M)
+    return text

@@ -1,0 +1,158 @@
+"""What Dynamo, AOTAutograd and Inductor see of the caller's tensors: each that is on the CPU is on the target.
+
+From there on everything is torch's own: autocast, branches on the device, errors of mixed devices. Tensors that the
+program itself makes on the CPU meanwhile, such as literals, are on the CPU, as they would be beside the real device.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+import sys
+from typing import Any
+
+import torch
+from torch._subclasses.meta_utils import MetaTensorDescriber
+
+from ..ground import hook_points
+from .device_interfaces import MARK, PHASE
+from .replacements import Places, marked, not_compiled
+
+GIVEN = "stand-in given"
+"""Threads on which a tensor of the caller's is being made a fake one."""
+
+TAKES = (
+    "torch._dynamo.variables.builder:wrap_to_fake_tensor_and_record",
+    "torch._dynamo.utils:deepcopy_to_fake_tensor",
+    "torch._functorch.aot_autograd:process_inputs",
+    "torch._functorch.aot_autograd:construct_fake_mode",
+)
+"""Functions that make fake tensors of the caller's."""
+
+COMPILES = "torch._dynamo.convert_frame:_compile"
+"""What Dynamo does with one frame, its backend included."""
+
+
+def place(places: Places, mark: str, device: torch.device) -> None:
+    """Let them be on ``device`` for what ``mark``-ed threads compile."""
+    for path in TAKES:
+        found = hook_points.find(path)
+        if found is not None:
+            owner, name = found
+            places.attribute(owner, name, mark, _within(GIVEN, getattr(owner, name)))
+    compiles = hook_points.find(COMPILES)
+    if compiles is not None:
+        owner, name = compiles
+        places.attribute(owner, name, mark, _compiling(getattr(owner, name)))
+    describe = MetaTensorDescriber.describe_tensor
+    on_the_cpu = _kept_on_the_cpu(places)
+
+    def described(describer: Any, tensor: Any, **more: Any) -> Any:
+        found = describe(describer, tensor, **more)
+        if found.device.type in ("cpu", "meta") and id(tensor) not in on_the_cpu:
+            object.__setattr__(found, "device", device)  # it was made just now, and nobody else holds it
+        return found
+
+    places.attribute(MetaTensorDescriber, "describe_tensor", GIVEN, described)
+    _streams(places)
+    _nothing_is_started(places, device)
+
+
+def _kept_on_the_cpu(places: Places) -> dict[int, torch.Tensor]:
+    """Tensors of optimizers that are on the CPU beside parameters on the device, by their numbers; grows while it is
+    traced.
+
+    An optimizer that is not ``capturable`` counts its steps on the CPU. Dynamo moves those that plain steps have made
+    (``move_step_if_cpu``), and what the optimizer makes while it is traced is on the device. NAdam alone keeps another
+    number on the CPU, which stays there.
+    """
+    from torch._dynamo.variables.optimizer import OptimizerVariable
+
+    found: dict[int, torch.Tensor] = {}
+    move: Any = OptimizerVariable.move_step_if_cpu
+
+    def moves(variable: Any) -> None:
+        if isinstance(variable.value, torch.optim.NAdam):
+            for group in variable.value.param_groups:
+                states = [variable.value.state.get(p, {}) for p in group["params"]]
+                kept = [state["mu_product"] for state in states if "mu_product" in state]
+                if not group["capturable"]:
+                    found.update((id(tensor), tensor) for tensor in kept)
+        move(variable)
+
+    places.attribute(OptimizerVariable, "move_step_if_cpu", PHASE, moves)
+    return found
+
+
+def _compiling(real: Any) -> Any:
+    within = _within(PHASE, real)
+
+    @functools.wraps(real)
+    def compiles(*args: Any, **kwargs: Any) -> Any:
+        _forget_modules()
+        try:
+            # Autograd starts its threads for devices once. For one that came later it works in this thread.
+            with torch.autograd.set_multithreading_enabled(False):
+                return within(*args, **kwargs)
+        finally:
+            _forget_modules()
+
+    return compiles
+
+
+def _forget_modules() -> None:
+    """Torch remembers which module is the accelerator's: another where it traces than in Python that it does not."""
+    getattr(torch.get_device_module, "cache_clear", lambda: None)()
+
+
+def _within(mark: str, real: Any) -> Any:
+    @functools.wraps(real)
+    def within(*args: Any, **kwargs: Any) -> Any:
+        with marked(mark):
+            return real(*args, **kwargs)
+
+    return within
+
+
+def _streams(places: Places) -> None:
+    """Dynamo asks for the stream that the device is at when it begins with a frame; none was begun."""
+    try:
+        from torch._dynamo.variables.streams import SymbolicStreamState
+    except ImportError:  # torch 2.11 follows no streams
+        return
+
+    def begin(state: Any) -> None:
+        state.cur_stream_stack = collections.deque()
+
+    places.attribute(SymbolicStreamState, "__init__", PHASE, begin)
+
+
+def _started(real: Any) -> Any:
+    """Let Python that is not traced make tensors on the device, or move them there: see ``cpu_backed_tensors``."""
+
+    def started() -> None:
+        caller = sys._getframe(2).f_code.co_filename  # beyond the function that chose this one
+        if caller.startswith(_OF_CUDA):
+            real()  # the driver is asked
+
+    not_compiled(started)
+    return started
+
+
+_OF_CUDA = os.path.join(os.path.dirname(torch.__file__), "cuda", "")
+
+
+def _nothing_is_started(places: Places, device: torch.device) -> None:
+    """Where torch would start the device, or ask its driver, while it traces."""
+    import torch._subclasses.fake_tensor as fake_tensor
+    import torch.cuda.graphs as graphs
+
+    places.attribute(fake_tensor, "init_gpu_context", PHASE, lambda *device: None)
+    for owner in (torch.cuda, graphs):
+        places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)
+    if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
+        places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
+        places.attribute(torch.cuda, "_lazy_init", MARK, _started(torch.cuda._lazy_init))
+        # Its tensors are what is compiled for.
+        places.attribute(torch.cuda, "is_initialized", PHASE, lambda: True)

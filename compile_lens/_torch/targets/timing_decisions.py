@@ -1,0 +1,138 @@
+"""What Inductor decides by a timing on the device, or by the number of its multiprocessors: where it comes to that in
+the code of one phase. Torch's own functions are asked, with what they are given there."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..ground import hook_points
+from .device_interfaces import PHASE
+from .replacements import Places, aware
+
+SPLITS = "torch._inductor.ir:Reduction.num_splits"
+
+MIXED = "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction"
+"""Splits one of two reductions that it writes as one kernel, by the number of multiprocessors."""
+
+_PRODUCTS = tuple(getattr(torch.ops.aten, name).default for name in ("mm", "bmm", "addmm"))
+
+
+class Undecided:
+    """Heard so far of the code that is being made."""
+
+    def __init__(self) -> None:
+        self.padding = False  # matrices of a product may be padded
+        self.splits = False  # of a reduction, by the number of multiprocessors
+        self.may_pad = True  # the program's setting
+        self._hears_splits = False
+
+    def place(self, places: Places) -> None:
+        """Listen, on marked threads."""
+        found = hook_points.find(SPLITS)
+        if found is not None:
+            self._hears_splits = True
+            owner, name = found
+            places.add(setattr, owner, name, vars(owner)[name])
+            real = getattr(owner, name)
+            setattr(owner, name, staticmethod(aware(PHASE, self._splitting(real), real)))
+        found = hook_points.find(MIXED)
+        if found is not None:
+            owner, name = found
+            places.attribute(owner, name, PHASE, self._mixing(getattr(owner, name)))
+        from torch._inductor.fx_passes import pad_mm
+
+        places.attribute(pad_mm, "has_triton", PHASE, lambda: True)  # it is there with the device
+
+    def take(self) -> tuple[bool, bool]:
+        """Whether matrices may be padded, and reductions split otherwise, in the code that was made just now."""
+        found = self.padding, self.splits or not self._hears_splits
+        self.padding = self.splits = False
+        return found
+
+    def product(self, node: Any) -> None:
+        """A library call is written, for which Inductor has ``node``."""
+        for origin in getattr(node, "origins", ()):
+            if origin.target in _PRODUCTS and self.may_pad and not self.padding:
+                matrices = [one.meta.get("val") for one in origin.args]
+                self.padding = _is_timed(*matrices, op=origin.target)
+
+    def _splitting(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        bound = inspect.signature(real)
+
+        def num_splits(*args: Any, **kwargs: Any) -> Any:
+            found = real(*args, **kwargs)
+            if not self.splits:
+                given = bound.bind(*args, **kwargs).arguments
+                self.splits = _is_by_the_count(given, found, lambda: real(*args, **kwargs))
+            return found
+
+        return num_splits
+
+    def _mixing(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def mixing(*args: Any, **kwargs: Any) -> Any:
+            self.splits = True
+            return real(*args, **kwargs)
+
+        return mixing
+
+
+def _is_timed(*matrices: Any, op: Any) -> bool:
+    """Whether Inductor may time the product with padded matrices (``pad_mm.should_pad``).
+
+    It leaves out a product that memory bounds, by clocks that the driver tells. Where it tells none it times each: an
+    H100 padded one of 2 × 32 by 32 × 32.
+    """
+    import torch._inductor.config as config
+    from torch._inductor.fx_passes import pad_mm
+
+    *bias, left, right = matrices
+    can_pad = getattr(pad_mm, "can_pad", None)
+    if can_pad is None or not all(isinstance(one, torch.Tensor) for one in matrices):
+        return True
+    with config.patch(shape_padding=True):
+        return bool(not config.force_shape_pad and can_pad(left, right, op.overloadpacket, *bias))
+
+
+def _is_by_the_count(given: dict[str, Any], found: Any, again: Callable[[], Any]) -> bool:
+    """Whether a reduction is split otherwise, or not at all, with half as many multiprocessors or twice as many.
+
+    ``again`` asks torch once more. With more of them than there are, it may look at the layout of what is read, which
+    settles it: so only where it did that before.
+    """
+    from torch._inductor.runtime.hints import DeviceProperties
+    from torch._inductor.virtualized import V
+
+    count = DeviceProperties.create(given["device"]).multi_processor_count
+    with _multiprocessors(given["device"], count // 2):
+        if again() != found:
+            return True
+    sizes = V.graph.sizevars
+    hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint
+    outer, inner = (
+        hint(torch._inductor.utils.sympy_product(given[name])) for name in ("ranges", "reduction_ranges")
+    )
+    with _multiprocessors(given["device"], count * 2):
+        if outer < count * 64:
+            return bool(again() != found)
+        near = inner > 32 and outer < 2 * count * 64
+        factor: int = V.choices.reduction_split_factor(given["device"], inner, outer, False) if near else 1
+        return factor > 1
+
+
+@contextlib.contextmanager
+def _multiprocessors(device: torch.device, count: int) -> Iterator[None]:
+    """For the duration Inductor finds so many."""
+    from torch._inductor.runtime.hints import DeviceProperties
+
+    properties: Any = DeviceProperties
+    before, there = vars(properties)["create"], properties.create(device)
+    properties.create = staticmethod(lambda asked: there._replace(multi_processor_count=count))
+    try:
+        yield
+    finally:
+        properties.create = before

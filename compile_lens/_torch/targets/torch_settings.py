@@ -1,0 +1,233 @@
+"""Settings of torch that decide what is compiled, taken here and put in place in another process."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+
+from ..operators.registrations import Setting
+
+KINDS = ("cpu", "cuda", "mps")
+"""Devices for which a region of autocast may be on."""
+
+
+def taken() -> tuple[dict[str, Any], list[Setting]]:
+    """The settings as plain data, and those of configurations that are none (a function), which go in another way."""
+    configs: dict[str, dict[str, Any]] = {}
+    left: list[Setting] = []
+    for name in CONFIGS:
+        if name not in sys.modules:  # so no one has changed it
+            continue
+        values = sys.modules[name].get_config_copy()
+        configs[name] = {k: v for k, v in values.items() if _plain(v)}
+        left += [(name, k, v) for k, v in values.items() if k not in configs[name] and not k.startswith("_")]
+    settings = {
+        "configs": configs,
+        "grad": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "autocast": {
+            kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in KINDS
+        },
+        "dtype": torch.get_default_dtype(),
+        "precision": _precision(),
+        "deterministic": (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        "attention": attention(),
+        "libraries": _libraries(),
+        "random": _random(),
+        "device": default_device(),
+    }
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    stance = getattr(frames, "_stance", None)
+    if stance is not None:
+        settings["stance"] = stance.stance, getattr(stance, "skip_guard_eval_unsafe", False)
+    return settings, left
+
+
+@contextlib.contextmanager
+def placed(settings: dict[str, Any]) -> Iterator[None]:
+    """For the duration, torch is set as it was where ``settings`` were taken."""
+    with contextlib.ExitStack() as stack:
+        for name, values in settings["configs"].items():
+            config = importlib.import_module(name)
+            own = config.get_config_copy()
+            other = {k: v for k, v in values.items() if k in own and own[k] != v}
+            if other:
+                stack.enter_context(config.patch(other))
+        stack.enter_context(torch.inference_mode(settings["inference"]))
+        stack.enter_context(torch.set_grad_enabled(settings["grad"]))
+        stack.callback(torch.clear_autocast_cache)
+        for kind, (enabled, dtype) in settings["autocast"].items():
+            stack.callback(torch.set_autocast_enabled, kind, torch.is_autocast_enabled(kind))
+            stack.callback(torch.set_autocast_dtype, kind, torch.get_autocast_dtype(kind))
+            torch.set_autocast_enabled(kind, enabled)
+            torch.set_autocast_dtype(kind, dtype)
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(settings["dtype"])
+        stack.callback(_set_precision, _precision())
+        _set_precision(settings["precision"])
+        before = (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        )
+        stack.callback(lambda: torch.use_deterministic_algorithms(before[0], warn_only=before[1]))
+        torch.use_deterministic_algorithms(
+            settings["deterministic"][0], warn_only=settings["deterministic"][1]
+        )
+        stack.callback(set_attention, attention())
+        set_attention(settings["attention"])
+        stack.callback(_set_libraries, _libraries())
+        _set_libraries(settings["libraries"])
+        _set_random(settings["random"])
+        stance, unsafe = settings.get("stance", ("default", False))
+        if (stance, unsafe) != ("default", False):
+            stack.enter_context(torch.compiler.set_stance(stance, skip_guard_eval_unsafe=unsafe))
+        if settings.get("device"):
+            stack.enter_context(torch.device(settings["device"]))
+        yield
+
+
+def default_device() -> str:
+    """That of what the program makes without a word of a device (``torch.set_default_device``, or a ``with``); ``""``
+    where it set none. Torch's own answer makes a tensor on it, which fails where there is no such device."""
+    for mode in reversed(_get_current_function_mode_stack()):
+        if isinstance(mode, DeviceContext):
+            return str(mode.device)
+    return ""
+
+
+def _random() -> dict[str, Any]:
+    """Where the generators of torch, Python and NumPy stand, by which a branch may be taken."""
+    numpy = sys.modules.get("numpy.random")
+    return {
+        "torch": torch.get_rng_state(),
+        "python": random.getstate(),
+        "numpy": None if numpy is None else numpy.get_state(),
+    }
+
+
+def _set_random(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["torch"])
+    random.setstate(state["python"])
+    if state["numpy"] is not None:
+        importlib.import_module("numpy.random").set_state(state["numpy"])
+
+
+PRECISIONS = (
+    ("generic", "all"),
+    *((b, o) for b in ("cuda", "mkldnn") for o in ("all", "matmul", "conv", "rnn")),
+)
+"""By back end and kind of operator, for what torch keeps a precision of float32 each (``fp32_precision``)."""
+
+
+def _precision() -> tuple[str, dict[tuple[str, str], str]]:
+    """The precision of products in float32: torch's one word, none where they are set apart, and each by itself."""
+    get = getattr(torch._C, "_get_fp32_precision_getter", None)
+    each = {} if get is None else {place: get(*place) for place in PRECISIONS}
+    try:
+        return torch.get_float32_matmul_precision(), each
+    except RuntimeError:  # torch refuses to say one word for several
+        return "", each
+
+
+def _set_precision(precision: tuple[str, dict[tuple[str, str], str]]) -> None:
+    word, each = precision
+    if word and word != _precision()[0]:
+        torch.set_float32_matmul_precision(word)
+    now = _precision()[1]
+    for place, value in each.items():  # after the word, which sets some of them
+        if now.get(place, value) != value:
+            torch._C._set_fp32_precision_setter(*place, value)
+
+
+LIBRARIES = (
+    *("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_depthwise_kernel"),
+    *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
+)
+"""Switches of libraries, by which torch chooses a convolution and the layout of its result."""
+
+
+def _libraries() -> dict[str, Any]:
+    return {
+        name: getattr(torch._C, f"_get_{name}")() for name in LIBRARIES if hasattr(torch._C, f"_get_{name}")
+    }
+
+
+def _set_libraries(settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        getattr(torch._C, f"_set_{name}")(value)
+
+
+ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")
+"""Back ends of ``scaled_dot_product_attention``, each of which a program switches on and off."""
+
+
+def attention() -> tuple[dict[str, bool], list[int]]:
+    """Which back ends of attention are on, and in which order they are asked."""
+    return {name: attention_on(name) for name in ATTENTION}, attention_order()
+
+
+def attention_on(name: str) -> bool:
+    """Whether one back end is on."""
+    return bool(getattr(torch._C, f"_get_{name}_sdp_enabled")())
+
+
+def attention_order() -> list[int]:
+    """The numbers of the back ends, in the order in which they are asked."""
+    return list(torch._C._get_sdp_priority_order())
+
+
+def set_attention(settings: tuple[dict[str, bool], list[int]]) -> None:
+    """Put them so."""
+    for name, enabled in settings[0].items():
+        getattr(torch._C, f"_set_sdp_use_{name}")(enabled)
+    torch._C._set_sdp_priority_order(settings[1])
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple, set)):
+        return all(_plain(v) for v in value)
+    if isinstance(value, dict):
+        return all(_plain(k) and _plain(v) for k, v in value.items())
+    return value is None or type(value) in (bool, int, float, str)
+
+
+CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+
+MOST = 200
+"""Characters of a value."""
+
+
+def otherwise() -> Iterator[tuple[str, str]]:
+    """Names in full and values, as ``repr`` has them, without those that torch itself says change no code."""
+    for module in CONFIGS:
+        config = sys.modules.get(module)  # one that nobody imported is as torch has it
+        is_default, entries = getattr(config, "_is_default", None), getattr(config, "_config", {})
+        if is_default is None:
+            continue
+        idle = tuple(getattr(config, "_cache_config_ignore_prefix", ()) or ())
+        for name, entry in list(entries.items()):
+            if name.startswith(("_", *idle)) or is_default(name):
+                continue
+            if getattr(entry, "deprecated", False):  # it does nothing, and reading it warns
+                continue
+            value = getattr(config, name)
+            # What was patched and put back is no default any more to torch, though it has that value.
+            if _is_plain(value) and value != getattr(entry, "default", None):
+                yield f"{module}.{name}", repr(value)[:MOST]
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str)

@@ -1,0 +1,100 @@
+"""Kernels that the program wrote in Triton, where plain Python or the captured graph launches them on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...record.graph import Frame
+from .device_queries import Questions, frame_at, line_running
+from .replacements import Places, marked, on
+
+COMPARED = "stand-in compared"
+"""Threads on which results are compared, which may take longer."""
+
+IN_GRAPH = "stand-in runs a graph"
+"""Threads on which a captured graph runs, which says itself what of it cannot."""
+
+_TIMES = 8
+
+
+def place(places: Places, mark: str, questions: Questions | None = None) -> None:
+    """Launch them in Triton's interpreter, on threads inside ``marked(mark)``. An autotuned one is launched with the
+    first of its configurations: which is the fastest is known on the device alone.
+
+    Where plain Python launches one that cannot be interpreted, it writes nothing, and ``questions`` note it.
+    """
+    from ..._triton.launch import WORK, Launches, NotLaunched, launchers
+
+    function, tuner = launchers()
+    launches = Launches(_TIMES * WORK if on(COMPARED) else WORK)
+
+    def launched(kernel: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            launches.run(kernel, *args, **kwargs)
+        except NotLaunched as error:
+            if questions is None or on(COMPARED) or on(IN_GRAPH):
+                raise
+            questions.put(
+                "unwritten", name(kernel), str(error).splitlines()[0], line_running() or line(kernel)
+            )
+
+    run = torch.compiler.disable(launched)
+    places.attribute(function, "run", mark, lambda kernel, *args, **kwargs: run(kernel, *args, **kwargs))
+    tune: Any = tuner.run
+
+    def first(tuned: Any, *args: Any, **kwargs: Any) -> Any:
+        before, cached = dict(vars(tuned)), dict(tuned.cache)
+        tuned.cache_results = False  # nothing is timed that could be kept
+        try:
+            return tune(tuned, *args, **kwargs)
+        finally:
+            tuned.cache.clear()
+            tuned.cache.update(cached)
+            vars(tuned).clear()
+            vars(tuned).update(before)
+
+    places.attribute(tuner, "run", mark, torch.compiler.disable(first))
+    places.attribute(tuner, "_bench", mark, lambda tuned, *args, **kwargs: [0.0, 0.0, 0.0])
+    _from_graphs(places)
+
+
+def _from_graphs(places: Places) -> None:
+    """Where autograd runs a captured graph in Python, Dynamo would take Triton's own function that launches for one of
+    the program's to compile, with a graph and a kernel that no device has."""
+    from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation as operator
+
+    key = torch._C.DispatchKey.CompositeExplicitAutograd
+    forget = operator._dispatch_cache.clear
+    places.add(forget)
+    places.entry(operator.py_kernels, key, torch.compiler.disable(operator.py_kernels[key]))
+    forget()
+
+
+def name(kernel: Any) -> str:
+    """How the program calls a kernel."""
+    return str(_function(kernel).__name__)
+
+
+def _function(kernel: Any) -> Any:
+    """The function that is autotuned, or has heuristics."""
+    while not hasattr(kernel, "__name__"):
+        kernel = kernel.fn
+    return kernel
+
+
+def line(kernel: Any) -> Frame:
+    """Where a kernel stands."""
+    code = _function(kernel).fn.__code__
+    return frame_at(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+@contextlib.contextmanager
+def compared() -> Iterator[None]:
+    """For the duration, this thread launches kernels in the interpreter, those of the program and Inductor's."""
+    with Places() as places, places, marked(COMPARED):
+        place(places, COMPARED)
+        yield

@@ -1,0 +1,141 @@
+"""Vector instructions that the processor need not have: Inductor writes C++ for them all the same."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ...errors import UsageError
+from .replacements import Places, marked
+
+MARK = "isa"
+"""Threads on which Inductor finds other vector instructions than the processor has."""
+
+X86 = ("avx2", "avx512")
+ARM = ("neon", "sve256")
+NAMES = (*X86, *ARM)
+"""Vector instructions that Inductor writes C++ for, by the names that they have here."""
+
+_one_at_a_time = threading.RLock()
+
+
+@contextlib.contextmanager
+def standing_in(arch: str) -> Iterator[None]:
+    """For the duration, Inductor writes C++ on this thread for the vector instructions ``arch``.
+
+    Nothing is compiled to find out whether that works, and no template of a matrix product is timed. Other threads
+    see the processor as it is; those that want a stand-in too wait. Raises ``UsageError`` for an ``arch`` that
+    Inductor does not write code for.
+    """
+    found = instructions(arch)
+    with _one_at_a_time:
+        with Places() as places, places:
+            _place(places, arch, found)
+            with marked(MARK):
+                yield
+
+
+def _place(places: Places, arch: str, found: list[Any]) -> None:
+    import torch._inductor.cpu_vec_isa as cpu_vec_isa
+    import torch._inductor.kernel.flex.flex_cpu as flex_cpu
+    import torch._inductor.utils as utils
+
+    real: Any = cpu_vec_isa.valid_vec_isa_list
+    places.attribute(cpu_vec_isa, "valid_vec_isa_list", MARK, lambda: list(found))
+    placed: Any = cpu_vec_isa.valid_vec_isa_list
+    for name in ("cache_info", "cache_clear"):  # others empty the real one's memory by its name
+        if hasattr(real, name):
+            setattr(placed, name, getattr(real, name))
+    # ATEN_CPU_CAPABILITY, which this one reads, is about the processor that is here.
+    places.attribute(
+        cpu_vec_isa, "get_isa_from_cpu_capability", MARK, lambda capability, isas, *rest: isas[0]
+    )
+    places.attribute(flex_cpu, "check_cpu_supported", MARK, lambda: arch in X86)
+    places.attribute(utils, "_use_template_for_cpu", MARK, lambda *args, **kwargs: False)
+
+
+def instructions(arch: str) -> list[Any]:
+    """Inductor's descriptions of what a processor with ``arch`` has, the widest first.
+
+    They do not ask the compiler whether it can build for them. Raises ``UsageError`` for an unknown ``arch``.
+    """
+    import torch._inductor.cpu_vec_isa as cpu_vec_isa
+
+    makers: dict[str, tuple[tuple[str, tuple[Any, ...]], ...]] = {
+        "avx512": (("VecAVX512", ()), ("VecAVX2", ())),
+        "avx2": (("VecAVX2", ()),),
+        "neon": (("VecNEON", ()),),
+        "sve256": (("VecSVE", (256,)), ("VecSVE256", ())),  # the second is its name in torch 2.11
+    }
+    if arch not in makers:
+        raise UsageError(
+            f"Inductor writes no C++ for the vector instructions {arch!r} here: choose one of {', '.join(NAMES)}"
+        )
+    known = [(getattr(cpu_vec_isa, name, None), args) for name, args in makers[arch]]
+    found = [_certain(kind)(*args) for kind, args in known if kind is not None]
+    if not found:
+        raise UsageError(
+            f"torch {torch.__version__} does not describe the vector instructions {arch!r} to Inductor: "
+            f"choose another of {', '.join(NAMES)}, or a torch that this version of compile_lens was tested with"
+        )
+    return found
+
+
+def _certain(kind: type[Any]) -> Callable[..., Any]:
+    """The same description, which is certain that the compiler can build for it."""
+    return type(kind.__name__, (kind,), {"__bool__": lambda self: True, "__module__": kind.__module__})
+
+
+def name_of(vec_isa: Any) -> str:
+    """What vector instructions that Inductor picked are called here; ``""`` for none, so that the code is scalar."""
+    kinds = [kind.__name__ for kind in type(vec_isa).__mro__]
+    width = vec_isa.bit_width()
+    if not width:
+        return ""
+    if any(name.startswith("VecSVE") for name in kinds):
+        return f"sve{width}"
+    return "neon" if "VecNEON" in kinds else str(vec_isa).split()[0]
+
+
+def picked() -> str:
+    """The vector instructions that Inductor writes C++ for on this thread, ``""`` if none."""
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    return name_of(pick_vec_isa())
+
+
+def may_differ(arch: str) -> tuple[str, ...]:
+    """What may be otherwise on a real processor with ``arch``, a sentence each."""
+    threads = torch.get_num_threads()
+    said = [
+        f"Which loops run in parallel, and with how many threads, was decided for the {threads} "
+        f"thread{'s' * (threads != 1)} that PyTorch uses here.",
+        "Layouts of convolutions, and whether convolutions and linear layers with constant weights become fused "
+        "library calls, were asked of the oneDNN in this build of PyTorch, on this processor.",
+    ]
+    if arch == "avx512":
+        said.append(
+            "With max_autotune, C++ templates of matrix products are timed on the device, and VNNI and AMX have "
+            "their own; here a matrix product is a library call."
+        )
+    else:
+        said.append(
+            "With max_autotune, C++ templates of matrix products are timed on the device; here a matrix product is a "
+            "library call."
+        )
+    if arch in ARM and platform.machine().lower() not in ("aarch64", "arm64"):
+        said.append(
+            "PyTorch for ARM has no MKL and may have Arm's Compute Library, with which Inductor fuses fewer of the "
+            "library calls."
+        )
+    if arch == "sve256":
+        said.append(
+            "Inductor takes these 256 bits, a narrower SVE or NEON by the length of the processor's SVE registers and "
+            "by the types that it knows."
+        )
+    return tuple(said)

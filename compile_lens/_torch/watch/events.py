@@ -1,0 +1,116 @@
+"""The parts of compiling with their times, as torch reports them itself, and what its caches said."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from ...record.compile_events import paired as paired
+from ...record.compile_events import told
+from ..ground import hook_points
+from . import scopes
+from .observers import noting, observe, observe_late, place_late
+from .scopes import Scope
+
+_LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
+
+
+@observe(_LOGGER + "_log_timed_event", "the time of compiling")
+def timed(
+    real: Any, logger: Any, name: str, ns: int, phase: str, metadata: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    """Torch begins or ends a part of compiling."""
+    result = real(logger, name, ns, phase, metadata, *args, **kwargs)
+    _note(phase, name, ns, metadata)
+    return result
+
+
+@observe(_LOGGER + "log_instant_event", "what caches said")
+def instant(
+    real: Any, logger: Any, name: str, ns: int, metadata: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    """Torch says something that takes no time: that a cache was hit, or why it was not."""
+    _note(
+        "i",
+        name,
+        ns,
+        metadata if not name.endswith("_cache_disabled") else {**(metadata or {}), **_disabled()},
+    )
+    return real(logger, name, ns, metadata, *args, **kwargs)
+
+
+def _disabled() -> dict[str, str]:
+    """Why no cache is asked, where one setting keeps torch from all of them: it says only that none is."""
+    found = getattr(torch.compiler.config, "force_disable_caches", False)
+    why = (
+        "torch.compiler.config.force_disable_caches is set, for all caches" if found else "it is not enabled"
+    )
+    return {"cache_bypass_reason": why}
+
+
+LOADS = "torch._functorch._aot_autograd.aot_autograd_result:FxGraphCacheLoadable.load"
+
+
+def before_loads(mine: Iterable[Scope]) -> None:
+    """Put the observer of them in place, or note that the torch that runs has no such thing."""
+    if hook_points.find(LOADS) is None:
+        for scope in mine:
+            scope.failed["what AOTAutograd's cache asks of Inductor's", hook_points.lacks(LOADS)] = 1
+    else:
+        place_late(LOADS)
+
+
+@observe_late(LOADS)
+def loads(real: Any, entry: Any, *args: Any, **kwargs: Any) -> Any:
+    """AOTAutograd's cache has an entry, whose graphs are in Inductor's: torch counts, and makes no event of it."""
+    try:
+        result = real(entry, *args, **kwargs)
+    except Exception as error:
+        if type(error).__name__ == "FXGraphCacheMiss":
+            _looked_up(entry, "miss")
+        raise
+    _looked_up(entry, "hit")
+    return result
+
+
+def _looked_up(entry: Any, state: str) -> None:
+    """As torch tells it of a graph that Inductor itself asks for."""
+    facts = {"cache_state": state, "is_backward": bool(entry._is_backward())}
+    _note("i", f"fx_graph_cache_{state}", time.time_ns(), facts)
+
+
+def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
+    visiting = scopes.current()
+    facts: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    id = str(facts.get("compile_id") or "")
+    if id == "None":
+        id = ""
+    mine = visiting.scopes if visiting is not None else scopes.owners_of(_frame(id))
+    if mine:
+        with noting(mine, "the time of compiling"):
+            now = torch._guards.CompileContext.current_compile_id()
+            at = ns / 1000, threading.get_ident(), id or ("" if now is None else str(now))
+            for scope in mine:
+                number = scope.compiles.get(_id(now), (None, -1))[1]
+                of = (("visit", str(number)),) if number >= 0 else ()
+                scope.events.append((phase, str(name), *at, (*told(facts), *of)))
+
+
+def compiles(mine: Iterable[Scope], compile_id: Any, number: int) -> None:
+    """Remember which visit a compile is of. Its backward, compiled later, has the same object for an id, though its
+    text may be that of another compile, where the program reset Dynamo between them."""
+    for scope in mine:
+        scope.compiles[_id(compile_id)] = compile_id, number
+
+
+_id = id
+
+
+def _frame(id: str) -> int | None:
+    found = re.match(r"(?:!\d+/)?(\d+)/", id)
+    return int(found[1]) if found else None

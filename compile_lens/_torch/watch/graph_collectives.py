@@ -1,0 +1,83 @@
+"""What a graph has to do with other processes: its collectives, and the buckets into which DDP cuts it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.collectives import Bucket, Collective
+from ..graphs import fx_values
+from ..ground import source_places
+from . import scopes
+from .observers import noting, observe_late, place_late
+
+_SPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d")
+_WAITS = ("wait_tensor",)
+
+
+def collectives(gm: torch.fx.GraphModule) -> tuple[Collective, ...]:
+    """The collectives of a graph, and of the graphs in it, in the order in which it calls them."""
+    found: list[Collective] = []
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            inner = getattr(gm, str(node.target), None)
+            if isinstance(inner, torch.fx.GraphModule):
+                found += collectives(inner)
+        target = node.target
+        packet = getattr(target, "overloadpacket", target)
+        space, _, name = str(packet).rpartition(".")
+        if node.op == "call_function" and space in _SPACES and name not in _WAITS:
+            found.append(_collective(node, name))
+    return tuple(found)
+
+
+def _collective(node: torch.fx.Node, name: str) -> Collective:
+    given = [fx_values.tensor(x) for n in node.all_input_nodes if isinstance(x := _value(n), torch.Tensor)]
+    sizes = [tensor.nbytes for tensor in given]
+    known = [size for size in sizes if size is not None]
+    plain = [a for a in node.args if not isinstance(a, (torch.fx.Node, list, tuple))]
+    frames = source_places.frames(node.stack_trace)
+    return Collective(
+        name,
+        ", ".join(map(str, plain)),
+        tuple(f"{t.dtype}[{', '.join(map(str, t.shape))}]" for t in given),
+        sum(known) if given and len(known) == len(sizes) else None,
+        next((frame for frame in reversed(frames) if not frame.of_torch), None),
+    )
+
+
+def _value(node: torch.fx.Node) -> Any:
+    return node.meta.get("example_value", node.meta.get("val"))
+
+
+def process() -> tuple[int, int] | None:
+    """The rank of this process and how many there are; ``None`` where ``torch.distributed`` is not in use."""
+    import torch.distributed as distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return None
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+CUTS = "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn"
+
+
+def before_cuts() -> None:
+    """Put the observer in place before torch binds the method, as it does when Dynamo is asked about a frame in DDP's
+    forward: it imports the module just then, and hands the bound method on."""
+    if torch.nn.parallel.DistributedDataParallel._get_active_ddp_module() is not None:
+        place_late(CUTS)
+
+
+@observe_late(CUTS)
+def cut(real: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    """DDP's optimizer cuts a graph where its buckets of gradients end."""
+    result = real(optimizer, *args, **kwargs)
+    visiting = scopes.current()
+    if visiting is not None:
+        with noting(visiting.scopes, "the buckets of DDP"):
+            # Torch fills them from the last gradient on and gives them in the order of the forward.
+            visiting.buckets = tuple(Bucket(int(b.size), len(b.params)) for b in optimizer.buckets)
+    return result

@@ -1,0 +1,426 @@
+"""A watch from its opening to its close, and what it saw as plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import time
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ...record import failed_guards, messages
+from ...record.absent import Missing
+from ...record.breaks import NOT_TRACED, Ending
+from ...record.graph import Frame, Source
+from ...record.program import (
+    CALL_RAISED,
+    COMPILED,
+    GIVEN_UP,
+    LEFT,
+    LIMIT,
+    NO_GRAPH,
+    NOTHING,
+    RAISED,
+    SKIPPED,
+    CompileEvent,
+    Elsewhere,
+    ProgramFrame,
+    ProgramGraph,
+    Ranges,
+    Recompilation,
+    Traced,
+    Visit,
+)
+from ...record.unvisited import Unvisited
+from ..frames import dynamo, eager_lines
+from ..ground.undo import Undo
+from . import (
+    checkpoints,
+    compiled_objects,
+    eager_frames,
+    earlier_decisions,
+    events,
+    frame_evaluations,
+    guards,
+    observers,
+    recompiles,
+    scopes,
+    stances,
+)
+from .callers import library
+from .retained_graphs import Kept
+from .scopes import Graph, Scope, Visiting
+
+_OBSERVERS = (
+    checkpoints,
+    events,
+    guards,
+    recompiles,
+    stances,
+    frame_evaluations,
+)  # imported, they are registered
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What one watch saw, as plain data: fields of ``ProgramRecord``."""
+
+    frames: tuple[ProgramFrame, ...]
+    before: tuple[ProgramFrame, ...]
+    unvisited: tuple[Unvisited, ...]
+    graphs: tuple[ProgramGraph, ...]
+    events: tuple[Any, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    sources: tuple[Source, ...]
+    missing: tuple[Missing, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    hooks: float
+    rank: int | None
+    world: int
+
+
+class Watch:
+    """One watch, of what its thread and those started from there compile, or of the ``whole`` process.
+
+    ``open`` and ``close`` belong on one thread; what was seen can be asked for at any time.
+    """
+
+    def __init__(self, whole: bool = False, keeps: bool = False) -> None:
+        self._whole = whole
+        self._keeps = keeps
+        self._undo = Undo()
+        self._scope: Scope | None = None
+        self.ended: str | None = None
+
+    def open(self, kept: Callable[[Seen], None] | None = None) -> None:
+        """Begin to watch; ``kept`` is called with each visit alone when it is over, and its graphs."""
+        observers.place(self._undo)
+        self._scope = scope = scopes.enter(self._whole)
+        self._undo.add(scopes.leave, scope)
+        scope.before, scope.left_before, scope.left_whole = earlier_decisions.find()
+        stances.before(scope)
+        scope.keeps = self._keeps
+        if kept is not None:
+            scope.kept = lambda visiting: kept(_part(scope, visiting))
+
+    def close(self, ended: str) -> None:
+        """Watch no longer; ``ended`` says why. It may be repeated."""
+        self._undo.close()
+        self.ended = ended if self.ended is None else self.ended
+
+    def seen(self) -> Seen:
+        """What was seen until now."""
+        if self._scope is None:
+            raise RuntimeError("the watch was not opened")
+        return _seen(self._scope)
+
+    def compiled(self) -> list[types.CodeType]:
+        """The codes that Dynamo was asked about meanwhile, and had compiled nothing of before."""
+        if self._scope is None:
+            return []
+        codes = dict.fromkeys(visiting.code for visiting in self._scope.visits)
+        return [code for code in codes if code not in self._scope.before]
+
+    def graphs_before(self, number: int) -> int:
+        """How many graphs a backend was called with before something that has a number of ``draft.numbers``."""
+        visits = self._scope.visits if self._scope is not None else ()
+        return sum(g.number < number for v in list(visits) for g in v.graphs)
+
+    def kept(self) -> list[tuple[Kept | None, list[str]]]:
+        """Of each graph what lowering it again takes, and the code that was seen for it, in their order."""
+        if self._scope is None:
+            return []
+        graphs = sorted((g for v in list(self._scope.visits) for g in v.graphs), key=lambda g: g.number)
+        return [(g.kept, self._scope.codes.get(g.id, [])) for g in graphs]
+
+
+def _seen(scope: Scope) -> Seen:
+    made = sorted(list(scope.visits), key=lambda v: v.number)
+    graphs = {g: i for i, g in enumerate(sorted((g for v in made for g in v.graphs), key=lambda g: g.number))}
+    by_code: dict[types.CodeType, list[Visiting]] = {}
+    by_thing: dict[tuple[types.CodeType, Frame | None], list[Visiting]] = {}
+    for visiting in made:
+        by_code.setdefault(visiting.code, []).append(visiting)
+        by_thing.setdefault((visiting.code, visiting.behind), []).append(visiting)
+    numbers = {v.number: i for i, v in enumerate(made)}
+    frames = []
+    plain: dict[int, Visit] = {}
+    forms = {code: _forms(own) for code, own in by_code.items()}
+    for (code, behind), own in by_thing.items():
+        found = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
+        plain |= {v.number: visit for v, visit in zip(own, found, strict=True)}
+        frame = _frame(code, tuple(found), scope.before.get(code, ()), by_code)
+        frames.append(_through(frame, behind, own[0].caller))
+    asked = set(by_code)
+    rests = [(code, _frame(code, (), (), asked)) for code in scope.left_before if code not in asked]
+    frames += earlier_decisions.rests(rests, frames)
+    rank, world = scope.process or (None, 0)
+    others = {code: ids for code, ids in scope.before.items() if code not in by_code}
+    eager = eager_frames.of(scope, made, plain)
+    told = {(one.file, one.line) for one in eager}
+    left = [
+        code
+        for code in scope.left_whole
+        if not (code in by_code or code in others or (code.co_filename, code.co_firstlineno) in told)
+    ]
+    given_up = {*scope.left_whole, *scope.left_before}
+    before = (
+        dataclasses.replace(
+            _frame(code, (), others.get(code, ()), (*by_code, *others)),
+            left=eager_lines.lines(code) if code in given_up else (),
+        )
+        for code in (*others, *left)
+    )
+    return Seen(
+        frames=tuple(frames),
+        before=tuple(before),
+        unvisited=eager,
+        graphs=_graphs(graphs),
+        events=_of_visits(events.paired(list(scope.events), scope.began_at), numbers),
+        elsewhere=tuple(Elsewhere(why, count) for why, count in scope.elsewhere.most_common()),
+        sources=_sources(made, eager_frames.codes(scope, made)),
+        missing=_missing(scope),
+        notes=_notes(scope),
+        seconds=(scope.ended or time.perf_counter()) - scope.began,
+        hooks=scope.spent / 1e9,
+        rank=rank,
+        world=world,
+    )
+
+
+def _of_visits(found: Iterable[CompileEvent], numbers: Mapping[int, int]) -> tuple[CompileEvent, ...]:
+    """Events with the number that their visit has in the record: a visit that is not over is none of it."""
+    return tuple(e if e.visit < 0 else dataclasses.replace(e, visit=numbers.get(e.visit, -1)) for e in found)
+
+
+def _forms(own: Iterable[Visiting]) -> dict[str, list[Visiting]]:
+    """The forms of a code by their compile ids, which begin again where the program resets Dynamo."""
+    found: dict[str, list[Visiting]] = {}
+    for visiting in own:
+        if visiting.guarded:
+            found.setdefault(visiting.id, []).append(visiting)
+    return found
+
+
+def _older(forms: dict[str, list[Visiting]], id: str, v: Visiting) -> Visiting | None:
+    """What form an id was of when a visit began; that of another thread may have begun later, and be done earlier."""
+    own = forms.get(id, [])
+    before = [form for form in own if form.number < v.number]
+    return max(before, key=lambda form: form.number) if before else next(iter(own), None)
+
+
+def _part(scope: Scope, one: Visiting) -> Seen:
+    """One visit alone, with the numbers that it has over all watches."""
+    graphs = {g: g.number for g in one.graphs}
+    own = list(scope.by_code.get(one.code, ()))
+    forms = _forms(own)
+    visit = _visit(one, one.number, graphs, forms)
+    frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), list(scope.by_code))
+    same = (v for v in own if v.behind == one.behind)
+    frame = _through(frame, one.behind, next(same, one).caller)
+    seconds = time.perf_counter() - scope.began
+    process = scope.process or (None, 0)
+    return Seen(
+        (frame,),
+        (),
+        (),
+        _graphs(graphs),
+        (),
+        (),
+        _sources([one]),
+        (),
+        (),
+        seconds,
+        scope.spent / 1e9,
+        *process,
+    )
+
+
+def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
+    return tuple(
+        ProgramGraph(
+            i, g.id, g.operators, g.inputs, g.thread, g.seconds, g.takes, g.gives, g.collectives, g.buckets
+        )
+        for g, i in graphs.items()
+    )
+
+
+def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, list[Visiting]]) -> Visit:
+    outcome = _outcome(v)
+    before = graphs[v.graphs[-1]] if v.graphs else None
+    broken = tuple(dataclasses.replace(b, before=before if b.then != GIVEN_UP else None) for b in v.breaks)
+    if outcome == RAISED:
+        broken = tuple(dataclasses.replace(b, then=CALL_RAISED, consequence="") for b in broken)
+    if v.behind is not None:
+        broken = tuple(
+            dataclasses.replace(b, ending=compiled_objects.shown(b.ending, v.behind, v.caller))
+            for b in broken
+        )
+    return Visit(
+        outcome=outcome,
+        id=v.id,
+        why=_why(v, outcome),
+        caller=v.caller,
+        thread=v.thread,
+        backend=v.backend,
+        restarts=v.attempt,
+        graphs=tuple(graphs[g] for g in v.graphs),
+        breaks=broken,
+        recompilation=_recompilation(v, forms),
+        limit=v.limit,
+        traced=tuple(_traced(code, _own(v, code)) for code in v.lines) if outcome == COMPILED else (),
+        eager=_eager(v, outcome),
+        guards=v.guards if v.guarded else (),
+        dynamic=v.dynamic,
+        specialized=v.specialized if v.guarded else (),
+        seconds=v.seconds,
+        number=number,
+        times=v.times,
+        computes=eager_lines.computes(v.code) and not v.plain,
+    )
+
+
+def _outcome(v: Visiting) -> str:
+    if v.raised:
+        return RAISED
+    if v.guarded:
+        return COMPILED if v.graphs else NO_GRAPH
+    if v.limit:
+        return LIMIT
+    nothing = v.error is None and (not v.reason or messages.nothing(v.reason))
+    return NOTHING if nothing else SKIPPED
+
+
+def _why(v: Visiting, outcome: str) -> Ending | None:
+    if outcome in (COMPILED, NO_GRAPH):
+        return None
+    if v.error is not None:
+        if v.behind is not None:
+            return compiled_objects.shown(v.error, v.behind, v.caller)
+        if v.error.frames:
+            return v.error
+        place = Frame(v.code.co_filename, v.code.co_firstlineno, eager_lines.plain(v.code.co_name))
+        return dataclasses.replace(v.error, frames=(place,))
+    return Ending(
+        NOT_TRACED, messages.gist(v.reason) or "no operation to compile (this torch does not say why)"
+    )
+
+
+def _recompilation(v: Visiting, forms: dict[str, list[Visiting]]) -> Recompilation | None:
+    if v.recompiled is None:
+        return None
+    failed = []
+    for guard in v.failed:
+        older = _older(forms, guard.id, v)
+        if older is not None:
+            guard = messages.with_line(guard, older.guards, older.specialized)
+            guard = failed_guards.with_old(guard, older.held)
+        failed.append(guard)
+    changed = failed[v.nearest] if failed else None
+    nearest = _older(forms, changed.id, v) if changed is not None else None
+    if nearest is not None:
+        earlier = {d.source for d in nearest.dynamic}
+        became = tuple(d for d in v.dynamic if d.source not in earlier)
+    else:  # compiled before the watch: what it was compiled for is known by the guard that failed
+        numbers = {guard.source for guard in failed if guard.old}
+        became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
+    asks = messages.asks(changed, v.dynamic, v.guards, v.specialized) if changed is not None else None
+    return Recompilation(tuple(failed), *v.recompiled, became, asks, v.nearest)
+
+
+def _own(v: Visiting, code: types.CodeType) -> set[int]:
+    return v.lines[code] - v.without_node if code is v.code else v.lines[code]
+
+
+def _traced(code: types.CodeType, lines: set[int]) -> Traced:
+    known = eager_lines.code_lines(code)
+    name = eager_lines.plain(code.co_name)
+    own = eager_lines.ranges(lines, known)
+    return Traced(code.co_filename, name, code.co_firstlineno, own, eager_lines.with_code(code))
+
+
+def _eager(v: Visiting, outcome: str) -> Ranges:
+    if v.behind is not None:  # its lines are torch's
+        return ()
+    if outcome == NO_GRAPH:
+        lines = v.lines.get(v.code, set())
+        return eager_lines.ranges(lines, eager_lines.code_lines(v.code))
+    if outcome == COMPILED:
+        left = any(b.then == LEFT for b in v.breaks)
+        return eager_lines.lines(v.code, v.rest) if left and v.rest is not None else ()
+    return () if outcome == RAISED else eager_lines.lines(v.code)
+
+
+def _through(frame: ProgramFrame, behind: Frame | None, caller: Frame | None) -> ProgramFrame:
+    """The frame of torch's function as that of what it calls; any other as it is."""
+    if behind is None:
+        return frame
+    at = compiled_objects.place(behind, caller)
+    through = f"torch/_dynamo/{os.path.basename(frame.file)}"
+    return dataclasses.replace(
+        frame, function=at.function, file=at.file, line=at.line, resumes=None, code=(), through=through
+    )
+
+
+def _frame(
+    code: types.CodeType, found: tuple[Visit, ...], before: tuple[str, ...], known: Iterable[types.CodeType]
+) -> ProgramFrame:
+    name = eager_lines.plain(code.co_name)
+    resumes = None
+    first = code.co_firstlineno
+    if eager_lines.is_rest(code):
+        at = re.search(r"_at_(\d+)", code.co_name)
+        resumes = int(at[1]) if at else first
+        whole = (c.co_firstlineno for c in known if (c.co_filename, c.co_name) == (code.co_filename, name))
+        first = max((line for line in whole if line <= first), default=first)
+    return ProgramFrame(name, code.co_filename, first, resumes, eager_lines.with_code(code), found, before)
+
+
+def _sources(made: Iterable[Visiting], more: Iterable[types.CodeType] = ()) -> tuple[Source, ...]:
+    every = (*(c for v in made for c in (v.code, *v.lines)), *more)
+    codes = dict.fromkeys(c for c in every if not _library(c.co_filename))
+    found = (dynamo.source_of(code) for code in codes)
+    return tuple(dict.fromkeys(source for source in found if source is not None))
+
+
+def _library(file: str) -> bool:
+    return library(file) or file.startswith("<eval_with_key>")
+
+
+def _missing(scope: Scope) -> tuple[Missing, ...]:
+    lacking = [Missing(what, why) for what, why in observers.absent()]
+    for (what, why), times in scope.failed.items():
+        often = f" ({times} times)" if times > 1 else ""
+        lacking.append(Missing(what, f"the observer failed: {why}{often}"))
+    return tuple(lacking)
+
+
+def _notes(scope: Scope) -> tuple[str, ...]:
+    return (*_doubts(scope), *(_ahead(export, found) for export, found in scope.ahead.items() if found))
+
+
+def _ahead(export: bool, found: Counter[str]) -> str:
+    """Of functions that nothing called: torch counts their graphs as well."""
+    count = found.total()
+    graphs = "1 graph" if count == 1 else f"{count} graphs"
+    what = f"traced {graphs} for torch.export, which compiles nothing"
+    if not export:
+        what = f"traced {graphs} to compile ahead of any call (aot_compile)"
+    return f"Dynamo {what}; no visit has {'it' if count == 1 else 'them'}: asked for in {_some(list(found))}"
+
+
+def _doubts(scope: Scope) -> tuple[str, ...]:
+    if not scope.doubtful:
+        return ()
+    told = _some(list(scope.doubtful))
+    doubt = f"a thread that none of several open watches started compiled {told}: it is in none of them"
+    return (doubt,)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more}"

@@ -1,0 +1,219 @@
+"""Collectives that Python itself calls, outside of all graphs: a graph breaks at them, or nothing is compiled there.
+
+Every such call of ``torch.distributed`` goes through a method of the process group, which is observed. Those of graphs
+call the group from C++ and do not come here, and neither do functional collectives that Python calls itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch._dynamo.convert_frame as convert_frame
+import torch._dynamo.pgo as pgo
+from torch._C._dynamo import eval_frame
+from torch._dynamo.eval_frame import skip_code
+
+from ...record.collectives import Collective, Issued
+from .. import isolation
+from ..ground.undo import Undo
+from .callers import program_line
+from .program_watch import Seen, Watch
+from .scopes import numbers
+
+_REDUCES, _ROOT, _SIZE = "reduces", "root", "size"
+
+_METHODS: dict[str, tuple[str, int | None, tuple[str, ...]]] = {
+    "allreduce": ("all_reduce", 0, (_REDUCES,)),
+    "allreduce_coalesced": ("all_reduce_coalesced", 0, (_REDUCES,)),
+    "reduce": ("reduce", 0, (_REDUCES, _ROOT)),
+    "broadcast": ("broadcast", 0, (_ROOT,)),
+    "allgather": ("all_gather", 1, ()),
+    "allgather_coalesced": ("all_gather_coalesced", 1, ()),
+    "_allgather_base": ("all_gather_into_tensor", 1, (_SIZE,)),
+    "all_gather_single": ("all_gather_into_tensor", 1, (_SIZE,)),
+    "allgather_into_tensor_coalesced": ("all_gather_into_tensor_coalesced", 1, (_SIZE,)),
+    "all_gather_single_coalesced": ("all_gather_into_tensor_coalesced", 1, (_SIZE,)),
+    "reduce_scatter": ("reduce_scatter", 1, (_REDUCES,)),
+    "_reduce_scatter_base": ("reduce_scatter_tensor", 1, (_REDUCES, _SIZE)),
+    "reduce_scatter_single": ("reduce_scatter_tensor", 1, (_REDUCES, _SIZE)),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter_tensor_coalesced", 1, (_REDUCES, _SIZE)),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_tensor_coalesced", 1, (_REDUCES, _SIZE)),
+    "alltoall": ("all_to_all", 1, ()),
+    "alltoall_base": ("all_to_all_single", 1, ()),
+    "all_to_all_single": ("all_to_all_single", 1, ()),
+    "gather": ("gather", 1, (_ROOT,)),
+    "scatter": ("scatter", None, (_ROOT,)),  # one rank gives for all, the others nothing
+    "barrier": ("barrier", None, ()),
+    "monitored_barrier": ("monitored_barrier", None, ()),
+}
+"""Of each method the name that the same has in a graph, which argument this process gives, and what a graph's call
+has that is no tensor. Messages from one process to another are not the same on both, and are left out."""
+
+_REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
+
+
+class Calls:
+    """The collectives that Python called, in order: each with its place among visits and graphs, and whether all
+    processes take part."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, Collective, bool]] = []
+
+    def place(self, undo: Undo) -> None:
+        """Observe the methods of process groups until the undo."""
+        import torch.distributed as distributed
+
+        group = distributed.ProcessGroup
+        for name in _METHODS:
+            real = vars(group).get(name)
+            if real is not None:
+                undo.add(setattr, group, name, real)
+                setattr(group, name, self._around(name, real.__get__))
+
+    def _around(self, name: str, bound: Any) -> Any:
+        def call(group: Any, *args: Any, **kwargs: Any) -> Any:
+            number = next(numbers)
+            result = bound(group, type(group))(*args, **kwargs)  # what it refuses is not called
+            whole = group.size() == torch.distributed.get_world_size()
+            self.found.append((number, _collective(name, group, args, kwargs), whole))
+            return result
+
+        skip_code(call.__code__)
+        return call
+
+
+def _collective(name: str, group: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Collective:
+    called, at, says = _METHODS[name]
+    every = (*args, *kwargs.values())
+    values = {
+        _REDUCES: next((_reduction(a.reduceOp) for a in every if hasattr(a, "reduceOp")), ""),
+        _ROOT: next((str(a.rootRank) for a in every if hasattr(a, "rootRank")), ""),
+        _SIZE: str(group.size()),
+    }
+    given = list(_tensors(every[at])) if at is not None and at < len(every) else []
+    return Collective(
+        called,
+        ", ".join([*(values[what] for what in says), group.group_name]),
+        tuple(f"{str(t.dtype).removeprefix('torch.')}[{', '.join(map(str, t.shape))}]" for t in given),
+        sum(t.nbytes for t in given) if given else None,
+        program_line(),
+    )
+
+
+def _tensors(given: Any) -> Iterator[torch.Tensor]:
+    if isinstance(given, torch.Tensor):
+        yield given
+    elif isinstance(given, (list, tuple)):
+        for one in given:
+            yield from _tensors(one)
+
+
+def _reduction(op: Any) -> str:
+    """As functional collectives name it."""
+    kinds = torch.distributed.ReduceOp
+    known = (name for name in _REDUCTIONS if hasattr(kinds, name) and op == getattr(kinds, name))
+    return next(known, str(op)).lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Rehearsed:
+    """What a watch saw of one rank, the collectives that Python called, and the error that ended it."""
+
+    seen: Seen
+    issued: tuple[Issued, ...]
+    error: Exception | None
+
+
+_MEMORY: tuple[tuple[Any, str, Callable[[], Any]], ...] = (
+    (pgo, "_CODE_STATE", lambda: defaultdict(pgo.CodeState)),
+    (convert_frame, "FRAME_COUNTER", int),
+    (convert_frame, "FRAME_COMPILE_COUNTER", Counter),
+)
+"""Where Dynamo remembers sizes and numbers, and how each begins in a new process."""
+
+_RUNS = "_active_ddp_module"
+"""The module of DDP whose forward runs. Torch leaves it there where an error ends that forward, and cuts all that is
+compiled later in the process by its buckets."""
+
+
+def lacks() -> str:
+    """Why nothing can be rehearsed here; ``""`` where it can."""
+    import torch.distributed as distributed
+
+    if not distributed.is_available():
+        return "this torch has no torch.distributed"
+    if distributed.is_initialized():
+        return "torch.distributed is in use in this process; destroy its process group first"
+    gone = [f"{owner.__name__}.{name}" for owner, name, _ in _MEMORY if not hasattr(owner, name)]
+    if gone:  # one rank would know what another met
+        return f"this torch keeps what Dynamo remembers elsewhere: it has no {', '.join(gone)}"
+    try:
+        from torch.testing._internal.distributed import fake_pg  # noqa: F401
+    except ImportError as error:
+        return f"this torch has no fake process group: {error}"
+    return ""
+
+
+def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
+    """Make a call as the process of a rank would. What Dynamo keeps of it goes when it is over, and random numbers,
+    its memory of sizes, its numbers of frames and Python's hook for errors are as before."""
+    raised: list[Exception] = []
+    watch, calls = Watch(), Calls()
+    with isolation.random_state(), _group(rank, world), _memory(), Undo() as undo, undo:
+        calls.place(undo)
+        grad = torch.is_grad_enabled()
+        watch.open()
+        try:
+            call()
+        except Exception as error:
+            raised.append(error)
+        finally:
+            watch.close("the call returned" if not raised else f"{type(raised[0]).__name__}: {raised[0]}")
+            torch.set_grad_enabled(grad)
+            for code in watch.compiled():
+                eval_frame.reset_code(code)
+    outside = tuple(Issued(one, watch.graphs_before(at), whole) for at, one, whole in calls.found)
+    return Rehearsed(watch.seen(), outside, raised[0] if raised else None)
+
+
+@contextlib.contextmanager
+def _group(rank: int, world: int) -> Iterator[None]:
+    import torch.distributed as distributed
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    with Undo() as undo, undo:
+        undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
+        undo.add(_leave_group)
+        distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
+        yield
+
+
+def _leave_group() -> None:
+    import torch.distributed as distributed
+
+    if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
+        distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _memory() -> Iterator[None]:
+    """Each rank is a process of its own: none knows the sizes that another met, and each counts frames from 0."""
+    with Undo() as undo, undo:
+        parallel = torch.nn.parallel.DistributedDataParallel
+        if hasattr(parallel, _RUNS):
+            undo.add(setattr, parallel, _RUNS, getattr(parallel, _RUNS))
+            setattr(parallel, _RUNS, None)
+        undo.add(
+            isolation.restore_environment, {name: os.environ.get(name) for name in isolation.SET_BY_INDUCTOR}
+        )
+        for owner, name, new in _MEMORY:
+            undo.add(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, new())
+        yield

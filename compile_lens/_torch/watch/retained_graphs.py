@@ -1,0 +1,247 @@
+"""A graph of a program, kept as it was handed to its backend, so that it can be lowered again later."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import sys
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...record.kernel import SAME_CODE, Code
+from .. import backend, isolation, session
+from ..frames import dynamo
+from ..graphs import fx_values
+from ..ground import hooks
+from ..ground.recorder import Recorder
+from ..ground.recorder_state import Numbers, Wanted
+from ..ground.undo import Undo
+
+VERIFIED = f"{SAME_CODE}: its text is that of the code which the program compiled"
+DIFFERS = "lowered again: its text is not that of the code which the program compiled"
+NOT_SEEN = "lowered from the kept graph: no code of Inductor's was seen for it in the program"
+"""What a later capture's code is stamped with."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What lowering a graph depends on: the graph, its inputs as fake tensors, and the settings at that time.
+
+    Attributes:
+        code: of the frame that the graph is of.
+        patches: Inductor's settings that the backend was given (``mode``, ``options``).
+        settings: of Inductor and AOTAutograd, where those were imported.
+        autocast: for each type of device whether it was on, and to which type it casts.
+    """
+
+    code: types.CodeType
+    gm: torch.fx.GraphModule
+    inputs: tuple[Any, ...]
+    mode: Any
+    grad: bool
+    autocast: tuple[tuple[str, bool, torch.dtype], ...]
+    patches: dict[str, Any]
+    settings: dict[str, dict[str, Any]]
+
+
+_SETTINGS = ("torch._inductor.config", "torch._functorch.config")
+
+
+def keep(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> Kept:
+    """A copy of a graph that is about to be compiled, and of what that depends on; ``output`` is Dynamo's of it."""
+    context = torch._guards.TracingContext.try_get()
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    devices = {
+        v.device.type for n in placeholders if isinstance(v := n.meta.get("example_value"), torch.Tensor)
+    }
+    return Kept(
+        code,
+        _copy(gm, output),
+        tuple(n.meta.get("example_value") for n in placeholders),
+        getattr(context, "fake_mode", None),
+        torch.is_grad_enabled(),
+        tuple(
+            (d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in sorted(devices | {"cpu"})
+        ),
+        _patches(getattr(output, "compiler_fn", None)),
+        {name: sys.modules[name].get_config_copy() for name in _SETTINGS if name in sys.modules},
+    )
+
+
+def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
+    """The graph anew, with what Dynamo hangs on it beside its meta just before it calls the backend: by that
+    AOTAutograd knows which inputs are parameters, whose addresses stay, and saves others for the backward."""
+    copied = backend.own_copy(gm)
+    sources = getattr(gm, "_param_name_to_source", getattr(output, "param_name_to_source", None))
+    if sources is not None:
+        copied._param_name_to_source = sources
+    inputs = [[n for n in graph.nodes if n.op == "placeholder"] for graph in (gm.graph, copied.graph)]
+    for node, own in zip(*inputs, strict=True):
+        argument = node.meta.get("grapharg")
+        source = getattr(node, "_dynamo_source", getattr(argument, "source", None))
+        if source is not None:
+            own._dynamo_source = source
+    return copied
+
+
+def _patches(compiler: Any) -> dict[str, Any]:
+    """What the backend was asked for, where it is Inductor."""
+    for _ in range(8):
+        config = getattr(compiler, "config", None)
+        if isinstance(config, dict):
+            return dict(config)
+        inner = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(
+            compiler, "_compiler_fn", None
+        )
+        if inner is None or inner is compiler:
+            break
+        compiler = inner
+    return {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Called:
+    """A kept graph as a function of its own: its module, arguments of the sizes that were seen, and which symbols had
+    which size."""
+
+    gm: torch.fx.GraphModule
+    args: tuple[Any, ...]
+    fixed: tuple[tuple[str, int], ...]
+
+
+def as_call(kept: Kept, device: str) -> Called | None:
+    """A kept graph with arguments on a device, ``meta`` or ``cpu`` (of zeros there); None where a size is not known."""
+    fixed: dict[str, int] = {}
+
+    def known(number: Any) -> Any:
+        if not isinstance(number, torch.SymInt):
+            return number
+        seen = fx_values.hint(number)
+        if seen is None:
+            raise _Unknown
+        fixed[str(fx_values.size(number))] = seen
+        return seen
+
+    def argument(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return known(value)
+        sizes, strides = [known(n) for n in value.shape], [known(n) for n in value.stride()]
+        made = torch.empty_strided(sizes, strides, dtype=value.dtype, device=device)
+        if device != "meta":
+            made.zero_()
+        return made.requires_grad_(value.requires_grad and kept.grad)
+
+    stays = [_stays(node) for node in kept.gm.graph.nodes if node.op == "placeholder"]
+    try:
+        args = tuple(argument(value) for value in kept.inputs)
+    except _Unknown:
+        return None
+    for arg, kind in zip(args, stays, strict=True):
+        if kind is not None and isinstance(arg, torch.Tensor):
+            # As a parameter has it, which the graph alone is given as any other input.
+            setattr(arg, _STATIC, kind)
+    gm = backend.own_copy(kept.gm)
+    gm.meta = {}  # of the program's compile, and it would not cross to another process
+    return Called(gm, args, tuple(sorted(fixed.items())))
+
+
+_STATIC = "_dynamo_static_input_type"
+"""Torch's mark of a tensor whose address stays: a parameter, a buffer, or what the program marked so."""
+
+
+def _stays(node: torch.fx.Node) -> Any:
+    return node.meta.get("tensor_dict", {}).get(_STATIC)
+
+
+class _Unknown(Exception):
+    """A size that is known only when the graph runs."""
+
+
+@contextlib.contextmanager
+def settings_of(kept: Kept) -> Iterator[None]:
+    """For the duration, the settings that a graph was compiled with."""
+    with contextlib.ExitStack() as stack:
+        for name, settings in kept.settings.items():
+            stack.enter_context(sys.modules[name].patch(_changed(sys.modules[name], settings)))
+        yield
+
+
+class _OneNumber(Numbers):
+    """All is of one compile, which has the id that it had in the program."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__()
+        self._id = id
+
+    def own_id(self, frame_id: int, attempt: int) -> str:
+        """That id, whatever Dynamo calls it now."""
+        return self._id
+
+
+def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exception | None]:
+    """Lower a kept graph under the settings that it was compiled with, code only, and record every stage.
+
+    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile gave: the code is stamped with
+    whether it is one of them.
+    Returns what was seen, and the error that ended it.
+    """
+    recorder = Recorder(Wanted(build=False, backward=True, patches=kept.patches))
+    recorder.numbers = _OneNumber(id)
+    raised: list[Exception] = []
+
+    def call() -> None:
+        with Undo() as undo, undo:
+            hooks.place(undo)
+            hooks.compile_for(undo, None)
+            isolation.isolate(undo, recorder)
+            undo.enter(settings_of(kept))
+            recorder.made_for.isa = session.instruction_set(False)
+            recorder.made_for.device = next((d for d, _, _ in kept.autocast if d != "cpu"), "")
+            number = torch._guards.CompileId(frame_id=0, frame_compile_id=0)
+            for manager in (
+                torch._guards.tracing(torch._guards.TracingContext(kept.mode)),
+                torch._guards.compile_context(torch._guards.CompileContext(number)),
+                torch.set_grad_enabled(kept.grad),
+                *(torch.autocast(d, dtype=t, enabled=True) for d, on, t in kept.autocast if on),
+            ):
+                undo.enter(manager)
+            recorder.clock.start()
+            recorder.draft(0, 0, kept.code)
+            dynamo.keep_source(recorder, kept.code)
+            try:
+                backend.make(recorder)(_copy(kept.gm), list(kept.inputs))
+            except Exception as error:
+                raised.append(error)
+
+    with isolation.alone():
+        isolation.in_own_context(call)
+    _stamp(recorder, codes)
+    return recorder, raised[0] if raised else None
+
+
+def _changed(config: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    now = config.get_config_copy()
+    return {k: v for k, v in settings.items() if k in now and not (now[k] is v or now[k] == v)}
+
+
+def _stamp(recorder: Recorder, codes: Iterable[str]) -> None:
+    known = {plain(text) for text in codes}
+    for draft in recorder.drafts.values():
+        for stage in list(draft.stages.values()):
+            if isinstance(stage, Code):
+                said = NOT_SEEN if not known else VERIFIED if plain(stage.text) in known else DIFFERS
+                draft.put(dataclasses.replace(stage, stamp=said))
+
+
+def plain(text: str) -> str:
+    """A module without what says where and when it was written."""
+    text = re.sub(r"^# AOT ID:.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"# kernel path:.*", "", text)
+    # With enable_kernel_profile a mark in each kernel counts the graphs of the process.
+    text = re.sub(r"graph_\d+_(?=cpp_)", "", text)
+    return re.sub(r"\S*torchinductor_\w+/\S+", "", text)

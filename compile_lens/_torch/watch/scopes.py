@@ -1,0 +1,251 @@
+"""The mutable side of a watch: what was seen so far, by program, by visit and by graph."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import types
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from ...record.breaks import Ending
+from ...record.collectives import Bucket, Collective
+from ...record.compilation import DynamicDim
+from ...record.compile_events import Event
+from ...record.graph import Frame
+from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
+from ..ground import hooks
+
+numbers = itertools.count()
+"""Of visits and graphs, in the order in which they begin, over all watches."""
+
+
+class Scope:
+    """What one watch has seen so far."""
+
+    def __init__(self, parents: tuple[Scope, ...], whole: bool) -> None:
+        self.parents = parents
+        self.whole = whole  # it sees every thread of the process
+        self.open = True
+        self.began = time.perf_counter()
+        self.began_at = time.time_ns() / 1000
+        self.ended: float | None = None
+        self.visits: list[Visiting] = []
+        self.by_code: dict[types.CodeType, list[Visiting]] = {}  # the same, by what Dynamo was asked about
+        # By source, what failed in forms of a code.
+        self.failed_of: dict[types.CodeType, dict[str, FailedGuard]] = {}
+        self.events: list[Event] = []
+        self.compiles: dict[
+            int, tuple[Any, int]
+        ] = {}  # by the identity of torch's id of it, that and which visit
+        self.elsewhere: Counter[str] = Counter()
+        self.left_alone: dict[tuple[types.CodeType, str, Frame | None], Visiting] = {}
+        self.before: dict[types.CodeType, tuple[str, ...]] = {}
+        # Rests of functions that Dynamo was asked about before, and has no form of.
+        self.left_before: tuple[types.CodeType, ...] = ()
+        self.left_whole: tuple[types.CodeType, ...] = ()  # the same of whole functions
+        self.failed: Counter[tuple[str, str]] = Counter()
+        self.kept: Callable[[Visiting], None] | None = None
+        self.keeps = False  # graphs are kept, so that they can be lowered again
+        self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
+        self.spent = 0  # nanoseconds that the observers took
+        self.process: tuple[int, int] | None = None  # the rank, and of how many
+        self.doubtful: Counter[str] = Counter()
+        # Graphs of what nothing called, for torch.export (True) or compiled ahead of time, by the line that asked.
+        self.ahead: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+        self.stance: tuple[str, Frame | None] | None = None  # that is set, with the line that set it
+        self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
+        self.listened: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
+
+    def add(self, visiting: Visiting) -> None:
+        """A visit that is over. A program may have hundreds, so that nothing looks through all of them at each."""
+        self.visits.append(visiting)
+        self.by_code.setdefault(visiting.code, []).append(visiting)
+        failed = self.failed_of.setdefault(visiting.code, {})
+        failed.update((one.source, one) for one in visiting.failed)
+
+
+class Uncompiled:
+    """A function that ran eagerly, or may have, without a visit."""
+
+    def __init__(
+        self, kind: str, why: Ending, name: str, code: types.CodeType | None, caller: Frame | None
+    ) -> None:
+        self.kind, self.why, self.name, self.code, self.caller = kind, why, name, code, caller
+        self.times = 0
+        self.certain = True
+
+
+class Graph:
+    """A graph that a backend was called with."""
+
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        operators: int,
+        inputs: tuple[str, ...],
+        takes: int | None,
+        gives: int | None,
+    ) -> None:
+        self.number, self.id, self.operators, self.inputs = number, id, operators, inputs
+        self.takes, self.gives = takes, gives
+        self.thread = threading.current_thread().name
+        self.seconds = 0.0
+        self.collectives: tuple[Collective, ...] = ()
+        self.buckets: tuple[Bucket, ...] = ()
+        self.kept: Any = None  # what lowering it again takes (``retained_graphs.Kept``)
+
+
+class Visiting:
+    """A visit in the making. It holds what is plain, and of torch and the program nothing but the code."""
+
+    def __init__(
+        self, code: types.CodeType, mine: tuple[Scope, ...], backend: str, caller: Frame | None
+    ) -> None:
+        self.code = code
+        self.scopes = mine
+        self.backend = backend
+        self.number = next(numbers)
+        self.thread = threading.current_thread().name
+        self.caller = caller
+        self.behind: Frame | None = None  # what torch calls through a function of its own, which the code is
+        self.began = time.perf_counter()
+        self.seconds = 0.0
+        self.id = ""
+        self.guarded = False
+        self.raised = False
+        self.reason = ""
+        self.error: Ending | None = None
+        self.consequence = ""
+        self.limit = ""
+        self.attempt = 0
+        self.lines: dict[types.CodeType, set[int]] = {}  # by function, those that were traced
+        self.dropped: set[types.CodeType] = set()  # that earlier attempts traced
+        self.without_node: set[int] = set()  # of its own lines where it began or broke, that no graph has
+        self.times = 1
+        self.plain = False  # nothing that it reaches can be a tensor
+        self.rest: int | None = None
+        self.graphs: list[Graph] = []
+        self.breaks: list[Break] = []
+        self.failed: list[FailedGuard] = []
+        self.nearest = 0  # which of them is of the form that the call came nearest to
+        self.recompiled: tuple[int, int] | None = None
+        # Ids of the forms that there were when torch asked why none fits.
+        self.asked: frozenset[str] = frozenset()
+        self.guards: tuple[GuardOrigin, ...] = ()
+        # What guards were made for, where torch does not say it when they fail.
+        self.held: dict[str, str] = {}
+        self.dynamic: tuple[DynamicDim, ...] = ()
+        self.specialized: tuple[Specialization, ...] = ()
+        self.buckets: tuple[Bucket, ...] = ()
+
+
+class _Local(threading.local):
+    scopes: tuple[Scope, ...] | None = None
+    visiting: list[Visiting | None] | None = None
+
+
+_local = _Local()
+_open: list[Scope] = []
+_started: weakref.WeakKeyDictionary[threading.Thread, tuple[Scope, ...]] = weakref.WeakKeyDictionary()
+_owner: dict[int, tuple[Scope, ...]] = {}
+"""Of the number of a frame that Dynamo compiles, whose it is: its backward may be compiled in another thread."""
+
+
+def enter(whole: bool = False) -> Scope:
+    """Open a watch on this thread, inside of those that are open there; or one of the ``whole`` process."""
+    scope = Scope(() if whole else _here(), whole)
+    if not whole:
+        _local.scopes = (*scope.parents, scope)
+    _open.append(scope)
+    return scope
+
+
+def leave(scope: Scope) -> None:
+    """Close a watch; it may be repeated."""
+    scope.open = False
+    if scope.ended is None:
+        scope.ended = time.perf_counter()
+    if scope in _open:
+        _open.remove(scope)
+    if not _open:
+        _owner.clear()
+    _local.scopes = tuple(s for s in _here() if s.open)
+
+
+def owners(who: str = "") -> tuple[Scope, ...]:
+    """The open watches that see what this thread does now; none while a capture works on it.
+
+    ``who`` is doing something: where it cannot be told for which watch, each of them notes it.
+    """
+    if not _open or hooks.capturing():
+        return ()
+    found = tuple(s for s in _open if s.whole)
+    own = tuple(s for s in _here() if s.open)
+    if own:
+        return (*found, *own)
+    others = [s for s in _open if not s.whole]
+    inner = max(others, key=lambda s: len(s.parents), default=None)
+    if all(s is inner or (inner is not None and s in inner.parents) for s in others):
+        return (*found, *others)
+    if who:
+        for scope in others:
+            scope.doubtful[who] += 1
+    return found
+
+
+def own_frame(frame_id: int, scopes: tuple[Scope, ...]) -> None:
+    """Remember whose a frame is."""
+    _owner[frame_id] = scopes
+
+
+def owners_of(frame_id: int | None) -> tuple[Scope, ...]:
+    """The open watches that saw Dynamo compile a frame; those of this thread where none did."""
+    found = tuple(s for s in _owner.get(-1 if frame_id is None else frame_id, ()) if s.open)
+    return found or owners()
+
+
+def _here() -> tuple[Scope, ...]:
+    """The watches that were opened on this thread, or on the one that started it."""
+    scopes = _local.scopes
+    if scopes is None:
+        mine = threading.get_ident()
+        # Not ``current_thread``, which would make an object for a thread that is not Python's.
+        thread = next((t for t in threading.enumerate() if t.ident == mine), None)
+        scopes = _local.scopes = _started.get(thread, ()) if thread is not None else ()
+    return scopes
+
+
+def started(thread: threading.Thread) -> None:
+    """This thread starts another: what that one compiles is seen by the same watches."""
+    found = tuple(s for s in _here() if s.open)
+    if found:
+        _started[thread] = found
+
+
+def current() -> Visiting | None:
+    """What Dynamo is asked about on this thread, if a watch sees it."""
+    stack = _local.visiting
+    return stack[-1] if stack else None
+
+
+def asked() -> bool:
+    """Whether Dynamo is asked about a frame on this thread, be it one that no watch sees."""
+    return bool(_local.visiting)
+
+
+def push(visiting: Visiting | None) -> None:
+    """Dynamo begins to look at a frame; ``None``: at one that no watch sees."""
+    if _local.visiting is None:
+        _local.visiting = []
+    _local.visiting.append(visiting)
+
+
+def pop() -> None:
+    """Dynamo is done with the last frame."""
+    if _local.visiting:
+        _local.visiting.pop()

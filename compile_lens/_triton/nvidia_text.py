@@ -1,0 +1,105 @@
+"""Reads PTX: a directive says where the instructions after it come from.
+
+    .file 1 "compile_lens_kernel.py"
+    .loc  1 1052672 0
+
+The number is one of ``Numbers``; a smaller one is a line (that of the function's definition).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..record.machine_code import Form
+from .listing import KERNEL_FILE, Numbers, Page
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
+_LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\b")
+_PTX_INSTRUCTION = re.compile(r"^\s+(?:@!?%\w+\s+)?[a-z]")
+_LABEL = re.compile(r"^(\$L__(?:tmp|func_begin|func_end|info_string|debug)\w*):\s*$")
+_SECTION = re.compile(r"^\s*\.section\s+\.debug_")
+_ARCH = re.compile(r"^\s*\.target\s+(\w+)", re.M)
+
+
+def arch(text: str) -> str:
+    """What a PTX text was written for (``sm_90a``); ``""`` if it does not say."""
+    found = _ARCH.search(text)
+    return found[1] if found else ""
+
+
+def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ...]]]:
+    """The text without what is for debuggers, with links; and the same links by line of ``text`` as it was."""
+    lines = text.splitlines()
+    own = {m[1] for line in lines if (m := _FILE.match(line)) and _base(m[2]) == KERNEL_FILE}
+    kept: list[tuple[str, tuple[int, ...]]] = []
+    linked: dict[int, tuple[int, ...]] = {}
+    now: tuple[int, ...] = ()
+    skipping = False
+    for number, line in enumerate(lines, 1):
+        if skipping or _SECTION.match(line):
+            skipping = "}" not in line
+            continue
+        if found := _LOCATION.match(line):
+            now = _ptx_sources(found[1] in own, int(found[2]), numbers)
+            continue
+        if _FILE.match(line):
+            continue
+        if line.startswith("}"):
+            now = ()
+        here = now if _PTX_INSTRUCTION.match(line) else ()
+        if here:
+            linked[number] = here
+        kept.append((line, here))
+    used = {name for line, _ in kept if not _LABEL.match(line) for name in re.findall(r"\$L__\w+", line)}
+    page = Page()
+    for line, here in kept:
+        label = _LABEL.match(line)
+        if not label or label[1] in used:
+            page.add(line, here)
+    return page.form("ptx"), linked
+
+
+def _ptx_sources(in_kernel: bool, number: int, numbers: Numbers) -> tuple[int, ...]:
+    """Lines of the kernel that a location stands for. Line 0 is none."""
+    if number < Numbers.FIRST:
+        return (number,) if in_kernel and number else ()
+    return numbers.lines(number)
+
+
+def _base(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+_ORIGIN = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
+_PTX = ".nv_debug_ptx_txt"
+_SASS_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;\s*$")
+
+
+def read_sass(text: str, of_ptx: Mapping[int, tuple[int, ...]]) -> tuple[Form, int]:
+    """The instructions with links, and how many there are, without the padding behind the last one.
+
+    Args:
+        of_ptx: lines of the kernel's source by the line of PTX.
+    """
+    page = Page()
+    now: tuple[int, ...] = ()
+    operations: list[str] = []
+    for line in text.splitlines():
+        if line.lstrip().startswith("//##"):
+            found = _ORIGIN.match(line)
+            now = of_ptx.get(int(found[2]), ()) if found and found[1] == _PTX else ()
+            continue
+        instruction = _SASS_INSTRUCTION.match(line)
+        if instruction:
+            operations.append(instruction[1])
+        elif line.lstrip().startswith(".section"):
+            now = ()
+        page.add(line, now if instruction and not _is_padding(instruction[1]) else ())
+    while operations and _is_padding(operations[-1]):
+        operations.pop()
+    return page.form("sass"), len(operations)
+
+
+def _is_padding(operation: str) -> bool:
+    return operation == "NOP"
