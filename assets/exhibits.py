@@ -21,7 +21,7 @@ import compile_lens
 from compile_lens import Capture
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Kernel
-from compile_lens.views.words import outline
+from compile_lens.views.words import outline, quantities
 
 GALLERY = Path(__file__).resolve().parent / "gallery"
 PROGRAMS = GALLERY / "programs"
@@ -63,7 +63,7 @@ class Exhibit:
                 graphs = [g for g in self.cases[case].compilations[0].stages if isinstance(g, Graph)]
                 for number, graph in enumerate(g for g in graphs if g.stage == stage):
                     words = [self.name, *_words(case), stage, *([str(number + 1)] if number else [])]
-                    count = f"{outline.plural(len(graph.nodes), 'node')}, {outline.plural(len(graph.calls), 'call')}"
+                    count = f"{quantities.plural(len(graph.nodes), 'node')}, {quantities.plural(len(graph.calls), 'call')}"
                     yield "-".join(words) + ".svg", f"{case}, {outline.title(stage)}: {count}", graph
 
     def _page(self) -> str:
@@ -82,7 +82,7 @@ class Exhibit:
             [
                 case,
                 str(_graphs(c)),
-                *(outline.figure(getattr(c.ledger.total, column)) for column in COLUMNS.values()),
+                *(quantities.figure(getattr(c.ledger.total, column)) for column in COLUMNS.values()),
             ]
             for case, c in self.cases.items()
         ]

@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 from made import with_modules, without_modules  # noqa: E402
 
 from compile_lens import Capture, load  # noqa: E402
-from compile_lens.views.render.html.page import document, fragment  # noqa: E402
+from compile_lens.views.render.html.capture import document, fragment  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..results.capture import Capture
-from ..views.files import read
+from ..views.render.files import read
 
 
 def load(path: str | os.PathLike[str]) -> Capture:

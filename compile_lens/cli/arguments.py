@@ -345,17 +345,17 @@ def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
     if what == "comparison":
         from ..views.comparison.files import FORMS
     elif what == "program":
-        from ..views.program.files import FORMS
+        from ..views.render.files import PROGRAM as FORMS
     elif what == "ranks":
-        from ..views.ranks.files import FORMS
+        from ..views.render.files import RANKS as FORMS
     elif what == "difference":
         from ..views.difference.files import FORMS
     elif what == "outcome":
-        from ..views.what_if.files import FORMS
+        from ..views.render.files import WHAT_IF as FORMS
     elif what == "result":
         from .check import FORMS
     else:
-        from ..views.files import FORMS
+        from ..views.render.files import CAPTURE as FORMS
 
     shown = "comparison" if what == "ranks" else what
     text = f"write the {shown} there, in the form of its ending ({' '.join(FORMS)}); repeatable"

@@ -13,8 +13,8 @@ from ..errors import UsageError
 from ..trials.checks import FAILED as NOT_SO
 from ..trials.checks import HELD, RAISED, Checked, checks, held
 from ..trials.progress import progress
-from ..views.files import write_text
-from ..views.markdown import escape, fenced
+from ..views.render.files import write_text
+from ..views.render.markdown import escape, fenced
 from .exit_codes import DIFFERS, FAILED, OK
 from .names import from_file, here
 from .output import check_endings, say

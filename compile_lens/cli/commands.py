@@ -62,7 +62,7 @@ def show(args: argparse.Namespace) -> int:
 
 def opened(args: argparse.Namespace) -> int:
     from ..api.load import load
-    from ..views.program.files import holds_program
+    from ..views.render.files import holds_program
 
     if holds_program(args.record):
         return opened_program(args)
@@ -83,7 +83,7 @@ def opened_program(args: argparse.Namespace) -> int:
 
 def told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
     """Print or convert what ``read`` makes of a file that holds a program."""
-    from ..views.program.files import FORMS
+    from ..views.render.files import PROGRAM as FORMS
 
     check_endings(args.out, FORMS)
     with progress(f"reading {args.record}", quiet=args.quiet):

@@ -16,7 +16,7 @@ def imported(args: argparse.Namespace) -> int:
     from ..api.logs import import_trace
     from ..record.profiler_trace import holds_profile
     from ..results.program import Program
-    from ..views.program.files import holds_program
+    from ..views.render.files import holds_program
 
     if args.into is None:
         if args.id:

@@ -13,7 +13,7 @@ from .output import check_endings, say
 def merge(args: argparse.Namespace) -> int:
     """Print what differs between the programs of several ranks, and write it where asked."""
     from ..api.ranks import merge as merged
-    from ..views.ranks.files import FORMS
+    from ..views.render.files import RANKS as FORMS
 
     check_endings(args.out, FORMS)
     with progress(f"comparing {len(args.records)} ranks", quiet=args.quiet):

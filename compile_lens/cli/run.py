@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     """Find the program; it is run when the command line is done."""
-    from ..views.program.files import FORMS
+    from ..views.render.files import PROGRAM as FORMS
 
     check_endings(args.out, FORMS)
     if args.cuda_graphs is not None:  # before the program runs, not after
@@ -74,9 +74,10 @@ class Run:
     def __call__(self) -> None:
         # Now, since not everything can be imported when Python ends.
         from ..results import program
-        from ..views.program import html, markdown, text
+        from ..views.render import html, markdown, text
+        from ..views.subjects import program as subject
 
-        self._writers = (program, html, markdown, text)
+        self._writers = (program, html, markdown, text, subject)
         if self._document is not None:
             self._document.begin()
         if self._journal is not None:
@@ -227,7 +228,7 @@ def _of_rank(path: Path) -> Path:
 
 
 def _beside(path: Path) -> Path:
-    from ..views.files import PART
+    from ..views.render.files import PART
 
     return path.with_name(f"{path.name}{PART}")
 
@@ -264,7 +265,7 @@ class Journal:
     def begin(self, head: ProgramRecord) -> None:
         """Make the file anew, with the record's own line: it has that, or it is not there."""
         from ..record.journal import head as first_line
-        from ..views.files import write_text
+        from ..views.render.files import write_text
 
         if os.getpid() != self._process:  # the program forked: the file is that of the other one
             return

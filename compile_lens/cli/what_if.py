@@ -19,7 +19,7 @@ def what_if(args: argparse.Namespace) -> int:
 
     Interrupted it says and writes what it has, and ends as an interrupted command does.
     """
-    from ..views.what_if.files import FORMS
+    from ..views.render.files import WHAT_IF as FORMS
 
     check_endings(args.out, FORMS)
     if args.pairs is not None and args.pairs < 0:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..views.files import write_text
+from ..views.render.files import write_text
 from .lessons import EXERCISES, QUESTIONS
 from .shown import Shown
 from .wording import tell

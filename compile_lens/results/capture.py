@@ -142,9 +142,9 @@ class Capture(Record):
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.files import save
+        from ..views.capture_files import save_capture
 
-        return save(self, path)
+        return save_capture(self, path)
 
     def verify(
         self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, target: Any = None

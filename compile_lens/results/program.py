@@ -269,7 +269,7 @@ class Program:
             RecordError: it is not a program, is corrupt, or was written by a newer compile_lens.
         """
         from ..record.journal import is_journal, joined
-        from ..views.files import read
+        from ..views.render.files import read
 
         def made(text: str) -> Program:
             if not is_journal(text):
@@ -284,17 +284,18 @@ class Program:
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.program.files import save
+        from ..views.render.files import PROGRAM, save
+        from ..views.subjects.program import document
 
-        return save(self.record, path)
+        return save(path, PROGRAM, lambda: document(self.record), json=self.to_json)
 
     def save_trace(self, path: str | Path) -> Path:
         """Write the times of compiling as trace-event JSON, which Perfetto and speedscope open.
 
         The file appears whole or not at all. Raises ``UsageError`` for an unwritable place.
         """
-        from ..views.files import write_text
-        from ..views.program.trace import to_trace
+        from ..views.render.files import write_text
+        from ..views.subjects.compile_time import to_trace
 
         return write_text(path, to_trace(self.record))
 
@@ -305,14 +306,16 @@ class Program:
         return f"<Program {record.name}: {verdict(record)}>"
 
     def __str__(self) -> str:
-        from ..views.program.text import page
+        from ..views.render.text import page
+        from ..views.subjects.program import document
 
-        return page(self.record)
+        return page(document(self.record))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.program.html import mimebundle
+        from ..views.mime import mimebundle
+        from ..views.subjects.program import document
 
-        return mimebundle(self.record, include, exclude)
+        return mimebundle(lambda: document(self.record), include, exclude)
 
 
 class _Codes:

@@ -30,7 +30,7 @@ class Ranks(RanksRecord):
 
     def to_dict(self) -> dict[str, Any]:
         """What differs, and the collectives and buckets of each rank, as plain JSON data."""
-        from ..views.ranks.files import to_dict
+        from ..views.subjects.ranks import to_dict
 
         return to_dict(self)
 
@@ -39,28 +39,26 @@ class Ranks(RanksRecord):
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.ranks.files import save
+        from ..views.render.files import RANKS, plain_json, save
+        from ..views.subjects.ranks import document
 
-        return save(self, path)
+        return save(path, RANKS, lambda: document(self), json=lambda: plain_json(self.to_dict()))
 
     def __repr__(self) -> str:
-        from ..views.ranks.outline import verdict
+        from ..views.subjects.ranks import verdict
 
         return f"<Ranks {', '.join(map(str, self.ranks))}: {verdict(self)}>"
 
     def __str__(self) -> str:
-        from ..views.program.text import told
-        from ..views.ranks.outline import sheet
+        from ..views.render.text import page
+        from ..views.subjects.ranks import document
 
-        return told(sheet(self), None, None)
+        return page(document(self))
 
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
     ) -> dict[str, str]:
-        from ..views.mime import bundle
-        from ..views.program.html import told
-        from ..views.ranks.outline import sheet
+        from ..views.mime import mimebundle
+        from ..views.subjects.ranks import document
 
-        return bundle(
-            {"text/plain": lambda: str(self), "text/html": lambda: told(sheet(self))}, include, exclude
-        )
+        return mimebundle(lambda: document(self), include, exclude)

@@ -25,9 +25,9 @@ class WhatIf(WhatIfRecord):
 
     def to_json(self) -> str:
         """The outcome as JSON text, without the captures."""
-        from ..views.what_if.files import to_json
+        from ..views.render.files import plain_json
 
-        return to_json(self)
+        return plain_json(self.to_dict())
 
     def save(self, path: str | Path) -> Path:
         """Write the outcome to ``path``; the ending chooses the form: .html .md .txt .json.
@@ -36,20 +36,27 @@ class WhatIf(WhatIfRecord):
         ``x-split_reductions.html`` beside it. Each file appears whole or not at all. Raises ``UsageError`` for another
         ending or an unwritable place.
         """
-        from ..views.what_if.files import save
+        from ..views.render.files import WHAT_IF, save
+        from ..views.render.html import page
+        from ..views.subjects.what_if import differences, document, save_pages
 
-        return save(self, path)
+        def html() -> str:
+            return page(document(self), differences(self, save_pages(self, Path(path).expanduser())))
+
+        return save(path, WHAT_IF, lambda: document(self), html=html, json=self.to_json)
 
     def __repr__(self) -> str:
         best = self.helpful[0].name if self.helpful else "none of them helps"
         return f"<WhatIf of {self.function}: {len(self.trials)} trials, {best}>"
 
     def __str__(self) -> str:
-        from ..views.what_if.text import page
+        from ..views.render.text import page
+        from ..views.subjects.what_if import document
 
-        return page(self)
+        return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.what_if.html import mimebundle
+        from ..views.mime import mimebundle
+        from ..views.subjects.what_if import differences, document
 
-        return mimebundle(self, include, exclude)
+        return mimebundle(lambda: document(self), include, exclude, lambda: differences(self))

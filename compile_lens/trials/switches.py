@@ -12,7 +12,7 @@ from ..record.capture import Record
 from ..record.figures import Figure
 from ..record.graph import Node
 from ..record.templates import TEMPLATES, why_none
-from ..views.words.outline import plural
+from ..views.words.quantities import plural
 
 
 @dataclass(frozen=True)

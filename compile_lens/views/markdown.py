@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.breaks import BREAK
@@ -13,30 +10,19 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Kernel
 from compile_lens.record.messages import plain
 
-from .findings import Columns, Prose, Section, Steps, Table, findings, unknown
+from .findings import findings, unknown
+from .render.markdown import CODE_LIMIT, TEXT_LIMIT, Out, code, escape, line_of, show
 from .story.between import TITLE as BETWEEN
 from .story.between import between
-from .words import flow, kernels, machine, outcome, outline, savings, sentences, stamp
-from .words.characters import clean, flat
+from .words import flow, kernels, machine, outcome, outline, quantities, savings, sentences, stamp
 from .words.launches import launched
 
-CODE_LIMIT = 60_000
-"""Characters of one kernel that are shown."""
-
-TEXT_LIMIT = 20_000
-"""Characters of one stage's text that are shown."""
-
-TOTAL_LIMIT = 2_000_000
-"""Characters of code and text on one page."""
-
-_SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
-_START = re.compile(r"^(\d*)([-+=.)])")  # would make a list, a heading or a rule of a line
 _MANY = 100
 
 
 def page(capture: Record) -> str:
     """The capture as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
-    out = _Out()
+    out = Out()
     ledger = ledger_of(capture)
     _header(out, capture, ledger)
     _eager(out, capture)
@@ -53,66 +39,10 @@ def page(capture: Record) -> str:
         out.add("## Notes")
         out.add("\n".join(f"- {escape(n)}" for n in notes[:_MANY]))
         out.more(len(notes) - _MANY, "note")
-    return "\n\n".join(out.parts) + "\n"
+    return out.text()
 
 
-def escape(text: str) -> str:
-    """Text on one line that Markdown, and HTML inside it, shows as it is."""
-    shown = _SPECIAL.sub(r"\\\1", flat(text))
-    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _START.sub(r"\1\\\2", shown.strip())
-
-
-def code(text: str) -> str:
-    """Text as a code span, on one line, with a fence longer than any run of backticks in it."""
-    shown = flat(text) or " "
-    fence = "`" * (_longest_run(shown) + 1)
-    space = " " if shown[0] in "` " or shown[-1] in "` " else ""
-    return f"{fence}{space}{shown}{space}{fence}"
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Text as a code block, with a fence longer than any run of backticks in it."""
-    shown = clean(text).rstrip("\n")
-    fence = "`" * max(_longest_run(shown) + 1, 3)
-    return f"{fence}{language}\n{shown}\n{fence}"
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in re.findall("`+", text)), default=0)
-
-
-class _Out:
-    """The parts of the page, and how much code it may still show."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self._room = TOTAL_LIMIT
-
-    def add(self, part: str) -> None:
-        self.parts.append(part)
-
-    def more(self, count: int, what: str) -> None:
-        if count > 0:
-            self.add(
-                f"… and {outline.plural(count, what)} more; `capture.save('capture.json')` keeps everything."
-            )
-
-    def listing(self, text: str, language: str, limit: int) -> None:
-        room = min(limit, self._room)
-        if len(text) <= room:
-            self._room -= len(text)
-            self.add(fenced(text, language))
-            return
-        shown = text[: text.rfind("\n", 0, room) + 1]
-        self._room -= len(shown)
-        if shown:
-            self.add(fenced(shown, language))
-        left = len(text) - len(shown)
-        self.add(f"… {left:,} characters left out; `capture.save('capture.json')` keeps everything.")
-
-
-def _header(out: _Out, capture: Record, ledger: Ledger) -> None:
+def _header(out: Out, capture: Record, ledger: Ledger) -> None:
     out.add(f"# {escape(capture.function)}")
     out.add(f"**{escape(outcome.verdict(capture))}**")
     facts = [*outline.environment(capture)]
@@ -138,7 +68,7 @@ def _header(out: _Out, capture: Record, ledger: Ledger) -> None:
         out.listing(source.text, "python", TEXT_LIMIT)
 
 
-def _eager(out: _Out, capture: Record) -> None:
+def _eager(out: Out, capture: Record) -> None:
     """Every place where Python took over, whole."""
     found = outcome.eager(capture)
     if not found:
@@ -161,7 +91,7 @@ def _eager(out: _Out, capture: Record) -> None:
     out.more(len(found) - _MANY, "place")
 
 
-def _flow(out: _Out, capture: Record, ledger: Ledger) -> None:
+def _flow(out: Out, capture: Record, ledger: Ledger) -> None:
     by_id = dict(ledger.graphs)
     for compilation in capture.compilations[:_MANY]:
         many = len(capture.compilations) > 1
@@ -176,11 +106,13 @@ def _flow(out: _Out, capture: Record, ledger: Ledger) -> None:
             for step in lane.steps:
                 holds = f"missing: {step.missing}" if step.missing else ", ".join(step.facts)
                 holds = f"none: {step.none}" if step.none else holds
-                lines.append(f"| {escape(step.key)} | {escape(holds)} | {outline.duration(step.seconds)} |")
+                lines.append(
+                    f"| {escape(step.key)} | {escape(holds)} | {quantities.duration(step.seconds)} |"
+                )
         out.add("\n".join(lines))
 
 
-def _between(out: _Out, capture: Record) -> None:
+def _between(out: Out, capture: Record) -> None:
     found = between(capture)
     if not found:
         return
@@ -190,17 +122,17 @@ def _between(out: _Out, capture: Record) -> None:
         out.add(f"**{escape(where)}**: {escape(' '.join(s.text for s in said))}")
 
 
-def _kernels(out: _Out, capture: Record) -> None:
+def _kernels(out: Out, capture: Record) -> None:
     every = list(kernels.rows(capture))
     if not every:
         return
     out.add("## Kernels")
-    lines = [_line(kernels.HEAD), "|" + " --- |" * len(kernels.HEAD)]
-    out.add("\n".join((*lines, *(_line(row.cells) for row in every[:_MANY]))))
+    lines = [line_of(kernels.HEAD), "|" + " --- |" * len(kernels.HEAD)]
+    out.add("\n".join((*lines, *(line_of(row.cells) for row in every[:_MANY]))))
     out.more(len(every) - _MANY, "kernel")
 
 
-def _ledger(out: _Out, ledger: Ledger) -> None:
+def _ledger(out: Out, ledger: Ledger) -> None:
     rows = ledger.rows
     if not rows:
         return
@@ -208,7 +140,7 @@ def _ledger(out: _Out, ledger: Ledger) -> None:
     titles = list(outline.COLUMN_TITLES.values())
     lines = ["| | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
     for row in rows:
-        figures = [outline.figure(f).replace("~", "\\~") for f in row.figures]
+        figures = [quantities.figure(f).replace("~", "\\~") for f in row.figures]
         lines.append(f"| {escape(row.name)} | " + " | ".join(figures) + " |")
     out.add("\n".join(lines))
     out.add(escape(outline.basis_note(rows)) + ".")
@@ -217,7 +149,7 @@ def _ledger(out: _Out, ledger: Ledger) -> None:
         out.add("\n".join(f"- {escape(n)}" for n in notes[:_MANY]))
 
 
-def _findings(out: _Out, capture: Record) -> None:
+def _findings(out: Out, capture: Record) -> None:
     found = findings(capture)
     if not found:
         return
@@ -228,50 +160,13 @@ def _findings(out: _Out, capture: Record) -> None:
         out.add(f"### {escape(finding.title)}: {escape(finding.fact)}")
         out.add(escape(finding.intro))
         for section in finding.sections:
-            _section(out, section)
+            show(out, section)
         out.add(f"All of it: {code(finding.where)}; the .html report shows it with code and pictures.")
     for why, titles in unknown(found):
         out.add(f"{escape(', '.join(titles))}: {escape(why)}.")
 
 
-def _section(out: _Out, section: Section) -> None:
-    if isinstance(section, Table) and not section.full:
-        if section.title:
-            out.add(f"**{escape(section.title)}**")
-        out.add("\n".join(f"- {escape(words)}" for words in section.words))
-        lines = [_line(section.head), "| " + " | ".join(_SIDES.get(k, "---") for k in section.kinds) + " |"]
-        lines += [_line(row.cells) for row in section.rows[:_ROWS]]
-        out.add("\n".join(lines))
-        left = len(section.rows) - _ROWS + section.left
-        if left > 0:
-            out.add(f"… and {outline.plural(left, 'row')} more.")
-    elif isinstance(section, Prose):
-        title = f"**{escape(section.title)}** " if section.title else ""
-        out.add(title + "\\\n".join(escape(words) for words in section.paragraphs))
-    elif isinstance(section, Steps):
-        lines = [
-            f"{n}. {code(s.title)}: {escape(s.words[0])}" for n, s in enumerate(section.steps[:_ROWS], 1)
-        ]
-        left = len(section.steps) - _ROWS + section.left
-        lines += [f"\n… and {outline.plural(left, 'change')} more."] if left > 0 else []
-        out.add("\n".join(lines))
-    elif isinstance(section, Columns):
-        head = ["", *(what for what, _ in section.columns[0].figures)] if section.columns else [""]
-        lines = [_line(head), "| --- |" + " ---: |" * (len(head) - 1)]
-        lines += [_line((c.title, *(value for _, value in c.figures))) for c in section.columns]
-        out.add("\n".join(lines))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(escape(cell) for cell in cells) + " |"
-
-
-_SIDES = {"number": "---:"}
-_ROWS = 20
-"""Rows of one table, and changes one by one, before the rest is only counted."""
-
-
-def _compilation(out: _Out, capture: Record, compilation: Compilation) -> None:
+def _compilation(out: Out, capture: Record, compilation: Compilation) -> None:
     where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
     out.add(f"## {escape(f'{compilation.id} {outline.readable(compilation.function)}')}")
     out.add(f"From {code(where)}.")
@@ -292,15 +187,15 @@ def _compilation(out: _Out, capture: Record, compilation: Compilation) -> None:
             out.add("This module launches no kernel.")
         for kernel in module.kernels:
             _kernel(out, kernel, launched(module, kernel), origins.of(kernel))
-        around = outline.plural(len(module.text.splitlines()), "line")
+        around = quantities.plural(len(module.text.splitlines()), "line")
         out.add(f"The module around them ({around}) is in the .html report.")
     if compilation.guards:
-        out.add(f"### {outline.plural(len(compilation.guards), 'guard')}")
+        out.add(f"### {quantities.plural(len(compilation.guards), 'guard')}")
         out.add("\n".join(f"- {code(g.text)}" for g in compilation.guards[:_MANY]))
         out.more(len(compilation.guards) - _MANY, "guard")
 
 
-def _stages(out: _Out, compilation: Compilation) -> None:
+def _stages(out: Out, compilation: Compilation) -> None:
     shown = [graph for graph in compilation.graphs.values() if graph.text.strip()]
     if shown:
         out.add("### Stages")
@@ -314,7 +209,7 @@ def _stages(out: _Out, compilation: Compilation) -> None:
         out.listing(graph.text, "python", TEXT_LIMIT)
 
 
-def _kernel(out: _Out, kernel: Kernel, launches: str, origin: outline.Origin) -> None:
+def _kernel(out: Out, kernel: Kernel, launches: str, origin: outline.Origin) -> None:
     language = outline.LANGUAGES.get(kernel.language, kernel.language)
     facts = [language] if kernel.kind == kernel.language else [language, kernel.kind]
     facts.append(launches)
@@ -333,13 +228,13 @@ def _kernel(out: _Out, kernel: Kernel, launches: str, origin: outline.Origin) ->
     _machine(out, kernel)
 
 
-def _machine(out: _Out, kernel: Kernel) -> None:
+def _machine(out: Out, kernel: Kernel) -> None:
     shown = [
         (name, value) for name, value in zip(machine.HEAD, machine.figures(kernel), strict=True) if value
     ]
     if shown:
         names, values = zip(*shown, strict=True)
-        out.add("\n".join((_line(names), "|" + " --- |" * len(names), _line(values))))
+        out.add("\n".join((line_of(names), "|" + " --- |" * len(names), line_of(values))))
     found = machine.configurations(kernel)
     if found is not None:
         lines = [f"- {code(line)}" for line in found.lines]

@@ -1,41 +1,37 @@
-"""What is given to who asks for it by MIME type."""
+"""Documents by MIME type, as IPython asks for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
 
-from .paper import DEFAULT_WIDTH
-
-
-class _Page(Protocol):
-    def __call__(self, thing: Any, /, *, width: int | None, ascii: bool | None) -> str: ...
+from .document import Document
+from .render import html, text
 
 
-def text_and_html(
-    thing: Any,
-    page: _Page,
-    fragment: Callable[[Any], str],
+def mimebundle(
+    document: Callable[[], Document],
     include: Iterable[str] | None,
     exclude: Iterable[str] | None,
+    inserts: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, str]:
-    """What ``page`` and ``fragment`` make of a thing, as IPython asks for it in a notebook.
+    """A Document as ``text/html`` and ``text/plain``.
 
     Args:
         include: MIME types to give; ``None`` for all of them.
         exclude: MIME types to leave out, also of those included.
+        inserts: HTML to put under entries, by their keys.
     """
-    makers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: page(thing, width=DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(thing),
+    writers: dict[str, Callable[[], str]] = {
+        "text/plain": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: html.fragment(document(), inserts()),
     }
-    return bundle(makers, include, exclude)
+    return bundle(writers, include, exclude)
 
 
 def bundle(
-    makers: Mapping[str, Callable[[], str]], include: Iterable[str] | None, exclude: Iterable[str] | None
+    writers: Mapping[str, Callable[[], str]], include: Iterable[str] | None, exclude: Iterable[str] | None
 ) -> dict[str, str]:
-    """What is made for each MIME type that is asked for."""
-    wanted = set(makers) if include is None else set(include)
+    """The text of each MIME type that is wanted."""
+    wanted = set(writers) if include is None else set(include)
     wanted -= set(exclude or ())
-    return {kind: make() for kind, make in makers.items() if kind in wanted}
+    return {kind: write() for kind, write in writers.items() if kind in wanted}

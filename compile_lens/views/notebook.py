@@ -17,8 +17,9 @@ from typing import Any
 
 from compile_lens.record.capture import Record
 
-from .mime import text_and_html
-from .render.html.page import fragment
+from .mime import bundle
+from .render.html.capture import fragment
+from .render.text import DEFAULT_WIDTH
 from .text import page
 from .words.characters import encodes, printable
 
@@ -35,7 +36,11 @@ def mimebundle(
         include: MIME types to give; ``None`` for all of them.
         exclude: MIME types to leave out, also of those included.
     """
-    return text_and_html(capture, page, fragment, include, exclude)
+    writers = {
+        "text/plain": lambda: page(capture, DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: fragment(capture),
+    }
+    return bundle(writers, include, exclude)
 
 
 def display(capture: Record) -> None:

@@ -13,10 +13,10 @@ from compile_lens.record.messages import plain
 from .findings import findings, unknown
 from .findings.target import KEY as TARGET
 from .findings.target import figures
-from .paper import Paper, paper_of
+from .render.text import Paper, paper_of
 from .story.between import TITLE as BETWEEN
 from .story.between import between
-from .words import flow, kernels, machine, outcome, outline, savings, sentences, stamp
+from .words import flow, kernels, machine, outcome, outline, quantities, savings, sentences, stamp
 from .words.characters import cells, flat, pad
 
 MANY = 12
@@ -37,7 +37,7 @@ def page(capture: Record, width: int | None = None, ascii: bool | None = None) -
             never under 40.
         ascii: whether only ASCII may be used; ``None`` asks standard output.
     """
-    paper = paper_of(width, ascii, "─→←·…~—×²")
+    paper = paper_of(width, ascii)
     ledger = ledger_of(capture)
     _header(paper, capture)
     _outcome(paper, capture, ledger)
@@ -108,7 +108,7 @@ def _flow(paper: Paper, capture: Record, compilation: Compilation, ledger: Ledge
                 rows.append((name, "none:", step.none, ""))
             else:
                 facts = (*step.facts, "")[:2]
-                rows.append((name, facts[0], facts[1], outline.duration(step.seconds)))
+                rows.append((name, facts[0], facts[1], quantities.duration(step.seconds)))
     if not rows:
         paper.line(f"  {sentences.NO_STAGE}")
         return
@@ -142,10 +142,10 @@ def _ledger(paper: Paper, ledger: Ledger) -> None:
         return
     paper.section("ledger")
     head = ["", *outline.COLUMN_TITLES.values()]
-    rows = [head] + [[row.name, *map(outline.figure, row.figures)] for row in ledger.rows]
+    rows = [head] + [[row.name, *map(quantities.figure, row.figures)] for row in ledger.rows]
     if len(ledger.graphs) > 1:
         parts = [(name, part.total) for name, part in ledger.graphs[:MANY] if part.rows]
-        rows += [[f"  of which {name}", *map(outline.figure, row.figures)] for name, row in parts]
+        rows += [[f"  of which {name}", *map(quantities.figure, row.figures)] for name, row in parts]
     right = [False] + [True] * (len(head) - 1)
     # On a narrow terminal the same table stands on its side, or else as a line for each figure.
     if not paper.table(rows, right) and not paper.table(
@@ -216,7 +216,7 @@ def _target(paper: Paper, capture: Record) -> None:
     paper.section("device model", stamp.device(capture))
     sources: dict[str, list[str]] = {}
     for row in figures(found.model):
-        name, value, source = row.cells
+        name, value, source = quantities.cells(row)
         sources.setdefault(source, []).append(f"{name} {value}")
     for source, figures_of in sources.items():
         paper.text_block(" · ".join(figures_of), "  ", limit=5)
@@ -292,12 +292,14 @@ def _rest(paper: Paper, capture: Record) -> None:
     total = sum(len(c.guards) for c in capture.compilations)
     notes = list(capture.notes)
     notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]
-    timings = ", ".join(f"{name} {outline.duration(time)}" for name, time in outline.unplaced(capture)[:MANY])
+    timings = ", ".join(
+        f"{name} {quantities.duration(time)}" for name, time in outline.unplaced(capture)[:MANY]
+    )
     if not (total or notes or timings):
         return
     paper.section("also")
     if total:
-        paper.line(f"  {outline.plural(total, 'guard')} (capture.guards)")
+        paper.line(f"  {quantities.plural(total, 'guard')} (capture.guards)")
     if timings:
         paper.text_block(f"time: {timings}", "  ", "    ", limit=4)
     for note in notes[:MANY]:

@@ -228,9 +228,10 @@ def test_hostile_entries_are_counted_and_escaped() -> None:
     record = program([head + json.dumps(entry) + "\n" for entry in entries], bad)
     assert [v.outcome for v in record.visits] == ["compiled"]
     assert any(m.stage.startswith("6 entries") for m in record.missing), record.missing
-    from compile_lens.views.program.html import document
+    from compile_lens.views.render.html import page as page_of
+    from compile_lens.views.subjects.program import document
 
-    page = document(record)
+    page = page_of(document(record))
     assert bad not in page and "&lt;script&gt;alert(1)" in page
 
 

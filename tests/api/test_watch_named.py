@@ -12,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import compile_lens
 from compile_lens.measures.slower import LEFT_WHOLE, Cause
 from compile_lens.record.graph import Frame
-from compile_lens.views.program import text
+from compile_lens.views.render import text
+from compile_lens.views.subjects.program import document
 from compile_lens.views.words import program as words
 
 pytestmark = pytest.mark.torch
@@ -130,7 +131,7 @@ def test_a_hint_of_torch_s_is_said_to_be_one_and_names_what_exists() -> None:
     with compile_lens.watch() as program:
         torch.compile(train, backend="eager")(torch.ones(3, requires_grad=True))
     (cause,) = [one for one in program.slower if one.kind == "graph break"]
-    assert words.of_torch(cause) and "torch says: " in text.page(program.record)
+    assert words.of_torch(cause) and "torch says: " in text.page(document(program.record))
     if "trace_autograd_ops" in words.advice(cause):
         assert not hasattr(torch._dynamo, "trace_autograd_ops")
         assert "torch._dynamo.config.trace_autograd_ops" in words.advice(cause)

@@ -15,7 +15,8 @@ import torch
 
 import compile_lens
 from compile_lens._torch.watch.program_watch import Watch
-from compile_lens.views.program import text
+from compile_lens.views.render import text
+from compile_lens.views.subjects.program import document
 from compile_lens.views.words import program as words
 
 pytestmark = pytest.mark.torch
@@ -45,7 +46,7 @@ def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
     if one.alike:  # by the word of torch no form is nearer; the first call's is, by what plain torch compiles
         assert {failed.source for failed in again.failed} == {one.source}
         assert again.changed.id == frame.visits[0].id != again.failed[0].id
-        rows = [row.split()[:1] for row in text.page(program.record).splitlines()]
+        rows = [row.split()[:1] for row in text.page(document(program.record)).splitlines()]
         assert [again.changed.id] in rows
         return
     assert words.again(again).startswith(words.changed(again.changed))
@@ -53,7 +54,7 @@ def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
     told = words.also(again)
     assert others and told, "something else changed from another form"
     assert all(f" {words.changed(failed)}" in told for failed in again.others if failed.source in others)
-    assert told in " ".join(text.page(program.record).split())
+    assert told in " ".join(text.page(document(program.record)).split())
 
 
 def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() -> None:

@@ -13,8 +13,9 @@ from samples_program import program
 from compile_lens import Capture
 from compile_lens.views.comparison.html import document as compared_page
 from compile_lens.views.difference.html import document as differing_page
-from compile_lens.views.program.html import document as of_program
-from compile_lens.views.render.html import page as html
+from compile_lens.views.render.html import capture as html
+from compile_lens.views.render.html import page as page_of
+from compile_lens.views.subjects.program import document
 
 from . import captures
 from .pages import APP, WITHOUT_PAPER, alive, images, static
@@ -124,7 +125,7 @@ def test_axe_finds_nothing_without_scripts(
 def test_axe_finds_nothing_on_the_page_of_a_program(
     standalone: Standalone, viewport: tuple[int, int]
 ) -> None:
-    page = standalone(of_program(program()))
+    page = standalone(page_of(document(program())))
     page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
     assert violations(page) == []
 

@@ -12,7 +12,7 @@ import compile_lens
 from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.results.comparison import Comparison
 from compile_lens.views.comparison.html import document
-from compile_lens.views.words.outline import figure
+from compile_lens.views.words.quantities import figure
 
 from . import captures
 from .pages import APP, ROOT, alive, contrast

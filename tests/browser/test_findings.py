@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.views.findings import Steps, Table, findings
+from compile_lens.views.document import Steps, Table
+from compile_lens.views.findings import findings
 
 from .viewer import Viewer
 

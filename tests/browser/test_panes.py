@@ -15,8 +15,8 @@ from compile_lens.record.breaks import Ending, Skip
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code
-from compile_lens.views.render.html import page as html
-from compile_lens.views.words import outline
+from compile_lens.views.render.html import capture as html
+from compile_lens.views.words import quantities
 
 from . import captures
 from .viewer import ROOM, Viewer, box, expected, through
@@ -51,7 +51,9 @@ def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], C
         said = page.card(stage.key).locator(".card-facts").inner_text()
         for fact in _facts(stage):
             assert fact in said, stage.key
-        assert page.card(stage.key).locator(".card-time").inner_text() == outline.duration(seconds[stage.key])
+        assert page.card(stage.key).locator(".card-time").inner_text() == quantities.duration(
+            seconds[stage.key]
+        )
         seen += 1
     cards = page.find("button.card:not(.card-why)")
     assert cards.count() == seen + 1 + page.find(".card-fusion").count(), "and the Python source"

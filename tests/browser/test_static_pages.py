@@ -13,7 +13,8 @@ from samples_program import program
 
 from compile_lens.api.diff import diff
 from compile_lens.views.difference.html import document as of_difference
-from compile_lens.views.program.html import document as of_program
+from compile_lens.views.render.html import page as page_of
+from compile_lens.views.subjects.program import document
 
 from .pages import contrast, is_dark
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 PAGES = {
-    "program": (lambda: of_program(program()), (".cl-outcome", ".cl-cause")),
+    "program": (lambda: page_of(document(program())), (".cl-outcome", ".cl-cause")),
     "difference": (
         # As it stands where there are no captures to come alive with.
         lambda: of_difference(dataclasses.replace(diff(sample(), graph_break()), captures=())),
@@ -60,7 +61,7 @@ def test_lines_of_a_program_stand_beside_the_causes(
     standalone: Callable[..., Page], viewport: tuple[int, int]
 ) -> None:
     """What became of each line is in view with why it is not faster, where there is room for both."""
-    page = standalone(of_program(program()))
+    page = standalone(page_of(document(program())))
     source, cause = (
         page.locator(part).first.bounding_box() for part in (".cl-sources .cl-listing", ".cl-cause")
     )
@@ -74,7 +75,7 @@ def test_a_function_of_a_program_stands_under_the_name_of_its_file(
 ) -> None:
     """The folder is the machine's: it is in the tooltip."""
     monkeypatch.setattr(samples_program, "FILE", "/home/someone/train.py")
-    page = standalone(of_program(program()))
+    page = standalone(page_of(document(program())))
     heads = page.locator(".cl-sources [title]")
     assert heads.all_inner_texts() == ["train.py:1", "train.py:8"]
     titles = [head.get_attribute("title") for head in heads.all()]

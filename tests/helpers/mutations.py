@@ -115,7 +115,7 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
 def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
     """Every view and measure of a record; without ``drawn``, none with drawings: placing their boxes takes longest."""
     from compile_lens.views import markdown, text
-    from compile_lens.views.render.html import page as html
+    from compile_lens.views.render.html import capture as html
 
     made: dict[str, Callable[[], Any]] = {
         "line": lambda: repr(capture),

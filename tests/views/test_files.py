@@ -15,10 +15,11 @@ import samples
 
 from compile_lens.api import load
 from compile_lens.errors import RecordError, UsageError
-from compile_lens.views import files
+from compile_lens.views.capture_files import save_capture
+from compile_lens.views.render import files
 
 
-@pytest.mark.parametrize("ending", sorted(files.FORMS))
+@pytest.mark.parametrize("ending", sorted(files.CAPTURE))
 def test_every_form(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"capture{ending}"
     assert samples.sample().save(path) == path
@@ -55,7 +56,7 @@ def test_svg_of_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
-@pytest.mark.parametrize("ending", sorted(files.FORMS))
+@pytest.mark.parametrize("ending", sorted(files.CAPTURE))
 def test_hostile_strings(string: str, ending: str, tmp_path: Path) -> None:
     capture = samples.hostile(string)
     path = capture.save(tmp_path / f"x{ending}")
@@ -86,7 +87,7 @@ def test_bad_places(tmp_path: Path) -> None:
         (None, "must be a str or a Path"),
     ):
         with pytest.raises(UsageError, match=said):
-            files.save(samples.sample(), path)  # type: ignore[arg-type]
+            save_capture(samples.sample(), path)  # type: ignore[arg-type]
     assert {p.name for p in tmp_path.iterdir()} == {"file", "folder.html"}
 
 

@@ -20,23 +20,13 @@ from compile_lens.record.capture import ABLATIONS
 from compile_lens.record.device import Figure
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
+from compile_lens.views.document import NOTE, Block, Columns, Finding, Picture, Prose, Steps, Table
 from compile_lens.views.drawing import timeline
-from compile_lens.views.findings import (
-    Block,
-    Columns,
-    Finding,
-    Picture,
-    Prose,
-    Steps,
-    Table,
-    findings,
-    unknown,
-)
-from compile_lens.views.findings.model import NOTE
+from compile_lens.views.findings import findings, unknown
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.parts import parts
+from compile_lens.views.render.html import capture as html
 from compile_lens.views.render.html import listing
-from compile_lens.views.render.html import page as html
 from compile_lens.views.words import outline
 
 

@@ -14,7 +14,7 @@ import samples_machine
 from compile_lens.record.absent import NotApplicable
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
-from compile_lens.views.render.html import page as html
+from compile_lens.views.render.html import capture as html
 from compile_lens.views.words.flow import ways
 
 

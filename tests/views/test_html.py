@@ -20,8 +20,8 @@ from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
 from compile_lens.results.capture import Capture
 from compile_lens.views.findings import findings
+from compile_lens.views.render.html import capture as html
 from compile_lens.views.render.html import coloured, listing, markup, stages
-from compile_lens.views.render.html import page as html
 from compile_lens.views.words import characters, highlight, outline, palette
 
 VARIANTS = (

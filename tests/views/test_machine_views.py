@@ -16,12 +16,13 @@ from compile_lens.record.kernel import Code
 from compile_lens.record.machine_code import Candidate, Machine
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
-from compile_lens.views.findings import Table, findings
+from compile_lens.views.document import Table
+from compile_lens.views.findings import findings
 from compile_lens.views.live import encoded, forms
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.parts import parts
+from compile_lens.views.render.html import capture as html
 from compile_lens.views.render.html import machine as machine_html
-from compile_lens.views.render.html import page as html
 from compile_lens.views.words import machine, outline, stamp
 from compile_lens.views.words.characters import clean, flat
 

@@ -17,7 +17,7 @@ from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
 from compile_lens.views.live.parts import parts
-from compile_lens.views.render.html import page as html
+from compile_lens.views.render.html import capture as html
 from compile_lens.views.words import outcome
 
 BREAK = Ending("graph break", "no `print`\n  Explanation: it prints")

@@ -22,7 +22,8 @@ from compile_lens.record.program import (
     Traced,
     Visit,
 )
-from compile_lens.views.program import html, markdown, outline, text
+from compile_lens.views.render import html, markdown, text
+from compile_lens.views.subjects.program import document
 
 
 def broken(breaks: int, again: int) -> ProgramRecord:
@@ -49,11 +50,19 @@ def broken(breaks: int, again: int) -> ProgramRecord:
 
 
 def plain(record: ProgramRecord) -> str:
-    return text.page(record, 100, False)
+    return text.page(document(record), 100, False)
+
+
+def marked(record: ProgramRecord) -> str:
+    return markdown.page(document(record))
+
+
+def page(record: ProgramRecord) -> str:
+    return html.page(document(record))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", [html.document, markdown.page, plain], ids=["html", "markdown", "text"])
+@pytest.mark.parametrize("view", [page, marked, plain], ids=["html", "markdown", "text"])
 def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRecord], str]) -> None:
     def least(breaks: int, again: int) -> float:
         taken = []
@@ -72,7 +81,7 @@ def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRe
 
 
 def test_a_reason_that_was_given_before_is_not_given_again() -> None:
-    (why,) = (found for found in outline.outline(broken(300, 0)) if found.key == "slower")
+    (why,) = (found for found in document(broken(300, 0)).findings if found.key == "slower")
     rows = [row.cells for row in why.sections[0].rows]
     assert [cells[0] for cells in rows] == [str(n) for n in range(1, 301)]
     assert all(f"t.py:{10 + 2 * i} " in cells[1] for i, cells in enumerate(rows)), "each has its place"

@@ -20,10 +20,11 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import Break, CompileEvent, ProgramFrame, ProgramRecord, Visit
 from compile_lens.record.unvisited import STANCE
+from compile_lens.views.document import Listings, Picture, Prose, Table
 from compile_lens.views.drawing.icicle import icicle
-from compile_lens.views.findings.model import Picture, Prose, Table
-from compile_lens.views.program import html, markdown, outline, text
+from compile_lens.views.render import html, markdown, text
 from compile_lens.views.render.html.markup import linked
+from compile_lens.views.subjects.program import document
 from compile_lens.views.words import program as words
 
 HOSTILE = "</pre><script>alert(1)</script>\x1b[31m|`*_‮é"
@@ -66,12 +67,12 @@ def _flat(page: str) -> str:
 
 
 def test_every_view_says_the_same() -> None:
-    plain = _flat(text.page(program(), width=400, ascii=False))
-    marked = _flat(re.sub(r"\\(.)", r"\1", markdown.page(program())))
-    page = _flat(re.sub(r"</?a\b[^>]*>", "", html.document(program())))
-    for finding in outline.outline(program()):
+    plain = _flat(text.page(document(program()), width=400, ascii=False))
+    marked = _flat(re.sub(r"\\(.)", r"\1", markdown.page(document(program()))))
+    page = _flat(re.sub(r"</?a\b[^>]*>", "", html.page(document(program()))))
+    for finding in document(program()).findings:
         for section in finding.sections:
-            if isinstance(section, Picture):  # the tables beside it say the same
+            if isinstance(section, (Picture, Listings)):  # the tables beside it say the same
                 continue
             if isinstance(section, Prose):
                 rows: list[tuple[str, ...]] = [section.paragraphs]
@@ -114,9 +115,9 @@ def test_compile_time_by_hand() -> None:
 def test_threads_that_build_for_a_compile_are_no_compile_of_their_own() -> None:
     beside = CompileEvent("triton_compile", 6e6, 3e6, 1, "", depth=0)
     one = dataclasses.replace(program(), events=(_timed().events[0], beside))
-    assert "threads that build, for which a compile waits" in text.page(one, 200, False)
-    assert "of no visit" not in text.page(one, 200, False) and "of no visit" in text.page(
-        _timed(), 200, False
+    assert "threads that build, for which a compile waits" in text.page(document(one), 200, False)
+    assert "of no visit" not in text.page(document(one), 200, False) and "of no visit" in text.page(
+        document(_timed()), 200, False
     )
 
 
@@ -180,7 +181,7 @@ def test_files_of_python_s_own_library(file: str, library: bool) -> None:
 
 def test_the_number_of_a_cause_is_apart_from_what_it_says() -> None:
     (last,) = (n for n, cause in enumerate(slower(program()), 1) if cause.kind == "time of compiling")
-    seen = _flat(re.sub(r"<[^>]*>", "", html.document(program())))
+    seen = _flat(re.sub(r"<[^>]*>", "", html.page(document(program()))))
     assert f"{last} · 875 ms" in seen and f"{last} 875 ms" not in seen
 
 
@@ -224,20 +225,21 @@ def _tags(page: str) -> list[str]:
 
 
 def test_nothing_of_the_program_is_markup() -> None:
-    page = html.document(program(HOSTILE))
+    page = html.page(document(program(HOSTILE)))
     assert "script" not in _tags(page) and "<script" not in page and "\x1b" not in page
-    assert len(_tags(page)) - page.count("<span") == len(_tags(html.document(program()))) - html.document(
-        program()
-    ).count("<span"), "but for the inks of the source, the same elements"
-    marked = markdown.page(program(HOSTILE))
+    plain_page = html.page(document(program()))
+    assert len(_tags(page)) - page.count("<span") == len(_tags(plain_page)) - plain_page.count("<span"), (
+        "but for the inks of the source, the same elements"
+    )
+    marked = markdown.page(document(program(HOSTILE)))
     assert "<script" not in marked and "\x1b" not in marked
-    plain = text.page(program(HOSTILE), width=80, ascii=True)
+    plain = text.page(document(program(HOSTILE)), width=80, ascii=True)
     assert "\x1b" not in plain and plain.isascii()
 
 
 def test_a_page_of_a_program_has_a_first_heading_and_a_cell_has_none() -> None:
-    assert _tags(html.document(program())).count("h1") == 1
-    assert "h1" not in _tags(html.fragment(program()))
+    assert _tags(html.page(document(program()))).count("h1") == 1
+    assert "h1" not in _tags(html.fragment(document(program())))
 
 
 def test_addresses_of_the_web_are_links_and_nothing_else_is() -> None:
@@ -258,14 +260,17 @@ def test_addresses_of_the_web_are_links_and_nothing_else_is() -> None:
 
 
 def test_figures_of_rows_that_fit_no_table_have_names() -> None:
-    plain = _flat(text.page(program(), width=60, ascii=False))
+    plain = _flat(text.page(document(program()), width=60, ascii=False))
     assert "old · new · call · what changed · guard made at:" in plain
     assert "id · where · function · outcome · backend · operators · time:" in plain
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_text_fits(width: int) -> None:
-    assert max(len(line) for line in text.page(program(), width=width, ascii=True).splitlines()) <= width
+    assert (
+        max(len(line) for line in text.page(document(program()), width=width, ascii=True).splitlines())
+        <= width
+    )
 
 
 def test_a_program_in_a_cell_and_in_json() -> None:

@@ -25,7 +25,7 @@ from compile_lens.record.memory import Partition
 from compile_lens.record.rewrite import MERGING, Pass, Rewrite
 from compile_lens.results.capture import Capture
 from compile_lens.views.markdown import page as capture_markdown
-from compile_lens.views.render.html.page import fragment
+from compile_lens.views.render.html.capture import fragment
 from compile_lens.views.story import Story
 from compile_lens.views.story.english import ENGLISH
 from compile_lens.views.text import page as capture_text

@@ -24,8 +24,10 @@ from compile_lens.record.capture import Timing
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, paper, text
-from compile_lens.views.words import characters, outcome, outline
+from compile_lens.views import markdown, text
+from compile_lens.views.render.markdown import fenced
+from compile_lens.views.render.text import LEAST_WIDTH
+from compile_lens.views.words import characters, outcome, outline, quantities
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = (
@@ -92,7 +94,7 @@ def test_width_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     widths = {max(map(len, text.page(samples.sample(), ascii=True).split("\n")))}
     monkeypatch.setenv("COLUMNS", "3")
     widths.add(max(map(len, text.page(samples.sample(), ascii=True).split("\n"))))
-    assert widths == {64, paper.LEAST_WIDTH}
+    assert widths == {64, LEAST_WIDTH}
 
 
 def test_str_of_a_capture_is_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +164,8 @@ def test_one_line() -> None:
      (999_600, "1 MB"), (5 * 10**15, "5,000 TB")),
 )  # fmt: skip
 def test_amounts(size: int, said: str) -> None:
-    assert outline.amount(Figure(size, MEASURED)) == said
-    assert outline.amount(Figure(size, MODELLED)) == f"~{said}"
+    assert quantities.amount(Figure(size, MEASURED)) == said
+    assert quantities.amount(Figure(size, MODELLED)) == f"~{said}"
 
 
 def test_a_break_in_dynamos_words_is_taken_apart() -> None:
@@ -209,7 +211,7 @@ def test_printable_can_be_encoded(string: str, encoding: str | None) -> None:
 
 @given(st.text())
 def test_markdown_fences_hold(string: str) -> None:
-    block = markdown.fenced(string).split("\n")
+    block = fenced(string).split("\n")
     fence = block[0]
     assert set(fence) == {"`"} and block[-1] == fence
     assert not any(line.lstrip().startswith(fence) for line in block[1:-1])

@@ -14,8 +14,9 @@ from samples import sample
 from compile_lens.record.what_if import Trial
 from compile_lens.results.what_if import WhatIf
 from compile_lens.trials.switches import SWITCHES, Held
-from compile_lens.views.what_if import html as page
-from compile_lens.views.what_if import markdown, outline, text
+from compile_lens.views.render import html as page
+from compile_lens.views.render import markdown, text
+from compile_lens.views.subjects.what_if import document, heading
 
 LONG = 'torch.compile(f, options={"a": 1, ' + '"b": 2, ' * 30 + '"c": 3})'
 HOSTILE = 'torch.compile(f, options={"x": "</pre><script>`|```"})'
@@ -71,14 +72,14 @@ def test_a_pair_that_only_changes_figures_is_told_once() -> None:
 @pytest.mark.parametrize("code", [LONG, HOSTILE, "import torch._functorch.config\ntorch.compile(f)"])
 def test_each_view_has_the_code_as_it_is(code: str, tmp_path: Path) -> None:
     made = found(trial("one", code, launches=(4, 2)), trial("worse", "torch.compile(g)", launches=(4, 9)))
-    lines = [line.strip() for line in text.page(made, width=60, ascii=False).split("\n")]
+    lines = [line.strip() for line in text.page(document(made), width=60, ascii=False).split("\n")]
     assert [line for line in lines if line in code.split("\n")] == code.split("\n"), "none is wrapped"
-    shown = re.search(r"^(`{3,})python\n(.*?)\n\1$", markdown.page(made), re.M | re.S)
+    shown = re.search(r"^(`{3,})python\n(.*?)\n\1$", markdown.page(document(made)), re.M | re.S)
     assert shown is not None and shown[2] == code
-    (listing,) = re.findall(r'<pre class="cl-apply"[^>]*>(.*?)</pre>', page.fragment(made), re.S)
-    assert html.unescape(listing) == code and "<script" not in page.fragment(made)
+    (listing,) = re.findall(r'<pre class="cl-apply"[^>]*>(.*?)</pre>', page.fragment(document(made)), re.S)
+    assert html.unescape(listing) == code and "<script" not in page.fragment(document(made))
     assert json.loads(made.to_json())["trials"][0]["to_apply"] == code
-    for view in (str(made), markdown.page(made), page.fragment(made)):
+    for view in (str(made), markdown.page(document(made)), page.fragment(document(made))):
         assert "torch.compile(g)" not in view, "what does not help is no advice"
 
 
@@ -96,5 +97,5 @@ def test_a_lambda_goes_by_its_line() -> None:
     sources = (dataclasses.replace(capture.sources[0], name="<lambda>"),)
     found = WhatIf(name, dataclasses.replace(capture, function=name, sources=sources))
     at = f"{capture.sources[0].file.rpartition('/')[2]}:{capture.sources[0].first_line}"
-    assert outline.heading(found) == f"what would change the lambda of {at}"
-    assert outline.heading(dataclasses.replace(found, function="main.<locals>.f")).endswith("main.<locals>.f")
+    assert heading(found) == f"what would change the lambda of {at}"
+    assert heading(dataclasses.replace(found, function="main.<locals>.f")).endswith("main.<locals>.f")

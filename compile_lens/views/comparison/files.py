@@ -13,7 +13,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.codec import from_json as record_from_json
 from compile_lens.record.codec import to_json as record_json
 from compile_lens.record.comparison import Column, ComparisonRecord
-from compile_lens.views.files import form_of, write_text
+from compile_lens.views.render.files import form_of, write_text
 
 _C = TypeVar("_C", bound=ComparisonRecord)
 
@@ -113,7 +113,7 @@ def _markdown(comparison: ComparisonRecord) -> str:
 
 
 def _text(comparison: ComparisonRecord) -> str:
-    from compile_lens.views.paper import DEFAULT_WIDTH
+    from compile_lens.views.render.text import DEFAULT_WIDTH
 
     from .text import page
 

@@ -18,7 +18,7 @@ from compile_lens.record.comparison import (
     Use,
 )
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.views.mime import text_and_html
+from compile_lens.views.mime import bundle
 from compile_lens.views.render.html.dark import style
 from compile_lens.views.render.html.listing import listing
 from compile_lens.views.render.html.markup import (
@@ -42,11 +42,13 @@ from compile_lens.views.render.html.markup import (
     text,
 )
 from compile_lens.views.render.html.sheet import around
+from compile_lens.views.render.text import DEFAULT_WIDTH
 from compile_lens.views.words import sentences, stamp
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.launches import counted, launched
-from compile_lens.views.words.outline import LANGUAGES, names, plural, traffic
+from compile_lens.views.words.outline import LANGUAGES, names, traffic
 from compile_lens.views.words.palette import INK
+from compile_lens.views.words.quantities import plural
 
 from . import outline
 from .live import live
@@ -64,7 +66,11 @@ def mimebundle(
     """HTML and plain text for a notebook, as IPython asks for them."""
     from .text import page
 
-    return text_and_html(comparison, page, fragment, include, exclude)
+    writers = {
+        "text/plain": lambda: page(comparison, DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: fragment(comparison),
+    }
+    return bundle(writers, include, exclude)
 
 
 def fragment(comparison: ComparisonRecord, *, standalone: bool = False) -> str:

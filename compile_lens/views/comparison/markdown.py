@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.comparison import KINDS, ComparisonRecord
-from compile_lens.views.markdown import TEXT_LIMIT, _Out, code, escape
+from compile_lens.views.render.markdown import TEXT_LIMIT, Out, code, escape
 from compile_lens.views.words.stamp import MAY_DIFFER, of_code
 
 from . import outline
@@ -14,7 +14,7 @@ _FENCES = {"cpp": "cpp", "triton": "python", "metal": "cpp"}
 
 def page(comparison: ComparisonRecord) -> str:
     """The comparison as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
-    out = _Out()
+    out = Out()
     out.add(f"# {escape(outline.heading(comparison))}")
     out.add(escape(" · ".join(outline.made_with(comparison))))
     out.add(

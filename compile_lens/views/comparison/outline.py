@@ -16,7 +16,8 @@ from compile_lens.record.kernel import Code
 from compile_lens.views.words import stamp
 from compile_lens.views.words.launches import counted
 from compile_lens.views.words.outcome import state, verdict
-from compile_lens.views.words.outline import LANGUAGES, amount, environment, figure, names, plural
+from compile_lens.views.words.outline import LANGUAGES, environment, names
+from compile_lens.views.words.quantities import amount, figure, plural
 from compile_lens.views.words.savings import saving
 
 NOTHING = "—"

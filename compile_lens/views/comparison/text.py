@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compile_lens.record.comparison import KINDS, ComparisonRecord, Difference, Row
 from compile_lens.record.compilation import PHASES
-from compile_lens.views.paper import Paper, paper_of
+from compile_lens.views.render.text import Paper, paper_of
 from compile_lens.views.words.characters import cells
 from compile_lens.views.words.stamp import MAY_DIFFER
 
@@ -18,7 +18,7 @@ FACTS = 8
 
 def page(comparison: ComparisonRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The comparison as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    paper = paper_of(width, ascii, "─→←·…~—×²")
+    paper = paper_of(width, ascii)
     paper.section(f"compile_lens: {outline.heading(comparison)}")
     paper.text_block(" · ".join(outline.made_with(comparison)), "  ", limit=3)
     for column in comparison.columns:

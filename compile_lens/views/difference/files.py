@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from compile_lens.record.difference import DifferenceRecord
-from compile_lens.views.files import form_of, write_text
+from compile_lens.views.render.files import form_of, write_text
 
 FORMS = {
     ".html": "one page, for a browser",
@@ -48,7 +48,7 @@ def _markdown(found: DifferenceRecord) -> str:
 
 
 def _text(found: DifferenceRecord) -> str:
-    from compile_lens.views.paper import DEFAULT_WIDTH
+    from compile_lens.views.render.text import DEFAULT_WIDTH
 
     from .text import page
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from compile_lens.record.difference import Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
-from compile_lens.views.mime import text_and_html
+from compile_lens.views.mime import bundle
 from compile_lens.views.render.html.dark import style
 from compile_lens.views.render.html.markup import (
     EDGE,
@@ -29,6 +29,7 @@ from compile_lens.views.render.html.markup import (
     text,
 )
 from compile_lens.views.render.html.sheet import around
+from compile_lens.views.render.text import DEFAULT_WIDTH
 from compile_lens.views.words.characters import short
 from compile_lens.views.words.palette import INK
 
@@ -53,7 +54,11 @@ def mimebundle(
     """HTML and plain text for a notebook, as IPython asks for them."""
     from .text import page
 
-    return text_and_html(found, page, fragment, include, exclude)
+    writers = {
+        "text/plain": lambda: page(found, DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: fragment(found),
+    }
+    return bundle(writers, include, exclude)
 
 
 def fragment(found: DifferenceRecord, *, standalone: bool = False) -> str:

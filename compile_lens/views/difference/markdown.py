@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.difference import Change, DifferenceRecord
-from compile_lens.views.markdown import TEXT_LIMIT, _Out, escape
+from compile_lens.views.render.markdown import TEXT_LIMIT, Out, escape
 
 from . import outline
 
@@ -12,7 +12,7 @@ MANY = 60
 
 def page(found: DifferenceRecord) -> str:
     """The difference as Markdown, ending in a newline. Every string of the user's is escaped or fenced."""
-    out = _Out()
+    out = Out()
     out.add(f"# {escape(outline.heading(found))}")
     out.add("\n".join(f"- {escape(line)}" for line in outline.summary(found)))
     for part in outline.parts(found):
@@ -26,7 +26,7 @@ def page(found: DifferenceRecord) -> str:
     return "\n\n".join(part for part in out.parts if part) + "\n"
 
 
-def _change(out: _Out, change: Change) -> None:
+def _change(out: Out, change: Change) -> None:
     words = outline.figure(change) if change.name else outline.told(change)
     lines = [f"- {outline.mark(change)} {escape(words)}"]
     if change.level != "code":

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
-from compile_lens.views.words.outline import bytes_in_short, memory_in_short
-from compile_lens.views.words.outline import plural as plural
+from compile_lens.views.words.quantities import bytes_in_short, memory_in_short
+from compile_lens.views.words.quantities import plural as plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 

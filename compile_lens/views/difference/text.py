@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.difference import CHANGED, Change, DifferenceRecord
-from compile_lens.views.paper import Paper, paper_of
+from compile_lens.views.render.text import Paper, paper_of
 
 from . import outline
 
@@ -13,7 +13,7 @@ MANY = 12
 
 def page(found: DifferenceRecord, width: int | None = None, ascii: bool | None = None) -> str:
     """The difference as text, ending in a newline. ``width`` and ``ascii`` as for a capture's page."""
-    paper = paper_of(width, ascii, "─→←·…~—×−")
+    paper = paper_of(width, ascii)
     paper.section(f"compile_lens: {outline.heading(found)}")
     for line in outline.summary(found):
         paper.text_block(line, "  ", "    ", limit=6)

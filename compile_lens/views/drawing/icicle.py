@@ -9,8 +9,8 @@ from compile_lens.measures.compile_time import AOT, BACKEND, BUILDING, DYNAMO, I
 from compile_lens.record.program import CompileEvent, ProgramRecord
 
 from ..words.characters import flat
-from ..words.outline import duration
 from ..words.palette import COLOURS, DARK, LIGHT
+from ..words.quantities import duration
 
 MOST = 1_500
 """Parts that are drawn: the longest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 
-from ..words import outcome, outline
+from ..words import outcome, quantities
 from .kernels import hints, kernels, lines
 from .model import Explained
 
@@ -49,4 +49,4 @@ def one(capture: Record) -> Kernel | str:
         return Explained(to_try=(COPY,)).text(
             f"{capture.function} has no kernel: its graphs compute nothing that has to run"
         )
-    return kernels(capture).text(f"{capture.function} is {outline.plural(len(found), 'kernel')}, not one")
+    return kernels(capture).text(f"{capture.function} is {quantities.plural(len(found), 'kernel')}, not one")

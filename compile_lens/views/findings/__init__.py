@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from compile_lens.measures.cached import once
 from compile_lens.record.capture import Record
 
+from ..document import Finding
 from .ablations import ablations
 from .benchmark import benchmark
 from .calls import calls
@@ -16,27 +17,12 @@ from .fusion import fusion
 from .lowering import lowering
 from .machine import machine_code
 from .memory import memory
-from .model import Block, Column, Columns, Finding, Picture, Prose, Row, Section, Step, Steps, Table
 from .profile import profile
 from .rewrites import rewrites
 from .target import target
 from .traffic import traffic
 
-__all__ = [
-    "Block",
-    "Column",
-    "Columns",
-    "Finding",
-    "Picture",
-    "Prose",
-    "Row",
-    "Section",
-    "Step",
-    "Steps",
-    "Table",
-    "findings",
-    "unknown",
-]
+__all__ = ["findings", "unknown"]
 
 _MAKERS = (
     calls,

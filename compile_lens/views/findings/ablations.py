@@ -7,8 +7,9 @@ from compile_lens.measures.steps import stepped
 from compile_lens.record.capture import ABLATIONS, Ablation, Record
 from compile_lens.record.kernel import Kernel
 
-from ..words import outline
-from .model import Block, Column, Columns, Finding
+from ..document import Absence, Block, Column, Columns, Finding
+from ..words import outline, quantities
+from ..words.quantities import printed
 
 KEY, TITLE = "ablations", "Ablations"
 INTRO = (
@@ -38,10 +39,10 @@ def ablations(capture: Record) -> Finding | None:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
     columns = tuple(_column(capture, step) for step in capture.ablations)
     brief = [
-        f"{column.title}: " + ", ".join(f"{value} {what}" for what, value in column.figures)
+        f"{column.title}: " + ", ".join(f"{printed(value)} {what}" for what, value in column.figures)
         for column in columns
     ]
-    launches = [dict(column.figures).get("launches", "—") for column in columns]
+    launches = [printed(dict(column.figures).get("launches", Absence("launches"))) for column in columns]
     badge = " → ".join(launches)
     sections = (Columns("", columns),)
     return Finding(KEY, TITLE, INTRO, f"{badge} launches", tuple(brief), WHERE, sections, badge=badge)
@@ -52,11 +53,11 @@ def _column(capture: Record, step: Ablation) -> Column:
     total = ledger_of(alone).total
     kernels = alone.kernels
     figures = [
-        ("loops", outline.figure(total.loops)),
-        ("groups", outline.figure(total.groups)),
+        ("loops", quantities.figure(total.loops)),
+        ("groups", quantities.figure(total.groups)),
         ("kernels", f"{len(kernels):,}"),
-        ("launches", outline.figure(total.launches)),
-        ("moved", "—" if total.bytes_after is None else outline.amount(total.bytes_after)),
+        ("launches", quantities.figure(total.launches)),
+        ("moved", "—" if total.bytes_after is None else quantities.amount(total.bytes_after)),
     ]
     words = [MEANS[step.step]] if step.step in MEANS else []
     words += [f"{name} = {value}" for name, value in step.settings]

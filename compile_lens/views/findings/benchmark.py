@@ -8,8 +8,8 @@ from compile_lens.measures import timing
 from compile_lens.record.benchmark import Benchmark, Series
 from compile_lens.record.capture import Record
 
-from ..words import outline
-from .model import NAME, NUMBER, Finding, Prose, Row, Section, Table
+from ..document import NAME, NUMBER, Finding, Prose, Row, Section, Table
+from ..words import quantities
 from .places import size
 
 KEY, TITLE = "benchmark", "Benchmark"
@@ -33,7 +33,7 @@ def benchmark(capture: Record) -> Finding | None:
         sections.append(Prose("what follows", rest))
     brief = (*(_medians(measured, what) for what in _kinds(measured)), *rest)
     speed = _speed(measured)
-    fact = f"{speed} eager's speed" if speed else outline.plural(len(measured.series), "series", "series")
+    fact = f"{speed} eager's speed" if speed else quantities.plural(len(measured.series), "series", "series")
     return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections), badge=speed)
 
 
@@ -76,7 +76,7 @@ def _table(measured: Benchmark, what: str) -> Table:
     rows = [_row(series, eager) for series in measured.series if series.what == what]
     head = ("", "median", "quartiles", "of eager's speed", "moves", "per second", "launches")
     kinds = (NAME, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER)
-    rounds = outline.plural(max(len(s.seconds) for s in measured.series if s.what == what), "round")
+    rounds = quantities.plural(max(len(s.seconds) for s in measured.series if s.what == what), "round")
     words = (f"{rounds} on {measured.device}, {measured.clock}. Times are measured, bytes modelled.",)
     return Table(what, head, kinds, tuple(rows), words, where=WHERE)
 

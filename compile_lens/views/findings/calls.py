@@ -5,9 +5,9 @@ from __future__ import annotations
 from compile_lens.record.breaks import Called
 from compile_lens.record.capture import Record
 
-from ..words import outline
+from ..document import NAME, NUMBER, TEXT, Finding, Row, Table, cut
+from ..words import quantities
 from ..words.began import began
-from .model import NAME, NUMBER, TEXT, Finding, Row, Table, cut
 
 KEY, TITLE = "calls", "Calls"
 INTRO = "The calls in their order: what was compiled in each and why, and which compiled graphs it ran."
@@ -36,8 +36,8 @@ def calls(capture: Record) -> Finding | None:
     rows, left = cut(every, CALLS)
     head = ("call", "inputs", "compiled", "ran", "because")
     table = Table("", head, (NUMBER, NAME, NAME, NAME, TEXT), rows, left=left, where=WHERE)
-    again = outline.plural(len(capture.recompiles), "recompile")
-    fact = f"{outline.plural(len(capture.calls), 'call')}, {again}"
+    again = quantities.plural(len(capture.recompiles), "recompile")
+    fact = f"{quantities.plural(len(capture.calls), 'call')}, {again}"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (table,), badge=str(len(capture.calls)))
 
 

@@ -8,8 +8,8 @@ from compile_lens.record.capture import Record
 from compile_lens.record.contest import Contest
 from compile_lens.record.kernel import Kernel
 
-from ..words import machine, outline
-from .model import NAME, NOTE, NUMBER, TEXT, Block, Finding, Row, Section, Table, cut
+from ..document import NAME, NOTE, NUMBER, TEXT, Block, Finding, Row, Section, Table, cut
+from ..words import machine, outline, quantities
 from .places import Place, places
 
 KEY, TITLE = "contests", "What max-autotune would time"
@@ -46,7 +46,7 @@ def contests(capture: Record) -> Finding | None:
     ]
     if len(found) > len(brief):
         brief.append(f"{len(found) - len(brief):,} more")
-    fact = f"{outline.plural(len(found), 'contest')}, {outline.plural(every, 'contender')}"
+    fact = f"{quantities.plural(len(found), 'contest')}, {quantities.plural(every, 'contender')}"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -74,7 +74,7 @@ def _room(one: Contest, limit: object) -> list[str]:
         return []
     need, fall = ("needs", "falls") if over == 1 else ("need", "fall")
     return [
-        f"{over} of {outline.plural(len(built), 'template')} {need} more than the {limit:,} bytes of shared memory "
+        f"{over} of {quantities.plural(len(built), 'template')} {need} more than the {limit:,} bytes of shared memory "
         f"that a block has there, and {fall} out"
     ]
 
@@ -84,10 +84,10 @@ def _what(one: Contest) -> str:
 
 
 def _contenders(one: Contest) -> str:
-    kinds = [outline.plural(len(one.templates), "template")] if one.templates else []
+    kinds = [quantities.plural(len(one.templates), "template")] if one.templates else []
     others = [k.name for k in one.contenders if k.kind != "template"]
     return ", ".join(
-        [*others[:1], *kinds] if len(others) < 2 else [outline.plural(len(others), "way"), *kinds]
+        [*others[:1], *kinds] if len(others) < 2 else [quantities.plural(len(others), "way"), *kinds]
     )
 
 

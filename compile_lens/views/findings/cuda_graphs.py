@@ -10,9 +10,10 @@ from compile_lens.record.cuda_graphs import REASONS, CudaGraphs, ProgramCudaGrap
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import ProgramRecord
 
-from ..words.outline import names, plural
+from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..words.outline import names
 from ..words.outline import places as lines
-from .model import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..words.quantities import plural
 from .places import Place, places
 
 KEY, TITLE = "cuda_graphs", "CUDA graphs"

@@ -9,8 +9,8 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.graph import Node
 
-from ..words import outline, sentences
-from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..words import outline, quantities, sentences
 from .places import Place, places, size
 
 KEY, TITLE = "fusion", "Fusion decisions"
@@ -45,7 +45,7 @@ def fusion(capture: Record) -> Finding | None:
         said = f"The record holds no decisions of the scheduler for {', '.join(silent)}."
         sections.append(Prose("", (said,)))
     sections += [table for place in seen if (table := _decisions(place))]
-    fact = f"{outline.plural(count, 'pair')} apart" if count else "nothing stayed apart"
+    fact = f"{quantities.plural(count, 'pair')} apart" if count else "nothing stayed apart"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -72,7 +72,7 @@ def _reasons(place: Place, pairs: Sequence[Apart]) -> list[Table]:
         rows, left = cut([_pair(place, groups, pair) for pair in found], PAIRS)
         words = list(dict.fromkeys(pair.why.sentence for pair in found))
         words += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in found) if remedy]
-        title = f"{place.title}: {reason}, {outline.plural(len(found), 'pair')}"
+        title = f"{place.title}: {reason}, {quantities.plural(len(found), 'pair')}"
         head = ("first", "second", "could save", "shown by")
         kinds_of = (NAME, NAME, NUMBER, NOTE)
         tables.append(Table(title, head, kinds_of, rows, tuple(words), False, left, "capture.why(a, b)"))
@@ -142,8 +142,8 @@ def _decisions(place: Place) -> Table | None:
     through = sum(d.through_others for d in decisions)
     others = f", {through} of them through others" if through else ""
     words = (
-        f"{outline.plural(len(decisions), 'pair')} in {outline.plural(last, 'round')}: {fused} fused{others}. A pair "
-        "stands in the round in which it was last considered. Shared bytes are Inductor's own count.",
+        f"{quantities.plural(len(decisions), 'pair')} in {quantities.plural(last, 'round')}: {fused} fused{others}. "
+        "A pair stands in the round in which it was last considered. Shared bytes are Inductor's own count.",
     )
     return Table(f"{place.title}: every decision", head, kinds, rows, words, True, left, WHERE)
 

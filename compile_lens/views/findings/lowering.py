@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from compile_lens.record.capture import Record
 from compile_lens.record.lowering import REALISED, Lowered
 
-from ..words import outline
+from ..document import NAME, NOTE, TEXT, Finding, Row, Section, Table, cut
+from ..words import quantities
 from .fusion import loops_in_short
-from .model import NAME, NOTE, TEXT, Finding, Row, Section, Table, cut
 from .places import Place, places
 
 KEY, TITLE = "lowering", "Lowering"
@@ -62,7 +62,7 @@ def _realised(place: Place, ours: Sequence[Lowered]) -> Table:
         + (f" To try: {REALISED[kind].remedy}" if REALISED[kind].remedy else "")
         for kind in kinds
     ]
-    title = f"{place.title}: {outline.plural(len(ours), 'value')} given a buffer"
+    title = f"{place.title}: {quantities.plural(len(ours), 'value')} given a buffer"
     head = ("ATen node", "written by", "why", "also computed in", "shown by")
     kinds_of = (NAME, NAME, TEXT, NAME, NOTE)
     return Table(title, head, kinds_of, rows, tuple(words), False, left, WHERE)
@@ -86,7 +86,7 @@ def _inlined(place: Place, rest: Sequence[Lowered]) -> Table:
         again = f"{len(one.loops)} times" if len(one.loops) > 1 else "once"
         rows.append(Row((one.node, loops_in_short(one.loops), again), _addresses(place, one)))
     shown, left = cut(rows, NODES)
-    title = f"{place.title}: {outline.plural(len(rest), 'value')} inlined"
+    title = f"{place.title}: {quantities.plural(len(rest), 'value')} inlined"
     words = ("They have no buffer: each of these loops computes the value where it reads it.",)
     head = ("ATen node", "into", "computed")
     return Table(title, head, (NAME, NAME, TEXT), shown, words, False, left, WHERE)

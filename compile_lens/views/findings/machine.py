@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 
-from ..words import machine, outline
-from .model import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..words import machine, outline, quantities
 from .places import places
 
 KEY, TITLE = "machine", "Machine code"
@@ -39,7 +39,7 @@ def machine_code(capture: Record) -> Finding | None:
     why = tuple(dict.fromkeys(words for k in kernels for words in machine.missing(k)))
     if why:
         sections.append(Prose("what is missing", why[:20]))
-    fact = f"{len(made):,} of {outline.plural(len(capture.kernels), 'kernel')}"
+    fact = f"{len(made):,} of {quantities.plural(len(capture.kernels), 'kernel')}"
     brief = [*_brief(made), *why[:4]]
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
@@ -55,7 +55,7 @@ def _brief(made: Sequence[Kernel]) -> list[str]:
         return []
     machines = [k.machine for k in made if k.machine is not None]
     archs = ", ".join(dict.fromkeys(m.arch for m in machines))
-    said = [f"{outline.plural(len(made), 'kernel')} for {archs}"]
+    said = [f"{quantities.plural(len(made), 'kernel')} for {archs}"]
     registers = [m.registers for m in machines if m.registers is not None]
     if registers:
         said.append(f"{_range(registers)} registers a thread")

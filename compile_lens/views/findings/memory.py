@@ -7,10 +7,10 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Kept, Memory, Partition, extra
 
+from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.timeline import timeline
-from ..words import outline
-from ..words.outline import memory_in_short
-from .model import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
+from ..words import outline, quantities
+from ..words.quantities import memory_in_short
 from .places import Place, places, title
 from .places import held as in_memory
 
@@ -88,12 +88,12 @@ def _too_much(capture: Record, held: Memory) -> str:
 def _counts(held: Memory) -> str:
     inside = [b for b in held.buffers if b.kind != "input"]
     inputs = len(held.buffers) - len(inside)
-    parts = [outline.plural(inputs, "input")] if inputs else []
-    parts += [f"{outline.plural(len(inside), 'buffer')} made"]
+    parts = [quantities.plural(inputs, "input")] if inputs else []
+    parts += [f"{quantities.plural(len(inside), 'buffer')} made"]
     reused = len(held.reused)
     parts += [f"{reused} in the memory of another"] if reused else []
     donated = len(held.donated)
-    parts += [f"{outline.plural(donated, 'input')} donated"] if donated else []
+    parts += [f"{quantities.plural(donated, 'input')} donated"] if donated else []
     return ", ".join(parts)
 
 
@@ -115,7 +115,7 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
     svg = timeline(held, last)
     if not svg:
         return [table]
-    alt = f"which of {outline.plural(len(held.buffers), 'buffer')} are held at which line, {place.title}"
+    alt = f"which of {quantities.plural(len(held.buffers), 'buffer')} are held at which line, {place.title}"
     return [Picture(f"{place.title}: when each buffer is held", svg, alt), table]
 
 
@@ -183,13 +183,13 @@ def _choice(partition: Partition) -> str:
     if partition.default is not None:
         said += f"; the default partitioner would keep {_kept(partition.default)}"
     if partition.recomputed:
-        said += f"; {outline.plural(len(partition.recomputed), 'node')} computed again"
+        said += f"; {quantities.plural(len(partition.recomputed), 'node')} computed again"
     return said
 
 
 def _kept(kept: tuple[Kept, ...]) -> str:
     own = extra(kept)
-    said = outline.plural(len(kept), "tensor")
+    said = quantities.plural(len(kept), "tensor")
     return (
         f"{said}, which takes no memory of its own"
         if own == 0

@@ -11,7 +11,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 
-from ..words import outline
+from ..words import quantities
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def title(capture: Record, compilation: Compilation, key: str) -> str:
 
 def held(nbytes: int | None) -> str:
     """Modelled bytes of memory, ``~4.2 MiB``; a dash for what is not known."""
-    return "—" if nbytes is None else f"~{outline.memory_in_short(nbytes)}"
+    return "—" if nbytes is None else f"~{quantities.memory_in_short(nbytes)}"
 
 
 def size(nbytes: int | AtLeast | None) -> str:
     """Modelled bytes, ``~4.2 MB``; a dash for what is not known."""
     if nbytes is None:
         return "—"
-    return outline.amount(nbytes if isinstance(nbytes, AtLeast) else Figure(nbytes, MODELLED))
+    return quantities.amount(nbytes if isinstance(nbytes, AtLeast) else Figure(nbytes, MODELLED))

@@ -9,8 +9,9 @@ from compile_lens.measures.timing import seconds_text
 from compile_lens.record.capture import Record
 from compile_lens.record.profile import BY_ORDER, MeasuredGraph, MeasuredKernel, Profile
 
-from ..words.outline import names, places, plural
-from .model import NAME, NUMBER, TEXT, Finding, Row, Section, Table, cut
+from ..document import NAME, NUMBER, TEXT, Finding, Row, Section, Table, cut
+from ..words.outline import names, places
+from ..words.quantities import plural
 
 KEY, TITLE = "profile", "Profile"
 WHERE = "capture.profile"

@@ -10,8 +10,8 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 from compile_lens.record.rewrite import Pass, Rewrite
 
-from ..words import outline
-from .model import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Step, Steps, Table, cut
+from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Step, Steps, Table, cut
+from ..words import outline, quantities
 from .places import title
 
 KEY, TITLE = "rewrites", "Rewrites"
@@ -47,7 +47,7 @@ def rewrites(capture: Record) -> Finding | None:
     brief = [f"{step.title}: {step.words[0]}" for step in steps if ": " in step.title]
     brief += [f"came close: {miss}" for miss in misses]
     brief += plain or ([] if steps else ["no pass changed anything"])
-    fact = outline.plural(len(steps), "change") if steps else "no change"
+    fact = quantities.plural(len(steps), "change") if steps else "no change"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -92,7 +92,7 @@ def _table(capture: Record, seen: list[Compilation]) -> Table:
             moved = f"{made.moved:,}" if made.moved else ""
             rows.append(Row((stage, name, nodes, f"{len(made.rewrites):,}", moved)))
     shown, left = cut(rows, PASSES)
-    words = (f"{outline.plural(idle, 'pass', 'passes')} more looked and changed nothing.",) if idle else ()
+    words = (f"{quantities.plural(idle, 'pass', 'passes')} more looked and changed nothing.",) if idle else ()
     head = ("on the way to", "pass", "nodes", "changes", "reordered")
     kinds = (TEXT, NAME, NUMBER, NUMBER, NUMBER)
     return Table("passes that changed a graph", head, kinds, shown, words, False, left, WHERE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from compile_lens.record.capture import Record
 from compile_lens.record.device import DeviceModel
 
-from ..words import outline, stamp
-from .model import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table
+from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table
+from ..words import quantities, stamp
 
 KEY, TITLE = "target", "Device model"
 INTRO = (
@@ -36,7 +36,7 @@ def target(capture: Record) -> Finding | None:
     if differences := stamp.of_target(found):
         sections.append(Prose(stamp.MAY_DIFFER, differences))
         brief += [f"{stamp.MAY_DIFFER}: {words}" for words in differences]
-    fact = f"{model.title}: {outline.plural(len(rows), 'figure')}" if rows else model.title
+    fact = f"{model.title}: {quantities.plural(len(rows), 'figure')}" if rows else model.title
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -44,9 +44,9 @@ def figures(model: DeviceModel) -> tuple[Row, ...]:
     """Name, value and source of every figure of a model, its speeds last."""
     rows = [Row((f.name, _value(f.value), f.source)) for f in model.properties]
     if model.bandwidth:
-        rows.append(Row(("memory bandwidth", f"{outline.count(int(model.bandwidth))}B/s", model.source)))
+        rows.append(Row(("memory bandwidth", f"{quantities.count(int(model.bandwidth))}B/s", model.source)))
     rows += [
-        Row((f"{dtype} operations", f"{outline.count(int(rate))}/s", model.source))
+        Row((f"{dtype} operations", f"{quantities.count(int(rate))}/s", model.source))
         for dtype, rate in model.flops
     ]
     return tuple(rows)

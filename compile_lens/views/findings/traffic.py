@@ -7,8 +7,8 @@ from compile_lens.measures.roofline import Bound, roof, roofline
 from compile_lens.measures.traffic import traffic as traffic_of
 from compile_lens.record.capture import Record
 
-from ..words import outline
-from .model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
+from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
+from ..words import quantities
 from .places import size
 
 KEY, TITLE = "traffic", "Traffic"
@@ -70,7 +70,7 @@ def _row(capture: Record, bound: Bound) -> Row:
         f"{place}: {kernel.name}",
         size(kernel.nbytes),
         size(kernel.before),
-        "—" if kernel.work is None else outline.count(kernel.work),
+        "—" if kernel.work is None else quantities.count(kernel.work),
         "—" if kernel.intensity is None else f"{kernel.intensity:.3g}",
         bound.bound or "—",
         bound.sentence,

@@ -8,7 +8,7 @@ from compile_lens.measures.chain import kernel_lines
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Kernel
 
-from ..words import machine, outline, sentences, stamp
+from ..words import machine, outline, quantities, sentences, stamp
 from ..words.derivatives import of_names, phrase
 from ..words.launches import launched
 from .folds import Fold, linked_folds, module_folds
@@ -120,7 +120,7 @@ class Codes:
         for title, shared in outline.shared(origin):
             lines = tuple(f"{name} (also in {outline.names(where)})" for name, where in shared[:MANY])
             if len(shared) > 1:
-                found.append(machine.Remark(f"{title}: {outline.plural(len(shared), 'operator')}", lines))
+                found.append(machine.Remark(f"{title}: {quantities.plural(len(shared), 'operator')}", lines))
             elif lines:
                 found.append(machine.Remark(f"{title}: {lines[0]}"))
         said = [self._forms.left(kernel)]

@@ -16,7 +16,7 @@ from compile_lens.record.kernel import Code
 from compile_lens.record.messages import plain
 
 from ..findings import findings
-from ..words import outcome, outline, savings, sentences, stamp
+from ..words import outcome, outline, quantities, savings, sentences, stamp
 from ..words.began import after, began
 from ..words.outline import COLUMN_MEANINGS as MEANINGS
 from .findings import finding_head
@@ -102,7 +102,7 @@ def _ledger(ledger: Ledger) -> dict[str, object]:
     basis = outline.basis_note(rows)
     return {
         "columns": [{"title": outline.COLUMN_TITLES[c], "meaning": MEANINGS[c]} for c in COLUMNS],
-        "rows": [{"name": row.name, "figures": [outline.figure(f) for f in row.figures]} for row in rows],
+        "rows": [{"name": row.name, "figures": [quantities.figure(f) for f in row.figures]} for row in rows],
         "notes": ([basis] if basis else []) + _some(tuple(notes), "note", "capture.ledger.total.notes"),
     }
 
@@ -224,7 +224,7 @@ def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
         "title": "ATen" if step.key in PHASES else line(step.title),
         "meaning": outline.meaning(step.key),
         "facts": [line(fact) for fact in step.facts],
-        "time": outline.duration(step.seconds),
+        "time": quantities.duration(step.seconds),
         "missing": block(step.missing or step.none or ("" if seen else outline.UNSAID)),
         "kind": kind,
         "stage": seen.number if seen is not None else -1,
@@ -237,13 +237,13 @@ def _notes(capture: Record, items: Items) -> list[str]:
     notes = []
     left = len(capture.compilations) - len(items.compilations)
     if left:
-        notes.append(f"and {outline.plural(left, 'compilation')} more: capture.compilations")
+        notes.append(f"and {quantities.plural(left, 'compilation')} more: capture.compilations")
     if len(capture.sources) > SOURCES:
-        more = outline.plural(len(capture.sources) - SOURCES, "function")
+        more = quantities.plural(len(capture.sources) - SOURCES, "function")
         notes.append(f"and the source of {more} more: capture.sources")
     unplaced = outline.unplaced(capture)
     if unplaced:
-        said = ", ".join(f"{line(name)} {outline.duration(time)}" for name, time in unplaced[:MANY])
+        said = ", ".join(f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MANY])
         notes.append(f"Time elsewhere: {said}")
     unknown = (f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields)
     return notes + _some((*capture.notes, *unknown), "note", "capture.notes")
@@ -253,5 +253,5 @@ def _some(values: Sequence[str], what: str, where: str) -> list[str]:
     """The first of many strings, and how many more there are."""
     found = [block(value) for value in values[:MANY]]
     if len(values) > MANY:
-        found.append(f"and {outline.plural(len(values) - MANY, what)} more: {where}")
+        found.append(f"and {quantities.plural(len(values) - MANY, what)} more: {where}")
     return found

@@ -7,10 +7,11 @@ from typing import Any
 
 from compile_lens.measures.chain import Address
 
-from ..findings import Block, Column, Columns, Finding, Picture, Prose, Section, Step, Steps, Table
-from ..words import outline
+from ..document import Block, Column, Columns, Finding, Picture, Prose, Section, Step, Steps, Table
+from ..words import quantities
 from ..words.characters import clean
 from ..words.highlight import runs
+from ..words.quantities import printed
 from .items import Items
 from .texts import Text, made
 from .words import block, line
@@ -73,11 +74,12 @@ class _Maker:
         if isinstance(section, Columns):
             columns = [self._column(column) for column in section.columns]
             return {"kind": "columns", "title": line(section.title), "columns": columns}
+        assert isinstance(section, Block), section
         return {"kind": "block", **self._block(section)}
 
     def _table(self, table: Table) -> dict[str, Any]:
         rows = [
-            {"cells": [line(cell) for cell in row.cells], "items": self._numbers(row.addresses)}
+            {"cells": [line(printed(cell)) for cell in row.cells], "items": self._numbers(row.addresses)}
             for row in table.rows
         ]
         return {
@@ -108,7 +110,7 @@ class _Maker:
         return {
             "title": line(column.title),
             "words": [line(words) for words in column.words],
-            "figures": [[line(what), line(value)] for what, value in column.figures],
+            "figures": [[line(what), line(printed(value))] for what, value in column.figures],
             "blocks": [self._block(made) for made in column.blocks],
             "left": _left(column.left, "kernel", "capture.ablations"),
         }
@@ -126,4 +128,4 @@ class _Maker:
 
 
 def _left(count: int, what: str, where: str) -> str:
-    return f"and {outline.plural(count, what)} more: {where}" if count else ""
+    return f"and {quantities.plural(count, what)} more: {where}" if count else ""

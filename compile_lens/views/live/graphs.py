@@ -13,7 +13,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
 
 from ..words import sentences
-from ..words.outline import amount
+from ..words.quantities import amount
 from .core import frame_line
 from .drawings import drawn
 from .index import full_title

@@ -6,7 +6,7 @@ import re
 
 from compile_lens.record.figures import AtLeast, Figure
 
-from ..words.outline import amount
+from ..words.quantities import amount
 from .language import Language
 
 SENTENCES: dict[str, str | tuple[str, str]] = {

@@ -6,7 +6,7 @@ from compile_lens.measures.fusion import UNPROPOSED, WALL
 from compile_lens.record.decision import REASONS
 from compile_lens.record.figures import AtLeast, Figure
 
-from ..words.outline import amount
+from ..words.quantities import amount
 from .language import Language
 
 SENTENCES: dict[str, str | tuple[str, str]] = {

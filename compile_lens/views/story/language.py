@@ -9,7 +9,8 @@ from compile_lens.measures.ledger import MODELLED
 from compile_lens.record.figures import AtLeast, Figure
 
 from ..words.characters import flat
-from ..words.outline import memory_in_short, readable
+from ..words.outline import readable
+from ..words.quantities import memory_in_short
 
 LONGEST = 400
 """Characters of one text of the program's or the compiler's: more of it belongs to the pages, not to a story."""

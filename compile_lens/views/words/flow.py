@@ -12,7 +12,7 @@ from compile_lens.measures.source_units import units
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 
-from . import outline
+from . import outline, quantities
 
 TITLE = "Flow"
 ABOUT = "the forms that the function took, in order"
@@ -55,7 +55,7 @@ def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way
     rows = {row.name: row.figures for row in ledger.rows}
     made = []
     for phase, steps in lanes.items():
-        figures = [outline.figure(f) for f in rows[phase]] if phase in rows else []
+        figures = [quantities.figure(f) for f in rows[phase]] if phase in rows else []
         pairs = len(apart(capture, compilation.id, phase))
         rest = _rest(phase, steps, figures, pairs, shared.get("joint"), failed)
         made.append(Way(phase, (*start, *rest)))
@@ -67,9 +67,9 @@ def _start(
 ) -> Iterator[str]:
     lines = {(unit.file, unit.line) for unit in units(capture)[compilation.id].all}
     if lines:
-        yield outline.plural(len(lines), "line")
+        yield quantities.plural(len(lines), "line")
     elif capture.sources:
-        yield outline.plural(len(capture.sources), "function")
+        yield quantities.plural(len(capture.sources), "function")
     dynamo = shared.get("dynamo")
     if dynamo is not None:
         broke = compilation.ending is not None and compilation.ending.kind == "graph break"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from compile_lens.record.kernel import Kernel
 from compile_lens.record.machine_code import Candidate, Form
 
-from .outline import plural
+from .quantities import plural
 
 TITLES = {
     "ttir": "TTIR",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compile_lens.measures.chain import Chain
-from compile_lens.measures.ledger import COLUMNS, MODELLED, AtLeast, Figure, Row
+from compile_lens.measures.ledger import COLUMNS, MODELLED, Figure, Row
 from compile_lens.measures.sharing import computed_again, instead_of
 from compile_lens.record.absent import Missing, NotApplicable
 from compile_lens.record.capture import Record
@@ -17,6 +17,7 @@ from compile_lens.record.kernel import Code, Kernel
 
 from .derivatives import Derivatives, Whose, of_names, phrase
 from .launches import launched
+from .quantities import amount, plural
 
 TITLES = {
     "dynamo": "Dynamo",
@@ -351,69 +352,6 @@ def traffic(kernel: Kernel) -> str:
     if kernel.reads is None or kernel.writes is None:
         return ""
     return amount(Figure(kernel.reads + kernel.writes, MODELLED))
-
-
-def figure(value: Figure | AtLeast | None) -> str:
-    """A figure of the ledger: ``~`` marks a modelled one, a dash one that is not known."""
-    if value is None:
-        return "—"
-    mark = "~" if value.basis == MODELLED else ""
-    return f"{mark}{value:,}" if isinstance(value, Figure) else value.said(mark=mark)
-
-
-def amount(value: Figure | AtLeast) -> str:
-    """Bytes in a unit that reads well, ``~`` if modelled: ``~46.1 MB``. Exact below 10,000."""
-    mark = "~" if value.basis == MODELLED else ""
-    return mark + bytes_in_short(value) if isinstance(value, Figure) else value.said(bytes_in_short, mark)
-
-
-def bytes_in_short(size: int) -> str:
-    """Bytes in a few digits; exact below 10,000."""
-    return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
-
-
-def memory_in_short(size: int) -> str:
-    """Memory that is held, in the units of allocators and ``nvidia-smi``: ``23.4 GiB``; exact below 10,000."""
-    if size < EXACT:
-        return f"{int(size):,} B"
-    scaled = float(size)
-    for unit in ("KiB", "MiB", "GiB"):
-        scaled /= 1024
-        if scaled < 999.5:
-            return f"{scaled:.3g} {unit}"
-    return f"{scaled:,.0f} GiB"
-
-
-def count(value: int) -> str:
-    """A large number in short: ``16.8 M``. Exact below 10,000."""
-    return f"{value:,}" if value < EXACT else _scaled(value)
-
-
-EXACT = 10_000
-"""Numbers below it are written out."""
-
-
-def _scaled(value: int) -> str:
-    scaled = float(value)
-    for prefix in "kMGT":
-        scaled /= 1000
-        if scaled < 999.5:
-            return f"{scaled:.3g} {prefix}"
-    return f"{scaled:,.0f} {prefix}"
-
-
-def duration(value: float | None) -> str:
-    """Seconds in a unit that reads well: ``12 ms``, ``1.3 s``; ``""`` for ``None``."""
-    if value is None:
-        return ""
-    if value < 0.0095:
-        return f"{value * 1000:.1f} ms"
-    return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
-
-
-def plural(count: int, one: str, many: str = "") -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{int(count):,} {one if count == 1 else many or one + 's'}"
 
 
 def basis_note(rows: Sequence[Row]) -> str:

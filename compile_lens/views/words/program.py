@@ -33,7 +33,7 @@ from compile_lens.record.unvisited import BEFORE, STANCE
 
 from .made_at import place as place
 from .outcome import reason
-from .outline import duration, plural
+from .quantities import duration, plural
 from .ranges import takes
 from .remedies import MOST, of_library, two_types
 from .remedies import to_try as to_try

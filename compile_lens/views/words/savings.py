@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.measures.ledger import Ledger, Row, eager_bytes
 from compile_lens.record.figures import AtLeast, Figure, summed
 
-from . import outline
+from . import quantities
 from .launches import counted
 
 UNSAVED = "none saved"
@@ -33,7 +33,9 @@ def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
         before, after = (summed(getattr(r, column) for r in known) for column in (first, last))
         if not known or before is None or after is None:
             continue
-        some = f", {len(known):,} of {outline.plural(len(every), 'graph')}" if len(known) < len(every) else ""
+        some = (
+            f", {len(known):,} of {quantities.plural(len(every), 'graph')}" if len(known) < len(every) else ""
+        )
         if first == "eager_ops":
             worse = f", {UNSAVED}" if _no_fewer(before, after) else ""
             out.append(
@@ -55,8 +57,8 @@ def _bytes(
     if _unsaved(rows, before, after):
         worse = isinstance(before, Figure) and isinstance(after, Figure) and after > before
         said = f"{what}{of if worse else ''}, {BY_FUSION}"
-        return said, outline.amount(before) if worse else "", outline.amount(after)
-    return what + of, outline.amount(before), outline.amount(after)
+        return said, quantities.amount(before) if worse else "", quantities.amount(after)
+    return what + of, quantities.amount(before), quantities.amount(after)
 
 
 def _no_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:

@@ -12,7 +12,7 @@ from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import UNSAID_ORIGIN
 from compile_lens.record.kernel import Kernel
 
-from . import outcome, outline
+from . import outcome, outline, quantities
 from .characters import flat
 
 LEDGER = "what there was to do, and what fusion left of it"
@@ -73,7 +73,7 @@ def ran_by(modules: Sequence[str]) -> tuple[str, str]:
     where that is not known of several."""
     if not modules:
         return "", ""
-    return f"×{len(modules)}", f"run by {outline.plural(len(modules), 'module')}: {outline.names(modules)}"
+    return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {outline.names(modules)}"
 
 
 def symbol(dim: DynamicDim) -> str:
@@ -84,12 +84,12 @@ def symbol(dim: DynamicDim) -> str:
 
 def guards(compilation: Compilation) -> str:
     """How many guards there are, and what for."""
-    return f"{outline.plural(len(compilation.guards), 'condition')} under which this code is used again"
+    return f"{quantities.plural(len(compilation.guards), 'condition')} under which this code is used again"
 
 
 def guards_left(left: int) -> str:
     """How many guards are not shown, and where they are; ``""`` if none are left out."""
-    return f"and {outline.plural(left, 'guard')} more: capture.guards" if left > 0 else ""
+    return f"and {quantities.plural(left, 'guard')} more: capture.guards" if left > 0 else ""
 
 
 def same_as(title: str) -> str:

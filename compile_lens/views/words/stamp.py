@@ -8,7 +8,8 @@ from compile_lens.record.capture import Record
 from compile_lens.record.device import Question, Target
 from compile_lens.record.kernel import Code
 
-from .outline import STAMPS, place, plural
+from .outline import STAMPS, place
+from .quantities import plural
 
 _MODELLED = {"generated only": "generated only", "built": "built, not run", "ran": "built and run"}
 

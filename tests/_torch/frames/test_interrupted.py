@@ -24,7 +24,7 @@ from compile_lens.record.breaks import LIMIT, NEVER_RAN, REST, WHOLE
 from compile_lens.results.capture import Capture
 from compile_lens.views.live.parts import parts
 from compile_lens.views.markdown import page as markdown
-from compile_lens.views.render.html.page import static
+from compile_lens.views.render.html.capture import static
 from compile_lens.views.words import outcome
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

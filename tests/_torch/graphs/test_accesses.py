@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from compile_lens import capture
 from compile_lens.views import markdown
-from compile_lens.views.words import outline, savings
+from compile_lens.views.words import quantities, savings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -208,7 +208,7 @@ def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     )
     (_, (what, before, after)) = savings.saving(found.ledger)
     assert before == "" and what == f"memory traffic, {savings.BY_FUSION}"
-    assert after == outline.amount(total.bytes_after)
+    assert after == quantities.amount(total.bytes_after)
 
 
 # One operator whose bytes differ all the same, and why. Before, as it stands; after, as the code does it.
@@ -315,8 +315,8 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
         "each kernel with all that it computes"
     )
     text = str(found)
-    assert f"memory traffic: {outline.amount(total.bytes_before)} →" in text
-    assert f"{outline.amount(total.bytes_before)} if each ATen operator ran alone" in text
+    assert f"memory traffic: {quantities.amount(total.bytes_before)} →" in text
+    assert f"{quantities.amount(total.bytes_before)} if each ATen operator ran alone" in text
 
 
 def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:

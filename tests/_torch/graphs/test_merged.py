@@ -18,8 +18,8 @@ from compile_lens.measures.chain import PYTHON
 from compile_lens.record.kernel import Kernel
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown
+from compile_lens.views.render.html.capture import fragment
 from compile_lens.views.render.html.listing import kernel_origins
-from compile_lens.views.render.html.page import fragment
 from compile_lens.views.words import outline
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

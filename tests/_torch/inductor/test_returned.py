@@ -6,8 +6,8 @@ import pytest
 
 from compile_lens import capture
 from compile_lens.record.memory import extra
+from compile_lens.views.document import Table
 from compile_lens.views.findings import findings
-from compile_lens.views.findings.model import Table
 from tests.helpers.kept_memory import PROGRAMS, convolution, plain
 
 pytestmark = pytest.mark.torch

@@ -1,1 +1,5 @@
-"""A capture as HTML: the page, and the pieces that it is made of."""
+"""HTML: static pages and fragments for a notebook, and the pieces that they are made of."""
+
+from .document import fragment, page
+
+__all__ = ["fragment", "page"]

@@ -8,7 +8,7 @@ from compile_lens.measures.ledger import Ledger
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 
-from ...words import outline, sentences
+from ...words import outline, quantities, sentences
 from ...words.flow import ways
 from ...words.palette import INK
 from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, SUNK, div, scrolled, table_row, tag, text
@@ -60,7 +60,7 @@ def _holds(step: outline.Step, across: int = 1) -> str:
         said = f"not seen: {step.missing}" if step.missing else f"none: {step.none}"
         ink = MISSING_INK if step.missing else FAINT
         return _cell("td", text(_short(said)), f";color:{ink}", across, "missing" if step.missing else "none")
-    time = outline.duration(step.seconds)
+    time = quantities.duration(step.seconds)
     return _cell("td", text(" · ".join([", ".join(step.facts), *([time] if time else [])])), "", across)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.record.capture import Record
 from compile_lens.record.messages import plain
 
-from ...words import outcome, outline, sentences
+from ...words import outcome, quantities, sentences
 from ...words.characters import short
 from .markup import FAINT, MONO, STATE_COLOURS, block, div, faint, fold, heading, mono, note, span, tag, text
 
@@ -30,7 +30,7 @@ def eager(capture: Record) -> str:
         )
         parts.append(fold(summary, _place(one), "break", open=len(found) <= _OPEN))
     if len(found) > _MANY:
-        more = outline.plural(len(found) - _MANY, "place")
+        more = quantities.plural(len(found) - _MANY, "place")
         parts.append(note(f"and {more} more: capture.breaks, capture.skipped"))
     return "".join(parts)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from compile_lens.record.graph import Source
 from compile_lens.record.kernel import Kernel
 
-from ...words import outline, sentences
+from ...words import quantities, sentences
 from ...words.characters import short
 from ...words.derivatives import Whose, of_names, phrase
 from ...words.palette import INK
@@ -146,7 +146,7 @@ def _trim(source: str, budget: Budget) -> tuple[str, str]:
     total = source.count("\n") + 1
     kept = shown.count("\n") + 1 if shown else 0
     lines = (
-        f"{total - kept:,} of {outline.plural(total, 'line')}"
+        f"{total - kept:,} of {quantities.plural(total, 'line')}"
         if cut > 0 or not shown
         else "the rest of a long line"
     )

@@ -7,7 +7,7 @@ from compile_lens.record.kernel import Kernel
 from compile_lens.record.machine_code import Form
 
 from ...live.machine_folds import machine_folds
-from ...words import machine, outline
+from ...words import machine, quantities
 from ...words.characters import short
 from .listing import listing
 from .markup import Budget, div, fold, mono, note, text
@@ -70,6 +70,6 @@ class MachineCode:
             origins = {n - first + 1: linked[n] for n in linked if first <= n <= last}
             part = "\n".join(lines[first - 1 : last])
             body = listing(part, "", self._budget, first, origins, height=520)
-            count = outline.plural(last - first + 1, "line")
+            count = quantities.plural(last - first + 1, "line")
             parts.append(fold(text(f"{count}: {label}"), body, "folded", level=1) if label else body)
         return "".join(parts)

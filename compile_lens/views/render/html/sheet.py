@@ -25,6 +25,6 @@ def around(fragment: str, title: str, generator: str, widest: int = 1280) -> str
 
 def sheet(widest: int = 1280) -> str:
     """Its text, for a page that grows up to so many pixels of CSS."""
-    files = importlib.resources.files("compile_lens.views.render.html")
+    files = importlib.resources.files(__package__)
     rules = files.joinpath("lens.css").read_text(encoding="utf-8")
     return f"{rules}main {{ max-width: {widest}px; }}\n"

@@ -12,7 +12,7 @@ from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code, Kernel
 
 from ...drawing.svg import to_svgs
-from ...words import outline, sentences, stamp
+from ...words import outline, quantities, sentences, stamp
 from ...words.characters import short
 from ...words.launches import launched
 from .listing import kernel_origins, listing
@@ -148,15 +148,15 @@ class Stages:
             said = f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit})"
             return note(f"{said}; graph.to_svg() gives it, {WHOLE}"), True
         width = _width(svg)
-        calls = outline.plural(len(graph.calls), "operation")
-        alt = f"graph of stage {graph.key}: {outline.plural(len(graph.nodes), 'node')}, {calls}"
+        calls = quantities.plural(len(graph.calls), "operation")
+        alt = f"graph of stage {graph.key}: {quantities.plural(len(graph.nodes), 'node')}, {calls}"
         return picture(svg, alt, shrink=width <= _SHRINKABLE), width > _BESIDE
 
     def _subgraphs(self, graph: Graph) -> str:
         parts = ""
         for name, body in graph.subgraphs:
             head = mono(name, "font-weight:600;font-size:13px") + faint(
-                f" {outline.plural(len(body.nodes), 'node')}"
+                f" {quantities.plural(len(body.nodes), 'node')}"
             )
             parts += fold(head, listing(body.text, "python", self._budget), "subgraph", level=1)
         return parts
@@ -165,10 +165,12 @@ class Stages:
         parts = [_stamp(code)] if code.model or code.may_differ else []
         parts += [self._kernel(code, kernel) for kernel in code.kernels[:KERNELS]]
         if len(code.kernels) > KERNELS:
-            parts.append(note(f"and {outline.plural(len(code.kernels) - KERNELS, 'kernel')} more; {WHOLE}"))
+            parts.append(
+                note(f"and {quantities.plural(len(code.kernels) - KERNELS, 'kernel')} more; {WHOLE}")
+            )
         if not code.kernels:
             parts.append(note("this module launches no kernel"))
-        lines = outline.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
+        lines = quantities.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
         said = text(stamp.of_code(code)) + ("" if code.model else f", for {text(code.device)}")
         parts.append(note(f"the whole module ({lines}, {said}): capture.code['{text(code.phase)}']"))
         return "".join(parts)

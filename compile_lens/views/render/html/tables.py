@@ -8,7 +8,7 @@ from compile_lens.measures.ledger import COLUMNS, Ledger, Row
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Guard
 
-from ...words import outline, sentences
+from ...words import outline, quantities, sentences
 from ...words.characters import flat, short
 from ...words.palette import INK
 from ...words.savings import UNSAVED, saving
@@ -61,9 +61,9 @@ def ledger_table(ledger: Ledger, explain: bool = True) -> str:
     )
     said = "".join(note(text(n)) for n in notes[:_NOTES])
     if len(notes) > _NOTES:
-        said += note(f"and {outline.plural(len(notes) - _NOTES, 'note')} more: capture.ledger.total.notes")
+        said += note(f"and {quantities.plural(len(notes) - _NOTES, 'note')} more: capture.ledger.total.notes")
     if len(notes) > _FEW:
-        said = fold(f"why {outline.plural(len(notes), 'figure')} are not known", said, "ledger-notes")
+        said = fold(f"why {quantities.plural(len(notes), 'figure')} are not known", said, "ledger-notes")
     return page + said
 
 
@@ -86,7 +86,7 @@ def _row(row: Row, last: bool) -> str:
     colour = PHASE_COLOURS.get(row.name, INK)
     cells = tag("th", text(row.name), f"text-align:left;color:{colour}")
     for column, value in zip(COLUMNS, row.figures, strict=True):
-        shown = outline.figure(value)
+        shown = quantities.figure(value)
         if value is not None and column.startswith("bytes"):
             shown += " B"
         cells += tag("td", tag("b", shown) if last or column in ("eager_ops", "launches") else shown)

@@ -1,9 +1,10 @@
-"""Captures on disk: written whole or not at all, read back without running code."""
+"""Records and Documents on disk: written whole or not at all, read back without running code."""
 
 from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -12,19 +13,27 @@ from pathlib import Path
 from typing import TypeVar
 
 from compile_lens.errors import RecordError, UsageError
-from compile_lens.record.capture import Record
-from compile_lens.record.codec import to_json
-from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Graph
+from compile_lens.record.codec import PROGRAM as PROGRAM_RECORD
 
-FORMS = {
-    ".html": "the report, for a browser",
+from ..document import Document
+
+_PAGES = {".html": "the report, for a browser", ".md": "Markdown", ".txt": "the text page"}
+
+CAPTURE = {
+    ".html": _PAGES[".html"],
     ".json": "the record itself, for compile_lens.load",
     ".svg": "pictures of the graphs",
     ".md": "Markdown",
     ".txt": "the text page",
 }
-"""Endings that ``save`` knows, and what each gives."""
+PROGRAM = {**_PAGES, ".json": "the record itself, for compile_lens.Program.load"}
+RANKS = {**_PAGES, ".html": "one page, for a browser", ".json": "what differs, as plain data"}
+WHAT_IF = {
+    **_PAGES,
+    ".html": "a page, with the difference of each switch beside it",
+    ".json": "plain data",
+}
+"""Endings that ``save`` knows for each subject, and what each gives."""
 
 PART = ".part"
 """Behind the name of the report of a run: what was written down until now, of one that has not come to its end."""
@@ -33,25 +42,46 @@ _count = itertools.count()
 _T = TypeVar("_T")
 
 
-def save(capture: Record, path: str | os.PathLike[str]) -> Path:
-    """Write a capture; the ending of ``path`` chooses the form (``FORMS``).
+def save(
+    path: str | os.PathLike[str],
+    forms: Mapping[str, str],
+    document: Callable[[], Document],
+    **others: Callable[[], str],
+) -> Path:
+    """Write a Document; the ending of ``path`` chooses one of ``forms``.
 
-    A capture holds many graphs, an SVG file one. ``x.svg`` gets the graph that tells most: what is handed to
-    Inductor for the forward pass (else the joint or the Dynamo graph). A backward is written beside it as
-    ``x-backward.svg``, and further compilations as ``x-1.0.svg`` and ``x-1.0-backward.svg`` by compile id.
-
-    Returns:
-        The path of the file (of the first, where there are several).
+    Args:
+        others: the text of further endings, or of one in another way: ``json=…``.
 
     Raises:
-        UsageError: the ending is not in ``FORMS``, the place cannot be written, or there is no graph to draw.
+        UsageError: the ending is not in ``forms``, or the place cannot be written.
     """
-    target = _path(path)
-    form = form_of(target, FORMS)
-    _check_place(target)
-    for file, text in _contents(capture, target, form):
-        write_text(file, text)
-    return target
+    from . import html, markdown, text
+
+    target = path_of(path)
+    form = form_of(target, forms)
+    check_place(target)
+    writers: dict[str, Callable[[], str]] = {
+        "html": lambda: html.page(document()),
+        "md": lambda: markdown.page(document()),
+        "txt": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
+        **others,
+    }
+    return write_text(target, writers[form[1:]]())
+
+
+def holds_program(path: str | os.PathLike[str]) -> bool:
+    """Return True if a file begins as the record of a program, or its journal, does; it may still not be one."""
+    try:
+        with open(path, "rb") as file:
+            return json.dumps(PROGRAM_RECORD).encode() in file.read(100)
+    except OSError:
+        return False
+
+
+def plain_json(data: object) -> str:
+    """Plain data as JSON text, ending in a newline. The same data give the same text."""
+    return json.dumps(data, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
 
 
 def form_of(target: Path, forms: Mapping[str, str]) -> str:
@@ -71,7 +101,7 @@ def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:
         UsageError: there is no such file, or it cannot be read.
         RecordError: it is not a record, is corrupt, or was written by a newer compile_lens.
     """
-    source = _path(path)
+    source = path_of(path)
     try:
         raw = source.read_bytes()
     except FileNotFoundError:
@@ -107,8 +137,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
     Raises:
         UsageError: the place cannot be written; nothing is left behind.
     """
-    target = _path(path)
-    _check_place(target)
+    target = path_of(path)
+    check_place(target)
     # Through a link, so that the link stays and what it points to is replaced.
     final = Path(os.path.realpath(target))
     data = text.encode("utf-8", "backslashreplace")
@@ -154,7 +184,7 @@ def _as_before(handle: int, final: Path) -> None:
 _NEXT = "choose another place, or free this one"
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
+def path_of(path: str | os.PathLike[str]) -> Path:
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(name, str):
         raise UsageError(f"a path must be a str or a Path, not {type(path).__name__}: {path!r}")
@@ -163,7 +193,7 @@ def _path(path: str | os.PathLike[str]) -> Path:
     return Path(name).expanduser()
 
 
-def _check_place(target: Path) -> None:
+def check_place(target: Path) -> None:
     """Refuse a place that cannot be written before the work of making the page."""
     try:
         refused = _refused(target)
@@ -206,76 +236,3 @@ def _why(error: OSError) -> str:
         errno.ELOOP: "it is a link that leads to itself",
     }
     return known.get(error.errno or 0) or error.strerror or str(error)
-
-
-def _contents(capture: Record, target: Path, form: str) -> list[tuple[Path, str]]:
-    if form == ".svg":
-        return _pictures(capture, target)
-    makers: dict[str, Callable[[Record], str]] = {
-        ".html": _html,
-        ".json": to_json,
-        ".md": _markdown,
-        ".txt": _text,
-    }
-    return [(target, makers[form](capture))]
-
-
-def _html(capture: Record) -> str:
-    from .render.html.page import document
-
-    return document(capture)
-
-
-def _markdown(capture: Record) -> str:
-    from .markdown import page
-
-    return page(capture)
-
-
-def _text(capture: Record) -> str:
-    from .paper import DEFAULT_WIDTH
-    from .text import page
-
-    return page(capture, width=DEFAULT_WIDTH, ascii=False)
-
-
-def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:
-    from .drawing.svg import to_svgs
-
-    wanted: list[tuple[Path, str, Graph]] = []
-    for compilation in capture.compilations:
-        for ending, graph in _telling(compilation):
-            extra = (
-                f"-{compilation.id.replace('/', '.')}"
-                if wanted and compilation is not capture.compilations[0]
-                else ""
-            )
-            name = _fitting(target.stem, f"{_file_name(extra)}{ending}{target.suffix}")
-            title = f"{capture.function}: {graph.key} of {compilation.id}"
-            wanted.append((target if not wanted else target.with_name(name), title, graph))
-    if not wanted:
-        from .words.outcome import verdict
-
-        raise UsageError(f"there is no graph to draw: {verdict(capture)}; save as .html or .txt to see why")
-    drawn = to_svgs([graph for _, _, graph in wanted], titles=[title for _, title, _ in wanted])
-    return [(file, svg) for (file, _, _), svg in zip(wanted, drawn, strict=True)]
-
-
-def _telling(compilation: Compilation) -> list[tuple[str, Graph]]:
-    graphs = compilation.graphs
-    found = [
-        ("", graphs[key]) for key in ("forward", "inference", "joint", "pre_grad", "dynamo") if key in graphs
-    ][:1]
-    return [*found, ("-backward", graphs["backward"])] if "backward" in graphs else found
-
-
-def _file_name(text: str) -> str:
-    # A record may come from anywhere: its compile ids must not lead out of the folder.
-    return "".join(char if char.isalnum() or char in "-._" else "_" for char in text)
-
-
-def _fitting(stem: str, rest: str) -> str:
-    """A name of at most 255 bytes, which is what file systems hold; of one that is longer the stem is cut."""
-    while len(os.fsencode(stem + rest)) > 255 and stem:
-        stem = stem[:-1]
-    return stem + rest

@@ -22,7 +22,7 @@ from ...live.parts import no_collection
 from ...story.between import TITLE as BETWEEN
 from ...story.between import between
 from ...words import flow as way
-from ...words import kernels, outcome, outline, sentences, stamp
+from ...words import kernels, outcome, outline, quantities, sentences, stamp
 from ...words.characters import short
 from ...words.palette import INK
 from .dark import wished
@@ -89,7 +89,7 @@ def static(capture: Record, standalone: bool = False) -> str:
         parts.append(heading(way.TITLE, detail, "flow-heading"))
         parts.append(flow(capture, compilation, by_id[compilation.id]) + _banner(compilation))
     if len(capture.compilations) > _MANY:
-        more = outline.plural(len(capture.compilations) - _MANY, "compilation")
+        more = quantities.plural(len(capture.compilations) - _MANY, "compilation")
         parts.append(note(f"and {more} more: capture.compilations"))
     parts += [_between(capture), _kernels(capture)]
     if ledger.rows:
@@ -139,7 +139,9 @@ def _header(capture: Record, standalone: bool) -> str:
 def _inputs(capture: Record) -> str:
     lines = [div(mono(i, "font-size:13px"), "padding:1px 0") for i in capture.inputs[:_MANY]]
     if len(capture.inputs) > _MANY:
-        lines.append(note(f"and {outline.plural(len(capture.inputs) - _MANY, 'input')} more: capture.inputs"))
+        lines.append(
+            note(f"and {quantities.plural(len(capture.inputs) - _MANY, 'input')} more: capture.inputs")
+        )
     if not lines:
         lines = [faint("no inputs", "font-size:13px")]
     return div("".join(lines), "margin:6px 0 0", "inputs")
@@ -182,7 +184,7 @@ def _kernels(capture: Record) -> str:
         return ""
     page = figures_table(kernels.HEAD, [row.cells for row in every[:_MANY]])
     if len(every) > _MANY:
-        page += note(f"and {outline.plural(len(every) - _MANY, 'kernel')} more: capture.kernels")
+        page += note(f"and {quantities.plural(len(every) - _MANY, 'kernel')} more: capture.kernels")
     return heading("Kernels", "their code is below", "kernels-heading") + page
 
 
@@ -192,7 +194,9 @@ def _target(capture: Record) -> str:
     if found is None:
         return ""
     said = [text(short(words, 1000)) for words in (found.model.missing, stamp.how(found)) if words]
-    table = figures_table(("figure", "value", "source"), [row.cells for row in figures(found.model)])
+    table = figures_table(
+        ("figure", "value", "source"), [quantities.cells(row) for row in figures(found.model)]
+    )
     about = "what stood for the device, and who says so"
     head = heading("Device model", about, "target-heading") + fold(
         text(short(stamp.device(capture), 300)), table + "".join(div(words) for words in said), "target"
@@ -202,9 +206,9 @@ def _target(capture: Record) -> str:
         return head
     lines = "".join(div(text(short(words, 1000)), "padding:1px 0") for words in differences[:_MANY])
     if len(differences) > _MANY:
-        left = outline.plural(len(differences) - _MANY, "thing")
+        left = quantities.plural(len(differences) - _MANY, "thing")
         lines += note(f"and {left} more: capture.target.may_differ and .questions")
-    title = f"{stamp.MAY_DIFFER}: {outline.plural(len(differences), 'thing')}"
+    title = f"{stamp.MAY_DIFFER}: {quantities.plural(len(differences), 'thing')}"
     return head + fold(text(title), lines, "may-differ", open=bool(stamp.answered_otherwise(found)))
 
 
@@ -236,7 +240,7 @@ def _sources(capture: Record, budget: Budget) -> str:
         parts.append(listing(source.text, "python", budget, source.first_line, height=320))
     if len(capture.sources) > _MANY:
         parts.append(
-            note(f"and {outline.plural(len(capture.sources) - _MANY, 'function')} more: capture.sources")
+            note(f"and {quantities.plural(len(capture.sources) - _MANY, 'function')} more: capture.sources")
         )
     return div("".join(parts), "", "sources")
 
@@ -298,13 +302,15 @@ def _rest(capture: Record) -> str:
     parts = []
     unplaced = outline.unplaced(capture)
     if unplaced:
-        said = ", ".join(f"{text(short(name))} {outline.duration(time)}" for name, time in unplaced[:_MANY])
+        said = ", ".join(
+            f"{text(short(name))} {quantities.duration(time)}" for name, time in unplaced[:_MANY]
+        )
         parts.append(div(f"Time elsewhere: {said}", f"font-size:13px;color:{FAINT}"))
     notes = list(capture.notes)
     notes += [f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields]
     parts += [note(text(short(n))) for n in notes[:_MANY]]
     if len(notes) > _MANY:
-        parts.append(note(f"and {outline.plural(len(notes) - _MANY, 'note')} more: capture.notes"))
+        parts.append(note(f"and {quantities.plural(len(notes) - _MANY, 'note')} more: capture.notes"))
     return div("".join(parts), "margin:18px 0 0", "rest") if parts else ""
 
 

@@ -1,62 +1,64 @@
-"""What every view of the programs of several ranks says."""
+"""The Document of the programs of several ranks, and what differs as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
 
 from compile_lens.measures.program import compile_seconds, counts
 from compile_lens.measures.ranks import collectives, said
 from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
-from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Row, Table
-from compile_lens.views.program.outline import Sheet
+from compile_lens.views.document import NAME, NOTE, NUMBER, TEXT, Document, Finding, Row, Table
 from compile_lens.views.words import program as words
-from compile_lens.views.words.outline import bytes_in_short, duration, plural
+from compile_lens.views.words.quantities import bytes_in_short, duration, plural
 
 
-def sheet(found: RanksRecord) -> Sheet:
-    """What the page says: what differs first, then each rank, and what they do together."""
-    first = found.programs[0]
-    names = dict.fromkeys(program.name for program in found.programs)
-    findings = (_differences(found), _ranks(found), _collectives(found), _buckets(found))
-    return Sheet(
-        f"{', '.join(list(names)[:3])}: {plural(len(found.ranks), 'rank')}",
+def document(record: RanksRecord) -> Document:
+    """The Document of several ranks: the differences first, then each rank, and what the ranks do together."""
+    first = record.programs[0]
+    names = dict.fromkeys(program.name for program in record.programs)
+    findings = (_differences(record), _ranks(record), _collectives(record), _buckets(record))
+    return Document(
+        "program",
+        f"{', '.join(list(names)[:3])}: {plural(len(record.ranks), 'rank')}",
+        state(record),
+        verdict(record),
         first.created,
-        tuple(f for f in (f"torch {first.environment.torch}" if first.environment.torch else "",) if f),
-        "",
-        state(found),
-        verdict(found),
-        tuple(f for f in findings if f is not None),
-        found.notes,
+        (f"torch {first.environment.torch}",) if first.environment.torch else (),
+        findings=tuple(finding for finding in findings if finding is not None),
+        notes=record.notes,
+        notes_where="ranks.notes",
     )
 
 
-def state(found: RanksRecord) -> str:
+def state(record: RanksRecord) -> str:
     """``compiled`` where all ranks compiled the same, and all of it; otherwise ``partial``, or ``nothing``."""
-    if not any(program.graphs for program in found.programs):
+    if not any(program.graphs for program in record.programs):
         return "nothing"
-    whole = all(words.state(program) == "compiled" for program in found.programs)
-    return "compiled" if whole and not found.differences else "partial"
+    whole = all(words.state(program) == "compiled" for program in record.programs)
+    return "compiled" if whole and not record.differences else "partial"
 
 
-def verdict(found: RanksRecord) -> str:
+def verdict(record: RanksRecord) -> str:
     """Whether all ranks compiled the same, in a sentence without a full stop."""
-    if not found.differences and state(found) == "nothing":
-        met = plural(counts(found.programs[0]).breaks, "break")
-        calls = sum(compared for _, _, compared in collectives(found.programs[0]))
+    if not record.differences and state(record) == "nothing":
+        met = plural(counts(record.programs[0]).breaks, "break")
+        calls = sum(compared for _, _, compared in collectives(record.programs[0]))
         nothing = "graphs or shapes" if calls else "graphs, shapes or collectives"
         met += f" and {plural(calls, 'collective')}, called by Python" if calls else ""
         return (
-            f"no graph was compiled on any of {len(found.ranks)} ranks, so that there are no {nothing} to compare; "
+            f"no graph was compiled on any of {len(record.ranks)} ranks, so that there are no {nothing} to compare; "
             f"each met the same: {met}"
         )
-    if not found.differences:
-        rest = "" if state(found) == "compiled" else "; not all of the program was compiled"
+    if not record.differences:
+        rest = "" if state(record) == "compiled" else "; not all of the program was compiled"
         same = "graphs, shapes, breaks, recompiles and collectives" + (
-            "" if _outside(found) else " of graphs"
+            "" if _outside(record) else " of graphs"
         )
-        return f"all {len(found.ranks)} ranks compiled the same: {same}{rest}"
-    levels = dict.fromkeys(one.level for one in found.differences)
-    told = f"the ranks differ in {', '.join(levels)}: {plural(len(found.differences), 'difference')}"
+        return f"all {len(record.ranks)} ranks compiled the same: {same}{rest}"
+    levels = dict.fromkeys(one.level for one in record.differences)
+    told = f"the ranks differ in {', '.join(levels)}: {plural(len(record.differences), 'difference')}"
     if COLLECTIVES in levels:
         told += (
             "; a collective that not all ranks call in the same order makes them wait for each other for ever"
@@ -64,9 +66,9 @@ def verdict(found: RanksRecord) -> str:
     return told
 
 
-def _outside(found: RanksRecord) -> bool:
+def _outside(record: RanksRecord) -> bool:
     """Whether the collectives were seen that Python calls itself."""
-    return all(program.issued is not None for program in found.programs)
+    return all(program.issued is not None for program in record.programs)
 
 
 def ranks(found: Iterable[int]) -> str:
@@ -80,15 +82,15 @@ def ranks(found: Iterable[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in told)
 
 
-def _differences(found: RanksRecord) -> Finding | None:
-    if not found.differences:
+def _differences(record: RanksRecord) -> Finding | None:
+    if not record.differences:
         return None
     rows = [
         Row((one.level, _where(one), "\n".join(f"rank {ranks(of)}: {value}" for value, of in one.values)))
-        for one in found.differences
+        for one in record.differences
     ]
     table = Table("", ("level", "where", "by rank"), (NAME, TEXT, NOTE), tuple(rows))
-    levels = dict.fromkeys(one.level for one in found.differences)
+    levels = dict.fromkeys(one.level for one in record.differences)
     intro = "; ".join(f"{level}: {LEVELS[level]}" for level in levels) + "."
     return Finding(
         "differences",
@@ -98,6 +100,7 @@ def _differences(found: RanksRecord) -> Finding | None:
         (),
         "ranks.differences",
         (table,),
+        open=True,
     )
 
 
@@ -108,9 +111,9 @@ def _where(one: RankDifference) -> str:
     return f"{words.place(one.place)} in {one.place.function}, {which}"
 
 
-def _ranks(found: RanksRecord) -> Finding:
+def _ranks(record: RanksRecord) -> Finding:
     rows = []
-    for rank, program in zip(found.ranks, found.programs, strict=True):
+    for rank, program in zip(record.ranks, record.programs, strict=True):
         own = counts(program)
         calls = len(collectives(program))
         figures = (own.graphs, own.breaks, own.recompiles, own.skipped + own.left + own.limits, calls)
@@ -136,9 +139,9 @@ _OUTSIDE = (
 )
 
 
-def _collectives(found: RanksRecord) -> Finding | None:
+def _collectives(record: RanksRecord) -> Finding | None:
     rows = []
-    for rank, program in zip(found.ranks, found.programs, strict=True):
+    for rank, program in zip(record.ranks, record.programs, strict=True):
         for graph, one, compared in collectives(program):
             size = "" if one.bytes is None else bytes_in_short(one.bytes)
             of = graph or ("Python" if compared else "Python, not compared")
@@ -160,15 +163,15 @@ def _collectives(found: RanksRecord) -> Finding | None:
         ),
     )
     intro = "Those of a graph once, where it was compiled; it calls them each time that it runs."
-    intro += _OUTSIDE if _outside(found) else ""
+    intro += _OUTSIDE if _outside(record) else ""
     intro += " Bytes are counted from the sizes of what one rank gives."
     total = plural(max(seen.values()) + 1, "collective")
     return Finding("collectives", "Collectives", intro, total, (), "program.graphs[i].collectives", (table,))
 
 
-def _buckets(found: RanksRecord) -> Finding | None:
+def _buckets(record: RanksRecord) -> Finding | None:
     by_cells: dict[tuple[str, ...], list[int]] = {}
-    for rank, program in zip(found.ranks, found.programs, strict=True):
+    for rank, program in zip(record.ranks, record.programs, strict=True):
         for graph in program.graphs:
             for position, bucket in enumerate(graph.buckets):
                 cells = (graph.id, str(position + 1), bytes_in_short(bucket.bytes), str(bucket.parameters))
@@ -188,3 +191,25 @@ def _buckets(found: RanksRecord) -> Finding | None:
         "program.graphs[i].buckets",
         (table,),
     )
+
+
+def to_dict(record: RanksRecord) -> dict[str, Any]:
+    """The differences as plain JSON data, without the programs themselves."""
+    return {
+        "ranks": list(record.ranks),
+        "verdict": verdict(record),
+        "same": not record.differences,
+        "differences": [asdict(one) for one in record.differences],
+        "collectives": {
+            str(rank): [
+                {"graph": graph, "compared": compared, **asdict(one)}
+                for graph, one, compared in collectives(program)
+            ]
+            for rank, program in zip(record.ranks, record.programs, strict=True)
+        },
+        "buckets": {
+            str(rank): [{"graph": g.id, **asdict(b)} for g in program.graphs for b in g.buckets]
+            for rank, program in zip(record.ranks, record.programs, strict=True)
+        },
+        "notes": list(record.notes),
+    }

@@ -1,27 +1,37 @@
-"""What every view of a program shows, in this order: made once, as plain sections."""
+"""The Document of a watched program: its findings in order."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from compile_lens.measures import program as measures
-from compile_lens.measures.caches import caches
-from compile_lens.measures.compile_time import BUILDING, PARTS, Spent, compile_time
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.measures.slower import slower
+from compile_lens.record.graph import Source
 from compile_lens.record.messages import plain_source
-from compile_lens.record.program import UNKNOWN, Break, ProgramFrame, ProgramRecord
-from compile_lens.views.drawing.icicle import icicle
+from compile_lens.record.program import UNKNOWN, Break, ProgramRecord
+from compile_lens.views.document import (
+    NAME,
+    NOTE,
+    NUMBER,
+    TEXT,
+    Document,
+    Finding,
+    Listing,
+    Listings,
+    Row,
+    Table,
+)
 from compile_lens.views.findings.cuda_graphs import of_program as cuda_graphs
-from compile_lens.views.findings.model import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Row, Section, Table
 from compile_lens.views.findings.places import size
 from compile_lens.views.findings.profile import finding as profile
 from compile_lens.views.words import program as words
 from compile_lens.views.words.made_at import FIRST_USED, MadeAt
 from compile_lens.views.words.made_at import NOTE as OF_TENSORS
 from compile_lens.views.words.outcome import reason
-from compile_lens.views.words.outline import duration, plural
+from compile_lens.views.words.quantities import duration, plural
+
+from .compile_time import caches, compile_time, place_of
 
 WHY = "Why is it not faster"
 
@@ -47,37 +57,26 @@ def facts(program: ProgramRecord) -> tuple[str, ...]:
     return tuple(fact for fact in told if fact)
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """What a page says: heading, facts, state and verdict, sections, and what a reader should know besides."""
-
-    heading: str
-    created: str
-    facts: tuple[str, ...]
-    ended: str
-    state: str
-    verdict: str
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
-
-
-def sheet(program: ProgramRecord) -> Sheet:
-    """What the page of a program says."""
-    return Sheet(
+def document(program: ProgramRecord) -> Document:
+    """The Document of a program."""
+    return Document(
+        "program",
         heading(program),
-        program.created,
-        facts(program),
-        program.ended,
         words.state(program),
         words.verdict(program),
-        outline(program),
+        program.created,
+        facts(program),
+        (("ended", program.ended),) if program.ended else (),
+        (),
+        findings(program),
         notes(program),
+        "program.notes, program.missing",
     )
 
 
-def outline(program: ProgramRecord) -> tuple[Finding, ...]:
-    """The sections of a program, without those that have nothing to say."""
-    found = (
+def findings(program: ProgramRecord) -> tuple[Finding, ...]:
+    """The findings about a program, without those that have nothing to show."""
+    every = (
         _why(program),
         _lines(program),
         _breaks(program),
@@ -86,12 +85,12 @@ def outline(program: ProgramRecord) -> tuple[Finding, ...]:
         _guards(program),
         _compilations(program),
         cuda_graphs(program),
-        _time(program),
+        compile_time(program),
         _profile(program),
-        _caches(program),
+        caches(program),
         _elsewhere(program),
     )
-    return tuple(one for one in found if one is not None)
+    return tuple(one for one in every if one is not None)
 
 
 def _why(program: ProgramRecord) -> Finding | None:
@@ -117,15 +116,17 @@ def _why(program: ProgramRecord) -> Finding | None:
         "What runs without compiled code first; of one kind, what took most compile time or was seen most often. How "
         "long the eager parts take is not measured."
     )
-    return Finding("slower", WHY, intro, plural(len(rows), "cause"), (), "program.slower", (table,))
+    fact = plural(len(rows), "cause")
+    return Finding("slower", WHY, intro, fact, (), "program.slower", (table,), open=True)
 
 
-STATE_WORDS = {
-    TRACED: "compiled: it is in a graph",
-    EAGER: "eager: it was left to Python, which may never have come to it",
-    BROKE: "broke: a graph broke on it",
-    NEVER: "never: neither traced nor left to Python",
-}
+LEGEND = (
+    (TRACED, "it is in a graph"),
+    (EAGER, "it was left to Python, which may never have come to it"),
+    (BROKE, "a graph broke on it"),
+    (NEVER, "neither traced nor left to Python"),
+)
+"""The states of a line and what they mean."""
 
 
 _OF_TORCH = ("<eval_with_key>", "<frozen")
@@ -159,7 +160,23 @@ def _lines(program: ProgramRecord) -> Finding | None:
             " What exec or eval made stands in no file, and has no text here: texts of one name are counted together, "
             "by the number of the line."
         )
-    return Finding("lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", (table,))
+    sections = (_sources(program), table)
+    return Finding(
+        "lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", sections, open=True
+    )
+
+
+def _sources(program: ProgramRecord) -> Listings:
+    """The functions with the state of each line."""
+    states = {(file, line.line): line for file, each in measures.lines(program).items() for line in each}
+
+    def marks(source: Source) -> dict[int, tuple[str, str]]:
+        numbers = range(source.first_line, source.first_line + len(source.text.splitlines()))
+        known = ((number, states.get((source.file, number))) for number in numbers)
+        return {number: (", ".join(line.states), line.state) for number, line in known if line is not None}
+
+    listings = tuple(Listing(source, (), marks(source)) for source in program.sources)
+    return Listings(listings, LEGEND, "program.record.sources")
 
 
 def _breaks(program: ProgramRecord) -> Finding | None:
@@ -259,7 +276,7 @@ def _again(program: ProgramRecord) -> Finding | None:
         "Each call that fitted none of the forms of a code: the form that it came nearest to, the guard of it that "
         "failed, and the form made; also, why the others did not fit."
     )
-    if any(row.cells[4].startswith(FIRST_USED) for row in rows):
+    if any(str(row.cells[4]).startswith(FIRST_USED) for row in rows):
         intro += OF_TENSORS
     if program.log:
         intro += (
@@ -317,7 +334,7 @@ def _guards(program: ProgramRecord) -> Finding | None:
         f"{plural(others, 'guard')} more {'is' if others == 1 else 'are'} of no line: torch makes them always."
     )
     fact = f"{every} in all, {plural(len(rows), 'different one')} of a line"
-    return Finding("guards", "Guards", intro, fact, (), "visit.guards", (table,))
+    return Finding("guards", "Guards", intro, fact, (), "visit.guards", (table,), few=8)
 
 
 _BEFORE = {
@@ -331,7 +348,7 @@ _BEFORE = {
 def _compilations(program: ProgramRecord) -> Finding | None:
     rows = []
     for frame in (*program.frames, *program.before):
-        name = _place(frame)
+        name = place_of(frame)
         function = f"{frame.function}, from line {frame.resumes}" if frame.resumes else frame.function
         if frame.before or frame.left:
             unseen = "" if frame.resumes or not frame.left else "; its calls by uncompiled code are not seen"
@@ -356,71 +373,12 @@ def _compilations(program: ProgramRecord) -> Finding | None:
         (),
         "program.visits",
         (table,),
+        few=24,
     )
-
-
-def _place(frame: ProgramFrame) -> str:
-    at = frame.resumes or frame.line
-    return f"{os.path.basename(frame.file)}:{at}" if frame.file else ""
-
-
-def _time(program: ProgramRecord) -> Finding | None:
-    totals: dict[str, list[float]] = {}
-    for event in program.events:
-        if event.duration:
-            totals.setdefault(event.name, []).append(event.duration / 1e6)
-    if not totals:
-        return None
-    ranked = sorted(totals.items(), key=lambda one: -sum(one[1]))
-    rows = [
-        Row((name, str(len(times)), duration(sum(times)), duration(max(times)))) for name, times in ranked
-    ]
-    parts = Table("", ("part", "times", "sum", "longest"), (NAME, NUMBER, NUMBER, NUMBER), tuple(rows))
-    head = ("function", "ids", "in all", "Dynamo", "AOT", "Inductor", "builds", "backend")
-    by_function = []
-    for spent in compile_time(program):
-        times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
-        name = _whose(spent)
-        by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
-    functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
-    sections: list[Section] = [functions, parts]
-    if svg := icicle(program):
-        alt = "the parts of compiling that stand in each other, as wide as each took; the tables say the same"
-        sections.insert(0, Picture("", svg, alt))
-    intro = (
-        "By torch's own events, measured. By function each part of the compiler has its own time (builds: of kernels; "
-        "backend: what it does itself); in the second table parts stand in each other, so that the sums overlap."
-    )
-    fact = f"{duration(measures.compile_seconds(program))} in all"
-    return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections))
-
-
-def _whose(spent: Spent) -> str:
-    if spent.frame is not None:
-        return f"{spent.frame.function} {_place(spent.frame)}"
-    beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
-    return "threads that build, for which a compile waits" if beside else "of no visit"
 
 
 def _profile(program: ProgramRecord) -> Finding | None:
     return None if program.profile is None else profile(program.profile, "program.record.profile")
-
-
-def _caches(program: ProgramRecord) -> Finding | None:
-    rows = []
-    for cache in caches(program):
-        figures = (str(cache.hits), str(cache.misses), str(cache.bypassed))
-        off = (f"switched off for {plural(cache.disabled, 'graph')}",) if cache.disabled else ()
-        rows.append(Row((cache.name, *figures, "; ".join((*off, *cache.why)))))
-    if not rows:
-        return None
-    head = ("cache", "hits", "misses", "passed by", "torch says")
-    table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, TEXT), tuple(rows))
-    intro = (
-        "How often each of the compiler's caches was asked for a graph: what it had was not compiled again."
-    )
-    fact = f"{sum(cache.hits for cache in caches(program))} hits, {sum(c.misses for c in caches(program))} misses"
-    return Finding("caches", "Caches", intro, fact, (), "program.caches", (table,))
 
 
 def _elsewhere(program: ProgramRecord) -> Finding | None:
@@ -433,7 +391,9 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
         "Python: no defect."
     )
     total = sum(found.count for found in program.elsewhere)
-    return Finding("elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.elsewhere", (table,))
+    return Finding(
+        "elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.elsewhere", (table,), few=4
+    )
 
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:

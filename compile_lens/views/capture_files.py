@@ -1,0 +1,109 @@
+"""Captures on disk: the report, the record, pictures of the graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from compile_lens.errors import UsageError
+from compile_lens.record.capture import Record
+from compile_lens.record.codec import to_json
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph
+
+from .render.files import CAPTURE, check_place, form_of, path_of, write_text
+
+
+def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
+    """Write a capture; the ending of ``path`` chooses the form (``CAPTURE``).
+
+    A capture holds many graphs, an SVG file one. ``x.svg`` gets the graph that tells most: what is handed to
+    Inductor for the forward pass (else the joint or the Dynamo graph). A backward is written beside it as
+    ``x-backward.svg``, and further compilations as ``x-1.0.svg`` and ``x-1.0-backward.svg`` by compile id.
+
+    Returns:
+        The path of the file (of the first, where there are several).
+
+    Raises:
+        UsageError: the ending is not in ``CAPTURE``, the place cannot be written, or there is no graph to draw.
+    """
+    target = path_of(path)
+    form = form_of(target, CAPTURE)
+    check_place(target)
+    for file, text in _contents(capture, target, form):
+        write_text(file, text)
+    return target
+
+
+def _contents(capture: Record, target: Path, form: str) -> list[tuple[Path, str]]:
+    if form == ".svg":
+        return _pictures(capture, target)
+    makers: dict[str, Callable[[Record], str]] = {
+        ".html": _html,
+        ".json": to_json,
+        ".md": _markdown,
+        ".txt": _text,
+    }
+    return [(target, makers[form](capture))]
+
+
+def _html(capture: Record) -> str:
+    from .render.html.capture import document
+
+    return document(capture)
+
+
+def _markdown(capture: Record) -> str:
+    from .markdown import page
+
+    return page(capture)
+
+
+def _text(capture: Record) -> str:
+    from .render.text import DEFAULT_WIDTH
+    from .text import page
+
+    return page(capture, width=DEFAULT_WIDTH, ascii=False)
+
+
+def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:
+    from .drawing.svg import to_svgs
+
+    wanted: list[tuple[Path, str, Graph]] = []
+    for compilation in capture.compilations:
+        for ending, graph in _telling(compilation):
+            extra = (
+                f"-{compilation.id.replace('/', '.')}"
+                if wanted and compilation is not capture.compilations[0]
+                else ""
+            )
+            name = _fitting(target.stem, f"{_file_name(extra)}{ending}{target.suffix}")
+            title = f"{capture.function}: {graph.key} of {compilation.id}"
+            wanted.append((target if not wanted else target.with_name(name), title, graph))
+    if not wanted:
+        from .words.outcome import verdict
+
+        raise UsageError(f"there is no graph to draw: {verdict(capture)}; save as .html or .txt to see why")
+    drawn = to_svgs([graph for _, _, graph in wanted], titles=[title for _, title, _ in wanted])
+    return [(file, svg) for (file, _, _), svg in zip(wanted, drawn, strict=True)]
+
+
+def _telling(compilation: Compilation) -> list[tuple[str, Graph]]:
+    graphs = compilation.graphs
+    found = [
+        ("", graphs[key]) for key in ("forward", "inference", "joint", "pre_grad", "dynamo") if key in graphs
+    ][:1]
+    return [*found, ("-backward", graphs["backward"])] if "backward" in graphs else found
+
+
+def _file_name(text: str) -> str:
+    # A record may come from anywhere: its compile ids must not lead out of the folder.
+    return "".join(char if char.isalnum() or char in "-._" else "_" for char in text)
+
+
+def _fitting(stem: str, rest: str) -> str:
+    """A name of at most 255 bytes, which is what file systems hold; of one that is longer the stem is cut."""
+    while len(os.fsencode(stem + rest)) > 255 and stem:
+        stem = stem[:-1]
+    return stem + rest

@@ -1,0 +1,290 @@
+"""A Document: what a page says, as data. Subjects build it from a record, renderers print it.
+
+Numbers and absences stay data here. Units, rounding, "≥", "~", "—" and "not seen" are printed in one place,
+``words/quantities.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Union
+
+from compile_lens.measures.chain import Address
+from compile_lens.record.figures import MEASURED, AtLeast, Count, Figure
+from compile_lens.record.graph import Frame, Source
+
+BYTES, MEMORY, SECONDS, OPERATIONS, COUNT = "bytes", "memory", "seconds", "operations", ""
+"""Units: bytes moved (kB, MB), bytes of memory (KiB, MiB), seconds, arithmetic operations, a plain count."""
+
+RECORDED = "recorded"
+"""Evidence of a number that the compiler or a device reported; the others are ``MEASURED`` and ``MODELLED``."""
+
+EXACT, AT_LEAST = "exact", "at least"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with its unit and evidence.
+
+    Attributes:
+        value: one number, or a ``Count`` that depends on loops and branches.
+        bound: ``AT_LEAST`` where only ``known`` of ``graphs`` graphs could be counted.
+        exact: print every digit, without a unit prefix.
+    """
+
+    value: int | float | Count
+    unit: str = COUNT
+    evidence: str = MEASURED
+    bound: str = EXACT
+    known: int = 1
+    graphs: int = 1
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A number or thing that is not there. ``reason`` is why it was not seen; ``""`` if it was seen to be none."""
+
+    what: str
+    reason: str = ""
+
+
+Cell = Union[str, Address, Quantity, Absence]  # noqa: UP007
+"""A cell of a table: a text or name, an address of the chain, a number, or the lack of one."""
+
+
+def quantity(
+    value: int | Figure | AtLeast | None, unit: str = COUNT, what: str = "", *, exact: bool = False
+) -> Quantity | Absence:
+    """A figure of a measure as a cell: a ``Quantity``, or an ``Absence`` of ``what`` for ``None``."""
+    if value is None:
+        return Absence(what, "not known")
+    if isinstance(value, AtLeast):
+        bound = EXACT if value.known == value.graphs else AT_LEAST
+        return Quantity(value.count, unit, value.basis, bound, value.known, value.graphs, exact)
+    return Quantity(int(value), unit, getattr(value, "basis", MEASURED), exact=exact)
+
+
+TEXT, NAME, NUMBER, NOTE = "text", "name", "number", "note"
+"""Kinds of columns: words that wrap, names in fixed pitch, figures on the right, and a note that may stand below
+its row."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: a cell for each column, and the addresses that it links to."""
+
+    cells: tuple[Cell, ...]
+    addresses: tuple[Address, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head. ``kinds`` has a kind for each column.
+
+    ``words`` stand between title and rows; ``full`` marks a table that only a view with room for it shows.
+    ``left`` counts rows that were left out; ``where`` says where they are.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    kinds: tuple[str, ...]
+    rows: tuple[Row, ...]
+    words: tuple[str, ...] = ()
+    full: bool = False
+    left: int = 0
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs."""
+
+    title: str
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A text that keeps its lines, such as code."""
+
+    title: str
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG document, and what it shows in words."""
+
+    title: str
+    svg: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change: a text before and after it. ``words`` describe the change."""
+
+    title: str
+    words: tuple[str, ...]
+    before: str
+    after: str
+    addresses: tuple[Address, ...] = ()
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Changes that follow each other, to be looked at one by one."""
+
+    title: str
+    steps: tuple[Step, ...]
+    left: int = 0
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One of several things that stand side by side: labelled figures, then code."""
+
+    title: str
+    words: tuple[str, ...]
+    figures: tuple[tuple[str, Cell], ...]
+    blocks: tuple[Block, ...]
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Things side by side, to be compared."""
+
+    title: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing told in labelled lines.
+
+    Attributes:
+        key: its name, by which a page may put more HTML under it.
+        detail: a few words after the head.
+        lines: a label, ``""`` for none, and its text.
+        frames: a Python stack, innermost last.
+        whole: a long message that a page may fold.
+        code: code to copy.
+    """
+
+    head: str
+    detail: str = ""
+    lines: tuple[tuple[str, str], ...] = ()
+    frames: tuple[Frame, ...] = ()
+    whole: str = ""
+    code: Block | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Things told one after the other. ``style`` is their class on a page."""
+
+    entries: tuple[Entry, ...]
+    style: str = "entry"
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A function of the user's with its text. ``marks``: a word and a state for lines, by their number in the file."""
+
+    source: Source
+    modules: tuple[str, ...] = ()
+    marks: Mapping[int, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Listings:
+    """Functions of the user's. ``legend`` explains each state of the marks. Only a page with room shows them."""
+
+    listings: tuple[Listing, ...]
+    legend: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+
+
+Section = Union[Table, Prose, Block, Picture, Steps, Columns, Entries, Listings]  # noqa: UP007
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of reading the record, with the sections that show it.
+
+    Attributes:
+        key: its name for addresses and files.
+        title, intro: its name, and one sentence about it.
+        fact: the result in a few words (``"3 pairs apart"``).
+        badge: its figure alone, for a tab (``"~12 kB"``); ``""`` without one.
+        brief: the result in a few lines, for a page without room.
+        where: the name that gives all of it (``"capture.decisions"``).
+        sections: what a page with room shows.
+        missing: why there is nothing to show; ``""`` where there is.
+        few: rows or entries shown where there is little room.
+        open: a page shows it open at first.
+    """
+
+    key: str
+    title: str
+    intro: str
+    fact: str = ""
+    brief: tuple[str, ...] = ()
+    where: str = ""
+    sections: tuple[Section, ...] = ()
+    missing: str = ""
+    badge: str = ""
+    few: int = 12
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A cost worth looking at: how much, where, why, and what to try."""
+
+    cost: Quantity | Absence
+    where: str
+    why: str
+    remedy: str = ""
+    address: Address | None = None
+
+
+@dataclass(frozen=True)
+class Document:
+    """What every view of a subject shows.
+
+    Attributes:
+        kind: the subject (``"program"``), which chooses the look of its page.
+        heading: its name.
+        state: one of ``words.outcome.STATES``; ``verdict`` is the result in a sentence without a full stop.
+        created: when it was captured.
+        facts: where and how, in a few words each; ``details`` are labelled lines below them.
+        answers: the largest costs, at most five.
+        findings: the sections, in order.
+        notes: what a reader should know besides; ``notes_where`` names where all of them are.
+    """
+
+    kind: str
+    heading: str
+    state: str
+    verdict: str
+    created: str = ""
+    facts: tuple[str, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
+    answers: tuple[Answer, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    notes_where: str = ""
+
+
+def cut(rows: list[Row], limit: int) -> tuple[tuple[Row, ...], int]:
+    """The first rows, and how many are left out."""
+    return tuple(rows[:limit]), max(len(rows) - limit, 0)

@@ -1,1 +1,0 @@
-"""A watched program in text, in Markdown and on a page: one outline, which every view shows."""

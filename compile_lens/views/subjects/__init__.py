@@ -1,0 +1,1 @@
+"""A record in, a Document out: one file for each subject."""

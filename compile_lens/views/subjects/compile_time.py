@@ -1,0 +1,109 @@
+"""The compile time of a watched program and its caches, as findings; and the times as trace events for Perfetto."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from compile_lens.measures import program as measures
+from compile_lens.measures.caches import caches as caches_of
+from compile_lens.measures.compile_time import BUILDING, PARTS, Spent
+from compile_lens.measures.compile_time import compile_time as time_by_function
+from compile_lens.record.program import ProgramFrame, ProgramRecord
+from compile_lens.views.document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table
+from compile_lens.views.drawing.icicle import icicle
+from compile_lens.views.words.quantities import duration, plural
+
+
+def compile_time(program: ProgramRecord) -> Finding | None:
+    """The finding; ``None`` where no event has a duration."""
+    totals: dict[str, list[float]] = {}
+    for event in program.events:
+        if event.duration:
+            totals.setdefault(event.name, []).append(event.duration / 1e6)
+    if not totals:
+        return None
+    ranked = sorted(totals.items(), key=lambda one: -sum(one[1]))
+    rows = [
+        Row((name, str(len(times)), duration(sum(times)), duration(max(times)))) for name, times in ranked
+    ]
+    parts = Table("", ("part", "times", "sum", "longest"), (NAME, NUMBER, NUMBER, NUMBER), tuple(rows))
+    head = ("function", "ids", "in all", "Dynamo", "AOT", "Inductor", "builds", "backend")
+    by_function: list[Row] = []
+    for spent in time_by_function(program):
+        times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
+        name = _whose(spent)
+        by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
+    functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
+    sections: list[Section] = [functions, parts]
+    if svg := icicle(program):
+        alt = "the parts of compiling that stand in each other, as wide as each took; the tables say the same"
+        sections.insert(0, Picture("", svg, alt))
+    intro = (
+        "By torch's own events, measured. By function each part of the compiler has its own time (builds: of kernels; "
+        "backend: what it does itself); in the second table parts stand in each other, so that the sums overlap."
+    )
+    fact = f"{duration(measures.compile_seconds(program))} in all"
+    return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections), few=8)
+
+
+def _whose(spent: Spent) -> str:
+    if spent.frame is not None:
+        return f"{spent.frame.function} {place_of(spent.frame)}"
+    beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
+    return "threads that build, for which a compile waits" if beside else "of no visit"
+
+
+def caches(program: ProgramRecord) -> Finding | None:
+    """The finding; ``None`` where no cache was asked."""
+    every = caches_of(program)
+    rows = []
+    for cache in every:
+        figures = (str(cache.hits), str(cache.misses), str(cache.bypassed))
+        off = (f"switched off for {plural(cache.disabled, 'graph')}",) if cache.disabled else ()
+        rows.append(Row((cache.name, *figures, "; ".join((*off, *cache.why)))))
+    if not rows:
+        return None
+    head = ("cache", "hits", "misses", "passed by", "torch says")
+    table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, TEXT), tuple(rows))
+    intro = (
+        "How often each of the compiler's caches was asked for a graph: what it had was not compiled again."
+    )
+    fact = f"{sum(cache.hits for cache in every)} hits, {sum(c.misses for c in every)} misses"
+    return Finding("caches", "Caches", intro, fact, (), "program.caches", (table,))
+
+
+def place_of(frame: ProgramFrame) -> str:
+    """The line of a compiled function: ``train.py:31``."""
+    at = frame.resumes or frame.line
+    return f"{os.path.basename(frame.file)}:{at}" if frame.file else ""
+
+
+def to_trace(program: ProgramRecord) -> str:
+    """Trace-event JSON: a slice for each part of compiling, an instant for what a cache said; times in microseconds
+    from the beginning of the watch, threads by their number in the record."""
+    threads = sorted({event.thread for event in program.events})
+    events: list[dict[str, Any]] = [_named("process_name", 0, program.name)]
+    events += [_named("thread_name", thread, f"thread {thread}") for thread in threads]
+    for event in program.events:
+        facts = {"compile id": event.id, "phase": event.phase, **dict(event.detail)}
+        known = {key: value for key, value in facts.items() if value}
+        shared = {
+            "name": event.name,
+            "cat": "compile",
+            "ts": event.start,
+            "pid": 0,
+            "tid": event.thread,
+            "args": known,
+        }
+        events.append(
+            {**shared, "ph": "X", "dur": event.duration}
+            if event.duration
+            else {**shared, "ph": "i", "s": "t"}
+        )
+    return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, allow_nan=False)
+
+
+def _named(what: str, thread: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": 0, "tid": thread, "args": {"name": name}}

@@ -1,0 +1,153 @@
+"""The Document of ``what_if``: the switches that help first, and the difference that each makes below it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from compile_lens.measures.difference.difference import difference
+from compile_lens.record.difference import DifferenceRecord
+from compile_lens.record.graph import Frame
+from compile_lens.record.what_if import FIGURES, Trial, WhatIfRecord
+from compile_lens.views.document import Block, Document, Entries, Entry, Finding, Prose
+from compile_lens.views.words.outline import place
+from compile_lens.views.words.quantities import plural
+
+NOT_TIMED = (
+    "Fewer launches and bytes are no proof of less time: benchmark what helps on the device. Counts are measured, "
+    "bytes modelled."
+)
+SOMETHING = "switches that change a figure"
+NO_BETTER = "pairs no better than one of their two switches"
+
+
+PAGES = 12
+"""Live pages of differences that stand beside one page; each holds both captures."""
+
+MOST = 1_000_000
+"""Characters of HTML that the differences of one page take; the entries beyond them say how to ask for theirs."""
+
+
+def document(record: WhatIfRecord) -> Document:
+    """The Document of a what-if: the switches that change a figure, the others, and those not tried."""
+    findings = []
+    trials = rows(record)
+    if trials:
+        entries = Entries(tuple(_entry(record, trial) for trial in trials), "trial", ".trials")
+        fact = plural(len(trials), "switch", "switches")
+        findings.append(Finding("trials", SOMETHING, "", fact, sections=(entries,), few=20))
+    for title, names in rest(record):
+        findings.append(Finding("rest", title, "", sections=(Prose("", (names,)),)))
+    untried = tuple(f"{name}: {why}" for name, why in not_tried(record))
+    if untried:
+        findings.append(Finding("not-tried", "not tried", "", sections=(Prose("", untried),)))
+    state = "compiled" if record.helpful else "partial"
+    return Document("what_if", heading(record), state, headline(record), findings=tuple(findings))
+
+
+def _entry(record: WhatIfRecord, trial: Trial) -> Entry:
+    code = Block("", trial.to_apply, "python") if trial in record.helpful else None
+    return Entry(", ".join(trial.settings), figures(trial), (("", trial.meaning),), code=code, key=trial.name)
+
+
+def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) -> dict[str, str]:
+    """HTML of the difference of each trial, by its key; ``pages`` are files of live pages by switch."""
+    from compile_lens.views.difference.html import static
+    from compile_lens.views.render.html.markup import div, note, tag, text
+
+    inserts, left = {}, MOST
+    for trial in rows(record):
+        shown = static(_difference(record, trial))
+        if len(shown) > left:
+            shown = note(f"its difference is too long for this page: {text(f'.diff({trial.name!r})')}")
+        left -= len(shown)
+        page = (pages or {}).get(trial.name, "")
+        link = div(tag("a", "its difference as a live page", "", "", f'href="{quote(page)}"')) if page else ""
+        inserts[trial.name] = link + shown
+    return inserts
+
+
+def save_pages(record: WhatIfRecord, target: Path) -> dict[str, str]:
+    """Write the live pages of the first differences beside ``target``; their file names by switch."""
+    from compile_lens.views.difference.html import document as page_of
+    from compile_lens.views.render.files import write_text
+
+    pages: dict[str, str] = {}
+    for trial in rows(record)[:PAGES]:
+        name = re.sub(r"[^\w.]+", "-", trial.name)
+        beside = target.with_name(f"{target.stem}-{name}{target.suffix}")
+        write_text(beside, page_of(_difference(record, trial)))
+        pages[trial.name] = beside.name
+    return pages
+
+
+def _difference(record: WhatIfRecord, trial: Trial) -> DifferenceRecord:
+    assert trial.capture is not None  # one that changes a figure has one
+    return difference(record.base, trial.capture, DifferenceRecord)
+
+
+def heading(record: WhatIfRecord) -> str:
+    """The function by its own name, a lambda by its line."""
+    name = record.function.rpartition("<locals>.")[2]
+    places = (
+        (s.file, s.first_line) for s in record.base.sources if s.name.rpartition("<locals>.")[2] == name
+    )
+    compiled = ((c.file, c.line) for c in record.base.compilations if c.function.endswith(name) and c.file)
+    at = next(itertools.chain(places, compiled), None) if name == LAMBDA else None
+    return f"what would change {f'the lambda of {place(Frame(*at, name))}' if at else record.function}"
+
+
+LAMBDA = "<lambda>"
+"""What Python calls a function without a name."""
+
+
+def headline(record: WhatIfRecord) -> str:
+    """The best that was record, or that none of them helps."""
+    count = plural(len(record.trials), "trial")
+    stopped = " It was interrupted before all were tried." if record.interrupted else ""
+    if not record.helpful:
+        less = "none keeps less, has fewer launches, fewer bytes or a lower peak"
+        none = "None of what was tried helps" if record.interrupted else "None of them helps"
+        return f"{none}: {count}, and {less}.{stopped}"
+    best = record.helpful[0]
+    return f"{', '.join(best.settings)}: {figures(best)} ({count}). {NOT_TIMED}{stopped}"
+
+
+def rows(record: WhatIfRecord) -> list[Trial]:
+    """The trials that change a figure, those that help first; no pair that is no better than one of its two."""
+    helpful, idle = record.helpful, record.idle_pairs
+    return [*helpful, *(t for t in record.trials if t.matters and t not in helpful and t not in idle)]
+
+
+def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
+    """What changes no figure, and pairs that add nothing: a title and the names of the switches."""
+    titles = {
+        True: "switches that change the code, and no figure",
+        False: "switches that change nothing here",
+        None: "switches of which it is not known what they change",
+    }
+    quiet = [t for t in record.trials if not t.matters and not t.failure]
+    some = [(title, ", ".join(t.name for t in quiet if t.code is code)) for code, title in titles.items()]
+    some.append((NO_BETTER, ", ".join(t.name for t in record.idle_pairs)))
+    return [(title, names) for title, names in some if names]
+
+
+def not_tried(record: WhatIfRecord) -> list[tuple[str, str]]:
+    """What was not tried, or failed, and why."""
+    return [*((t.name, t.failure) for t in record.trials if t.failure), *record.left_out]
+
+
+def figures(trial: Trial) -> str:
+    """The figures that change: ``launches 2 → 1, bytes 800 → 400``."""
+    pairs = dict(trial.figures)
+    parts = [
+        f"{name} {_number(pairs[name][0])} → {_number(pairs[name][1])}" for name in FIGURES if name in pairs
+    ]
+    return ", ".join(parts) or "no figure is another"
+
+
+def _number(value: int | None) -> str:
+    return "not known" if value is None else f"{value:,}"

@@ -1,1 +1,0 @@
-"""What switches would change, as text, Markdown, HTML and JSON: what helps first, its difference below it."""

@@ -1,0 +1,116 @@
+"""Numbers and absences in print: units, rounding and the marks "~", "≥" and "—" stand here alone.
+
+Bytes that are moved go by thousands (kB, MB), bytes of memory by 1,024 (KiB, MiB), as allocators report them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from compile_lens.measures.ledger import MODELLED, AtLeast, Figure
+from compile_lens.record.figures import Count
+
+from ..document import BYTES, COUNT, MEMORY, OPERATIONS, SECONDS, Absence, Cell, Quantity, Row, quantity
+
+NOT_KNOWN = "—"
+ABOUT = "~"
+
+EXACT = 10_000
+"""Numbers below it are written out."""
+
+
+def printed(cell: Cell) -> str:
+    """A cell as text: ``~46.1 MB``, ``≥ 5 (9 of 10 graphs)``, ``—`` for what is not known."""
+    if isinstance(cell, Absence):
+        return NOT_KNOWN
+    if isinstance(cell, Quantity):
+        return _number(cell)
+    return cell if isinstance(cell, str) else " ".join(filter(None, cell))
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The cells of a row as text."""
+    return tuple(map(printed, row.cells))
+
+
+def absent(absence: Absence) -> str:
+    """An absence in words: ``none``, or ``not seen: the hook is gone``."""
+    return f"not seen: {absence.reason}" if absence.reason else "none"
+
+
+def _number(one: Quantity) -> str:
+    mark = ABOUT if one.evidence == MODELLED else ""
+    number = "{:,}".format if one.exact else UNITS[one.unit]
+    if not isinstance(one.value, Count):
+        return mark + number(one.value)
+    words = mark + one.value.said(number)
+    return words if one.known == one.graphs else f"≥ {words} ({one.known:,} of {one.graphs:,} graphs)"
+
+
+def bytes_in_short(size: float) -> str:
+    """Bytes that are moved, ``46.1 MB``; exact below 10,000."""
+    return f"{int(size):,} B" if size < EXACT else f"{_scaled(size)}B"
+
+
+def memory_in_short(size: float) -> str:
+    """Bytes of memory in the units of allocators and ``nvidia-smi``: ``23.4 GiB``; exact below 10,000."""
+    if size < EXACT:
+        return f"{int(size):,} B"
+    scaled = float(size)
+    for unit in ("KiB", "MiB", "GiB"):
+        scaled /= 1024
+        if scaled < 999.5:
+            return f"{scaled:.3g} {unit}"
+    return f"{scaled:,.0f} GiB"
+
+
+def count(value: float) -> str:
+    """A large number in short: ``16.8 M``. Exact below 10,000."""
+    return f"{value:,}" if value < EXACT else _scaled(value)
+
+
+def _scaled(value: float) -> str:
+    scaled = float(value)
+    for prefix in "kMGT":
+        scaled /= 1000
+        if scaled < 999.5:
+            return f"{scaled:.3g} {prefix}"
+    return f"{scaled:,.0f} {prefix}"
+
+
+def duration(value: float | None) -> str:
+    """Seconds in a unit that reads well: ``12 ms``, ``1.3 s``; ``""`` for ``None``."""
+    if value is None:
+        return ""
+    if value < 0.0095:
+        return f"{value * 1000:.1f} ms"
+    return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+UNITS: Mapping[str, Callable[[float], str]] = {
+    COUNT: _plain,
+    BYTES: bytes_in_short,
+    MEMORY: memory_in_short,
+    OPERATIONS: count,
+    SECONDS: duration,
+}
+"""The printer of a number of each unit."""
+
+
+def figure(value: Figure | AtLeast | None) -> str:
+    """A figure of the ledger with every digit: ``~8,000``."""
+    return printed(quantity(value, exact=True))
+
+
+def amount(value: Figure | AtLeast) -> str:
+    """Bytes that are moved: ``~46.1 MB``."""
+    return printed(quantity(value, BYTES))
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{int(count):,} {one if count == 1 else many or one + 's'}"
