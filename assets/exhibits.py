@@ -21,7 +21,8 @@ import compile_lens
 from compile_lens import Capture
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Kernel
-from compile_lens.views.words import outline, quantities
+from compile_lens.views.words import outline
+from compile_lens.views.words.quantities import plural
 
 GALLERY = Path(__file__).resolve().parent / "gallery"
 PROGRAMS = GALLERY / "programs"
@@ -63,7 +64,7 @@ class Exhibit:
                 graphs = [g for g in self.cases[case].compilations[0].stages if isinstance(g, Graph)]
                 for number, graph in enumerate(g for g in graphs if g.stage == stage):
                     words = [self.name, *_words(case), stage, *([str(number + 1)] if number else [])]
-                    count = f"{quantities.plural(len(graph.nodes), 'node')}, {quantities.plural(len(graph.calls), 'call')}"
+                    count = f"{plural(len(graph.nodes), 'node')}, {plural(len(graph.calls), 'call')}"
                     yield "-".join(words) + ".svg", f"{case}, {outline.title(stage)}: {count}", graph
 
     def _page(self) -> str:

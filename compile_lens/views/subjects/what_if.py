@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from compile_lens.measures.difference.difference import difference
+from compile_lens.measures.diff.levels import difference
 from compile_lens.record.difference import DifferenceRecord
 from compile_lens.record.graph import Frame
 from compile_lens.record.what_if import FIGURES, Trial, WhatIfRecord
