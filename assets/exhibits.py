@@ -22,7 +22,7 @@ from compile_lens import Capture
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Kernel
 from compile_lens.views.words import outline
-from compile_lens.views.words.quantities import plural
+from compile_lens.views.words.quantities import figure, plural
 
 GALLERY = Path(__file__).resolve().parent / "gallery"
 PROGRAMS = GALLERY / "programs"
@@ -83,7 +83,7 @@ class Exhibit:
             [
                 case,
                 str(_graphs(c)),
-                *(quantities.figure(getattr(c.ledger.total, column)) for column in COLUMNS.values()),
+                *(figure(getattr(c.ledger.total, column)) for column in COLUMNS.values()),
             ]
             for case, c in self.cases.items()
         ]
