@@ -38,7 +38,7 @@ from torch._inductor import config as inductor_config  # noqa: E402
 from torch._inductor.graph import GraphLowering  # noqa: E402
 
 from compile_lens import capture  # noqa: E402
-from compile_lens._torch.ground.python_runtime import roomy  # noqa: E402
+from compile_lens._torch.ground.python_runtime import with_stack_room  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def overhead(rounds: int, quick: bool) -> Iterator[Figure]:
     yield Figure("overhead", "built capture / plain torch.compile", ratio, "×", "<= 1.05")
 
 
-with_room = roomy(torchs_own)
+with_room = with_stack_room(torchs_own)
 """Torch alone, given the same room on Python's stack as a capture has: without it, it is chance how many of its loops
 ask the system for memory at every call (see ``compile_lens/_torch/ground/python_runtime.py``)."""
 

@@ -36,7 +36,7 @@ print(json.dumps(times))
 
 PACKING = """
 import json, time, cloudpickle, torch
-from compile_lens._torch.operators.custom_operators import Carried
+from compile_lens._torch.operators.custom_operators import OperatorTransfer
 from compile_lens.child import crossing, imports, surroundings
 def script(x):
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
@@ -44,7 +44,7 @@ layers = [torch.nn.Sequential(torch.nn.LayerNorm(16), torch.nn.Linear(16, 16), t
 x = torch.rand(4, 16)
 def ours(fn):
     surroundings.versions_of_modules()
-    crossing.packed((fn, x), Carried)
+    crossing.packed((fn, x), OperatorTransfer)
     imports.loaded(), surroundings.all_of_them()
 def alone(fn):
     cloudpickle.dumps((fn, x))

@@ -28,10 +28,10 @@ import torch  # noqa: E402
 import watched  # noqa: E402
 
 import compile_lens  # noqa: E402
-from compile_lens._torch.ground.python_runtime import roomy  # noqa: E402
+from compile_lens._torch.ground.python_runtime import with_stack_room  # noqa: E402
 
 PLAIN, ROOM, WATCHED = "plain", "plain with room", "watched"
-with_room = roomy(watched.run)
+with_room = with_stack_room(watched.run)
 
 
 def turn(side: str) -> tuple[float, float, float, object]:

@@ -20,7 +20,7 @@ from . import backend
 from .frames import dynamo
 from .ground.hooks import hook
 from .ground.recorder import Draft, Recorder
-from .ground.recorder_state import Wanted
+from .ground.recorder_state import CaptureSpec
 
 NOTHING, INLINED, FUSED = ABLATIONS
 
@@ -29,7 +29,7 @@ ONE_LOOP_EACH = {"max_fusion_size": 1, "combo_kernels": False}
 puts no two independent ones into one kernel."""
 
 REALISED = ("each operator", "realised at lowering")
-WRITTEN_ALONE = ("C++ functions", "one for each group")
+ONE_FUNCTION_EACH = ("C++ functions", "one for each group")
 """Beside the settings: what no setting of Inductor's does."""
 
 
@@ -66,15 +66,15 @@ def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
     for name in names:
         if name == FUSED:
             continue
-        wanted = recorder.wanted
+        wanted = recorder.spec
         beside = Recorder(
-            Wanted(wanted.build, wanted.backward, {**wanted.patches, **ONE_LOOP_EACH}, step=name)
+            CaptureSpec(wanted.build, wanted.backward, {**wanted.patches, **ONE_LOOP_EACH}, step=name)
         )
-        beside.made_for.isa = recorder.made_for.isa
+        beside.target.isa = recorder.target.isa
         # The same frames must have the same numbers, also where one of them has no graph.
         beside.numbers = recorder.numbers
         beside.frames.root = recorder.frames.root
-        settings = (*((key, repr(value)) for key, value in ONE_LOOP_EACH.items()), WRITTEN_ALONE)
+        settings = (*((key, repr(value)) for key, value in ONE_LOOP_EACH.items()), ONE_FUNCTION_EACH)
         step = Step(name, (*settings, REALISED) if name == NOTHING else settings, beside)
         for key, value in ONE_LOOP_EACH.items():
             if wanted.patches.get(key, value) != value:
@@ -94,19 +94,19 @@ def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[...
         for step, copied in zip(wanted, copies, strict=True):
             step.recorder.clock.start()
             try:
-                with _apart():
+                with _own_tracing_context():
                     made[step.name] = backend.make(step.recorder)(copied, example_inputs)
             except Exception as error:  # whatever the compiler raises: this step is lost, not the capture
                 step.error = error
         recorder.clock.start()  # the time of the steps is not the capture's
         return switch.over(made)
 
-    setattr(compile_lens_ablation, dynamo.MARK, recorder)
+    setattr(compile_lens_ablation, dynamo.RECORDER_ATTRIBUTE, recorder)
     return compile_lens_ablation
 
 
 def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    copied = backend.own_copy(gm)
+    copied = backend.copy_graph(gm)
     for old, new in zip(gm.graph.nodes, copied.graph.nodes, strict=True):
         if hasattr(old, "_dynamo_source"):  # by which AOTAutograd knows parameters
             new._dynamo_source = old._dynamo_source
@@ -114,7 +114,7 @@ def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 
 @contextlib.contextmanager
-def _apart() -> Iterator[None]:
+def _own_tracing_context() -> Iterator[None]:
     """Tracing facts of this compile alone: what AOTAutograd notes of one compile is not for the next, and what a
     step finds out about sizes is no condition of the capture's code."""
     context = torch._guards.TracingContext.try_get()
@@ -147,7 +147,7 @@ _OF_ONE_COMPILE = (
 def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
     """An operator was lowered. Where nothing is to be inlined, its result becomes a loop of its own at once."""
     result = real(lowering, *args, **kwargs)
-    if draft.recorder.wanted.step == NOTHING:
+    if draft.recorder.spec.step == NOTHING:
         _realise(result, lowering)
     return result
 
@@ -156,7 +156,7 @@ def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: 
 def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwargs: Any) -> Any:
     """The C++ backend collects loops that were not fused in one function. Where nothing is fused, each loop is
     written as soon as it is there, so that it is a function, and a launch, of its own."""
-    return True if draft.recorder.wanted.step else real(scheduling, *args, **kwargs)
+    return True if draft.recorder.spec.step else real(scheduling, *args, **kwargs)
 
 
 def _realise(result: Any, lowering: Any) -> None:

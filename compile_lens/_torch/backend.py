@@ -16,7 +16,7 @@ import torch.fx
 from . import targets
 from .frames import dynamo, graph_breaks, skipped_frames
 from .graphs import aot, compile_shortcuts, cpu_execution, eager_count, fx, passes
-from .graphs.graph_chain import FOLLOWED, Followed
+from .graphs.graph_chain import CHAIN, GraphChain
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
 from .ground.recorder import Draft, Recorder
@@ -32,29 +32,29 @@ def make(recorder: Recorder) -> Callable[..., Any]:
         draft = _fresh_draft(recorder, code)
         try:
             with hooks.compiling(draft):
-                return _noting(recorder, draft, _compile(recorder, draft, gm, example_inputs))
+                return _noting_runs(recorder, draft, _compile(recorder, draft, gm, example_inputs))
         except torch._dynamo.exc.RestartAnalysis:
-            recorder.begin_again(draft)
+            recorder.restart(draft)
             raise
         except torch._dynamo.exc.SkipFrame as error:  # no graph of the frame is compiled
-            recorder.begin_again(draft)
-            skipped_frames.by_the_compiler(recorder, code, error)
+            recorder.restart(draft)
+            skipped_frames.skip_by_compiler(recorder, code, error)
             raise
         except BaseException:
             recorder.fail(draft)
             raise
 
-    setattr(compile_lens_backend, dynamo.MARK, recorder)
+    setattr(compile_lens_backend, dynamo.RECORDER_ATTRIBUTE, recorder)
     return compile_lens_backend
 
 
-def _noting(recorder: Recorder, draft: Draft, compiled: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_runs(recorder: Recorder, draft: Draft, compiled: Callable[..., Any]) -> Callable[..., Any]:
     """``compiled``, which notes that it ran where a capture is of several calls."""
     if not recorder.frames.calls:
         return compiled
 
     def run(*args: Any) -> Any:
-        recorder.ran(draft)
+        recorder.note_run(draft)
         return compiled(*args)
 
     return run
@@ -88,35 +88,33 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
         draft.ending = graph_breaks.ending(getattr(gm, "compile_subgraph_reason", None))
     context = torch._guards.TracingContext.try_get()
     shapes = getattr(getattr(context, "fake_mode", None), "shape_env", None)
-    draft.dynamic = dynamo.of_environment(dynamo.dynamic_dims(gm), shapes)
+    draft.dynamic = dynamo.with_environment_symbols(dynamo.dynamic_dims(gm), shapes)
     draft.aliased = fx.aliases_inputs(gm)
-    FOLLOWED.put(draft, Followed(Lineage(gm)))
+    CHAIN.put(draft, GraphChain(Lineage(gm)))
     targets.look_at(draft, gm)
     draft.lap("dynamo")
-    if not recorder.wanted.step:  # a step of an ablation has the same graph as the capture that it belongs to
-        stand_in = recorder.made_for.stand_in
+    if not recorder.spec.step:  # a step of an ablation has the same graph as the capture that it belongs to
+        stand_in = recorder.target.stand_in
         device = None if stand_in is None else stand_in.device
-        draft.eager, draft.eager_note = eager_count.count(
-            gm, example_inputs, recorder.wanted.backward, device
-        )
+        draft.eager, draft.eager_note = eager_count.count(gm, example_inputs, recorder.spec.backward, device)
     recorder.clock.lap("eager count")
-    runnable = None if recorder.wanted.build or recorder.wanted.interpret is not None else own_copy(gm)
+    runnable = None if recorder.spec.build or recorder.spec.interpret is not None else copy_graph(gm)
     with Undo() as undo, undo:
-        if recorder.wanted.backward:
+        if recorder.spec.backward:
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
             undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
-        draft.doing = "pre_grad"
+        draft.current_stage = "pre_grad"
         compiled = compile_fx(
             gm,
             example_inputs,
-            inner_compile=_inner(recorder, draft),
+            inner_compile=_inner_compile(recorder, draft),
             config_patches=patches(recorder),
         )
-    draft.kept.clear()
+    draft.slots.clear()
     recorder.clock.lap("rest of the compile")
     if runnable is None:
         return compiled
-    stand_in = recorder.made_for.stand_in
+    stand_in = recorder.target.stand_in
     if stand_in is None:
         return runnable.forward
     return _refusing(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.questions))
@@ -137,20 +135,20 @@ def patches(recorder: Recorder) -> dict[str, Any]:
     """Inductor's settings while we record: the caller's, no cache that could hide a stage, no probing."""
     import torch._inductor.config as config
 
-    ours = dict(recorder.wanted.patches)
+    ours = dict(recorder.spec.patches)
     ours["force_disable_caches"] = True
-    if not recorder.wanted.build:
+    if not recorder.spec.build:
         ours["cpp.vec_isa_ok"] = True
         ours["compile_threads"] = 1
-    if recorder.made_for.stand_in is not None:
-        ours |= recorder.made_for.stand_in.settings(ours)
+    if recorder.target.stand_in is not None:
+        ours |= recorder.target.stand_in.settings(ours)
     if hook_points.find(pipeline.BEFORE_FUSION) is not None:
         users = ours.get("_pre_fusion_custom_pass", config._pre_fusion_custom_pass)
         ours["_pre_fusion_custom_pass"] = pipeline.before_fusion(users)
     return ours
 
 
-def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
+def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
     """Stands for Inductor's ``compile_fx_inner``: called with each graph that AOTAutograd hands over."""
 
     def inner_compile(gm: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
@@ -185,18 +183,18 @@ def _inner(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
     return inner_compile
 
 
-def own_copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+def copy_graph(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph with nodes of its own and the tensors of the original: Inductor takes over what it is given."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     value = output[0] if isinstance(output, tuple) else output
     graph.output(value)
     graph._codegen = gm.graph._codegen
-    copied = compile_shortcuts.LATE(gm, graph)
+    copied = compile_shortcuts.LazyModule(gm, graph)
     for node in graph.nodes:
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
-                setattr(copied, str(node.target), own_copy(inner))
+                setattr(copied, str(node.target), copy_graph(inner))
     copied.meta = dict(gm.meta)
     return copied

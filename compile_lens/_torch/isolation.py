@@ -50,14 +50,14 @@ def optimize(
 
     def failed(failure: Any) -> None:
         if (alive := held()) is not None:
-            alive.frames.now.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
+            alive.frames.current.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
 
     options: dict[str, Any] = {
         "nopython": fullgraph,
         "dynamic": dynamic,
         "guard_export_fn": export,
         "guard_fail_fn": failed,
-        "isolate_recompiles": dynamo.isolates(),
+        "isolate_recompiles": dynamo.can_isolate(),
     }
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
@@ -112,42 +112,42 @@ def _drop_texts(texts: list[tuple[Any, str]]) -> None:
         linecache.cache.pop(key, None)
 
 
-def _let_go(finalizers: list[Any]) -> None:
+def _detach(finalizers: list[Any]) -> None:
     for finalizer in finalizers:
         finalizer.detach()
 
 
-_one_at_a_time = threading.RLock()
+_turn = threading.RLock()
 
 
-def alone() -> contextlib.AbstractContextManager[Any]:
+def one_at_a_time() -> contextlib.AbstractContextManager[Any]:
     """Where torch's configs belong to the whole process (2.11), captures of several threads take turns, or
     each would put back what another is using. Later configs belong to a thread."""
     import torch.utils._config_module as config_module
 
-    return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _one_at_a_time
+    return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _turn
 
 
-_PYTHON_S = tuple(
+_PYTHON_KEYS = tuple(
     getattr(torch._C.DispatchKey, name) for name in ("PythonDispatcher", "Python", "PythonTLSSnapshot")
 )
 
 
-def dispatched() -> tuple[bool, ...]:
+def dispatch_state() -> tuple[bool, ...]:
     """How torch dispatches on this thread: whether in inference mode, and through which of Python's keys."""
     return (
         torch.is_inference_mode_enabled(),
-        *map(torch._C._dispatch_tls_is_dispatch_key_included, _PYTHON_S),
+        *map(torch._C._dispatch_tls_is_dispatch_key_included, _PYTHON_KEYS),
     )
 
 
-def dispatch_again(before: tuple[bool, ...], error: BaseException) -> None:
+def restore_dispatch(before: tuple[bool, ...], error: BaseException) -> None:
     """Have torch dispatch as ``before``, after ``error`` came out of the compiler.
 
     Autograd refuses views in a region of inference mode while AOTAutograd traces. Torch then stays in the region, and
     its dispatcher for Python stays on without what it dispatches to, so that the program's next operator fails.
     """
-    if dispatched() == before:
+    if dispatch_state() == before:
         return
     at: BaseException | None = error
     while at is not None:  # the region is left when what holds it is gone
@@ -156,7 +156,7 @@ def dispatch_again(before: tuple[bool, ...], error: BaseException) -> None:
             _ = frame.f_locals  # asked before, Python keeps them in a table, which this brings up to date
         at = at.__cause__ or at.__context__
     gc.collect()
-    for key, included in zip(_PYTHON_S, before[1:]):
+    for key, included in zip(_PYTHON_KEYS, before[1:]):
         torch._C._dispatch_tls_set_dispatch_key_included(key, included)
 
 
@@ -185,19 +185,19 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     undo.add(_restore_grad_mode, torch.is_grad_enabled())
     undo.add(_trim, edits := _metric_edits(), len(edits))
     undo.add(_settle, recorder)
-    undo.add(recorder.owed.visited.clear)
+    undo.add(recorder.leftovers.codes.clear)
     before = dict(convert_frame.FRAME_COMPILE_COUNTER)
     undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
     undo.add(_forget, recorder)
     _forget_numbers(undo)
     _keep_metal(undo)
-    if not recorder.wanted.build:
-        compiler_probe.ask_none(undo, recorder.note)
+    if not recorder.spec.build:
+        compiler_probe.skip_probes(undo, recorder.note)
     # This one counts what others compiled as well, in every torch.
     undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
     finalizers: list[Any] = []
     texts: list[tuple[Any, str]] = []
-    undo.add(_let_go, finalizers)
+    undo.add(_detach, finalizers)
     undo.add(_drop_texts, texts)
     own: dict[str, Any] = {
         "code_state": defaultdict(pgo.CodeState),
@@ -231,23 +231,23 @@ def _keep_random_state(undo: Undo) -> None:
 
 
 @contextlib.contextmanager
-def eagerly() -> Iterator[None]:
+def forced_eager() -> Iterator[None]:
     """Nothing is compiled, and what was compiled before runs without its code."""
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
 @contextlib.contextmanager
-def eagers_numbers() -> Iterator[None]:
+def eager_random_numbers() -> Iterator[None]:
     """Code that is generated draws the random numbers that eager PyTorch would."""
     import torch._inductor.config as config
 
-    with config.patch(fallback_random=True), _rrelu_is_eagers():
+    with config.patch(fallback_random=True), _eager_rrelu():
         yield
 
 
 @contextlib.contextmanager
-def _rrelu_is_eagers() -> Iterator[None]:
+def _eager_rrelu() -> Iterator[None]:
     """Before 2.13, Inductor rewrites ``rrelu`` whatever ``fallback_random`` says, and draws other numbers for it."""
     from torch._decomp.decompositions_for_rng import extra_random_decomps
     from torch._inductor.decomposition import decompositions
@@ -296,21 +296,23 @@ def restore_environment(before: dict[str, str | None]) -> None:
 
 def _settle(recorder: Recorder) -> None:
     """Torch's counters, where an interrupt kept them from being put back at once."""
-    for undo in list(recorder.owed.tallies):
-        counters.settle(recorder, undo)
+    for undo in list(recorder.leftovers.counters):
+        counters.restore(recorder, undo)
 
 
 def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorder) -> None:
     """Frames of a capture take no number of the program's, and count against none of its limits."""
     import torch._dynamo.convert_frame as convert_frame
 
-    for frame_id in {v.frame_id for v in recorder.owed.visited if v.frame_id is not None}:
+    for frame_id in {v.frame_id for v in recorder.leftovers.codes if v.frame_id is not None}:
         if frame_id in before:
             convert_frame.FRAME_COMPILE_COUNTER[frame_id] = before[frame_id]
         else:
             convert_frame.FRAME_COMPILE_COUNTER.pop(frame_id, None)
-    taken = {v.frame_id for v in recorder.owed.visited if v.numbered}
-    if all(v.done for v in recorder.owed.visited) and convert_frame.FRAME_COUNTER == next_number + len(taken):
+    taken = {v.frame_id for v in recorder.leftovers.codes if v.numbered}
+    if all(v.done for v in recorder.leftovers.codes) and convert_frame.FRAME_COUNTER == next_number + len(
+        taken
+    ):
         convert_frame.FRAME_COUNTER = next_number  # unless another thread took some, too
 
 
@@ -350,9 +352,9 @@ def _forget(recorder: Recorder) -> None:
         for key, backend in list(cached.items()):
             if dynamo.recorder_of(backend) is recorder:
                 del cached[key]
-    for visited in recorder.owed.visited:
+    for visited in recorder.leftovers.codes:
         if not visited.done:
-            cache_entries.forget(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
+            cache_entries.drop_entries(visited, lambda backend: dynamo.recorder_of(backend) is recorder)
     _forget_dead_codes()
     _clear_memos()
 

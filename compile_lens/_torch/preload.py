@@ -10,7 +10,7 @@ import torch
 import torch._dynamo
 
 
-class Later:
+class LateTemplate:
     """A template of a kernel that is compiled when it is first used; few captures use any."""
 
     def __init__(self, made: Any, source: str) -> None:
@@ -33,7 +33,7 @@ class Later:
 
 
 @contextlib.contextmanager
-def templates_later() -> Iterator[None]:
+def late_templates() -> Iterator[None]:
     """For the duration, Inductor's kernels' templates are kept as text: compiling them is a twelfth of its import.
 
     Changes nothing on a torch that makes them in another way.
@@ -45,7 +45,7 @@ def templates_later() -> Iterator[None]:
     except (ImportError, AttributeError):
         yield
         return
-    KernelTemplate._template_from_string = staticmethod(lambda source: Later(made, source))
+    KernelTemplate._template_from_string = staticmethod(lambda source: LateTemplate(made, source))
     try:
         yield
     finally:
@@ -53,7 +53,7 @@ def templates_later() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def operators_once() -> Iterator[None]:
+def composites_once() -> Iterator[None]:
     """For the duration, torch brings each operator that is composite into ``torch.ops`` once: by itself it asks for all
     of them again with every namespace.
 
@@ -82,7 +82,7 @@ def operators_once() -> Iterator[None]:
         utils._materialize_cpp_cia_ops = original
 
 
-with templates_later(), operators_once():
+with late_templates(), composites_once():
     import torch._inductor.compile_fx
 
 from . import session as session  # noqa: E402

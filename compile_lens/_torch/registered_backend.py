@@ -17,11 +17,11 @@ from .code import compiler_probe
 from .frames import dynamo
 from .ground import hooks, python_runtime
 from .ground.recorder import Draft, Recorder
-from .ground.recorder_state import Wanted
+from .ground.recorder_state import CaptureSpec
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
+class BackendProgram:
     """What was seen of a program, which is all that one ``torch.compile`` compiled.
 
     Attributes:
@@ -52,9 +52,9 @@ def compile(
     example_inputs: list[Any],
     patches: dict[str, Any],
     build: bool,
-    known: Sequence[Program],
+    known: Sequence[BackendProgram],
     describe: Callable[[Any], str],
-) -> tuple[Program, Any]:
+) -> tuple[BackendProgram, Any]:
     """Compile one graph of a program: what was seen of the program, and what to call.
 
     ``describe`` says of an input what it is. Another compile of what the same ``torch.compile`` made (another function,
@@ -67,24 +67,24 @@ def compile(
     program = next((p for p in known if owner is not None and p.owner() is owner), None)
     if program is None:
         inputs = tuple(f"{name}: {describe(x)}" for name, x in dynamo.arguments(gm, example_inputs))
-        recorder = Recorder(Wanted(build, backward=True, patches=patches))
-        program = Program(recorder, name, inputs, weakref.ref(recorder if owner is None else owner))
+        recorder = Recorder(CaptureSpec(build, backward=True, patches=patches))
+        program = BackendProgram(recorder, name, inputs, weakref.ref(recorder if owner is None else owner))
     else:
-        settle(program)
+        read_guards(program)
     recorder = program.recorder
     recorder.clock.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
     with (
-        hooks.placed(),
-        python_runtime.later(),
-        contextlib.nullcontext() if build else compiler_probe.not_asked(recorder.note),
+        hooks.in_place(),
+        python_runtime.less_garbage_collection(),
+        contextlib.nullcontext() if build else compiler_probe.without_probing(recorder.note),
     ):
-        recorder.made_for.isa = session.instruction_set(build)
+        recorder.target.isa = session.instruction_set(build)
         compiled = backend.make(recorder)(gm, example_inputs)
     if translator is not None and code is not None:
         _await_guards(program, translator, code)
     if devices:
-        recorder.made_for.device = sorted(devices)[0]
+        recorder.target.device = sorted(devices)[0]
     dynamo.keep_source(recorder, code)
     first = next(iter(recorder.drafts.values()), None)
     return dataclasses.replace(program, function=first.function if first is not None else name), compiled
@@ -100,7 +100,7 @@ def _owner(compiler: Any) -> Any:
     return compiler
 
 
-def _await_guards(program: Program, translator: Any, code: types.CodeType) -> None:
+def _await_guards(program: BackendProgram, translator: Any, code: types.CodeType) -> None:
     """Why this compile is one of another form, and its guards once torch has made them."""
     draft = dynamo.current_draft(program.recorder, code)
     found = translator.output.guards
@@ -112,7 +112,7 @@ def _await_guards(program: Program, translator: Any, code: types.CodeType) -> No
         draft.recompile_reasons = [dynamo.failed_guard(program.recorder, str(reason))]
 
 
-def settle(program: Program) -> None:
+def read_guards(program: BackendProgram) -> None:
     """Read the guards of what was compiled last, which torch makes once the backend has returned."""
     while program.pending:
         one = program.pending.pop(0)
@@ -124,5 +124,5 @@ def settle(program: Program) -> None:
                 f"what the guards of {one.draft.id} ask of tensors is not known: torch let it go"
             )
         one.draft.guards = dynamo.guards(
-            one.guards, {} if entry is None else dynamo.asked_of_tensors(entry.guard_manager.root)
+            one.guards, {} if entry is None else dynamo.tensor_checks(entry.guard_manager.root)
         )

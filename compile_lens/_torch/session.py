@@ -18,7 +18,7 @@ from .frames.failure import failure
 from .ground import hook_points, hooks, log_filters, values
 from .ground.program_hooks import without_torch_function
 from .ground.recorder import Recorder
-from .ground.recorder_state import Call, Wanted
+from .ground.recorder_state import Call, CaptureSpec
 from .ground.undo import Undo
 
 
@@ -90,13 +90,13 @@ def inductor_patches(
 
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
-    recorder = Recorder(Wanted(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
-    target, note = code_copies.original(fn)
-    known = code_copies.compiled_before(target) if asked.compiled is None else asked.compiled
+    recorder = Recorder(CaptureSpec(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
+    target, note = code_copies.uncompiled_function(fn)
+    known = code_copies.compiled_notes(target) if asked.compiled is None else asked.compiled
     for said in dict.fromkeys((note, *known)):
         recorder.note(said)
     dynamo.keep_root(recorder, target)
-    for path in hooks.absent():
+    for path in hooks.absent_paths():
         recorder.note(hook_points.lacks(path))
     outcome = Outcome(recorder)
 
@@ -108,10 +108,10 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             if asked.model is not None:
                 log_filters.drop_duplicates(undo)
             with targets.standing_in(recorder, asked.model):
-                code_copies.uncompiled(undo, target)
-                copied = code_copies.on_own_code(undo, target)
+                code_copies.call_uncompiled(undo, target)
+                copied = code_copies.copied(undo, target)
                 stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
-                recorder.made_for.isa = stands_in or instruction_set(asked.build)
+                recorder.target.isa = stands_in or instruction_set(asked.build)
                 outcome.steps = ablation.steps(asked.steps, recorder)
                 switch = ablation.Switch()
                 inspect_backend = (
@@ -123,36 +123,36 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                     recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
                 )
                 recorder.clock.start()
-                before = isolation.dispatched()
+                before = isolation.dispatch_state()
                 try:
                     if asked.later:
                         recorder.frames.calls.append(Call())
-                    outcome.result = _ran(recorder, asked, target, compiled(*args, **kwargs))
+                    outcome.result = _finish_call(recorder, asked, target, compiled(*args, **kwargs))
                     for more, by_name in asked.later:
                         recorder.frames.calls.append(Call())
-                        _ran(recorder, asked, target, compiled(*more, **by_name))
+                        _finish_call(recorder, asked, target, compiled(*more, **by_name))
                 except Exception as error:
                     outcome.error = error
                     outcome.failure = failure(recorder, error)
                     outcome.result = None
-                    isolation.dispatch_again(before, error)
+                    isolation.restore_dispatch(before, error)
                 if asked.then is not None and outcome.error is None:
                     asked.then(outcome, compiled, target, switch)
 
-    with isolation.alone():
+    with isolation.one_at_a_time():
         isolation.in_own_context(call)
-    for said in code_copies.parts_were(dynamo.compiled_inside(recorder, target)):
+    for said in code_copies.parts_note(dynamo.compiled_inside(recorder, target)):
         recorder.note(said)
-    recorder.note(skipped_frames.elsewhere(recorder))
-    if recorder.left_to_python():
+    recorder.note(skipped_frames.foreign_note(recorder))
+    if recorder.eager_frames():
         recorder.note(
             "the figures are of what was compiled: what was skipped is in none of them (capture.skipped)"
         )
-    outcome.nothing = _nothing(recorder, fn, target) if outcome.error is None else ""
+    outcome.nothing = _why_nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
 
 
-def _ran(recorder: Recorder, asked: Request, target: Any, result: Any) -> Any:
+def _finish_call(recorder: Recorder, asked: Request, target: Any, result: Any) -> Any:
     """The result of a call of the compiled ``target``, once its backward ran and what was built says so."""
     recorder.clock.lap("run")
     never_ran = skipped_frames.never_ran(recorder, target, result)
@@ -178,7 +178,7 @@ def instruction_set(build: bool) -> str:
         return f"unknown ({type(error).__name__})"
 
 
-def lacks_compiler() -> str:
+def missing_compiler() -> str:
     """Why Inductor has no C++ compiler to build with, ``""`` if it has one."""
     from torch._inductor import cpp_builder
 
@@ -202,17 +202,19 @@ def _run_backward(result: Any) -> bool:
 @without_torch_function
 def differentiable(result: Any) -> list[torch.Tensor]:
     """The tensors in a result that backward can start from."""
-    return [x for x in returned(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())]
+    return [
+        x for x in result_tensors(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())
+    ]
 
 
-def returned(result: Any) -> list[torch.Tensor]:
+def result_tensors(result: Any) -> list[torch.Tensor]:
     """The tensors in a result, in containers of any kind."""
     return [x for _, x in values.named_tensors([("result", result)])]
 
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
     """Gradients of the sum of ``roots`` for every leaf that they depend on, without touching ``.grad``."""
-    inputs = leaves_behind(roots)
+    inputs = gradient_leaves(roots)
     if not inputs:
         return []
     ones = [torch.ones_like(r) for r in roots]
@@ -220,7 +222,7 @@ def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
 
 
 @without_torch_function
-def leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
+def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
     """The leaves that ``roots`` depend on and that take a gradient."""
     found: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
     seen: set[Any] = set()
@@ -237,7 +239,7 @@ def leaves_behind(roots: list[torch.Tensor]) -> list[torch.Tensor]:
     return list(found.values())
 
 
-def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
+def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     if any("dynamo" in draft.stages for draft in recorder.drafts.values()):
         return ""
     if torch._dynamo.config.disable:
@@ -248,7 +250,7 @@ def _nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     endings = [
         d.ending for d in recorder.drafts.values() if d.ending is not None and d.ending.kind != "return"
     ]
-    left = skipped_frames.said(recorder)
+    left = skipped_frames.summary(recorder)
     if endings:
         first = messages.gist(endings[0].reason)
         said = f"Dynamo found no tensor operation to compile before a graph break: {first}"

@@ -24,7 +24,7 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores")
 
 
-def machine(recipe: Recipe, candidate: int) -> Machine:
+def compile_machine(recipe: Recipe, candidate: int) -> Machine:
     """What Triton and NVIDIA's assembler make of a kernel.
 
     Registers and spills are said by ``ptxas -v``, shared memory by Triton: it is what a launch asks for. What an
@@ -42,13 +42,13 @@ def machine(recipe: Recipe, candidate: int) -> Machine:
             try:
                 compiled = _compile(recipe)
             except Exception as error:
-                failure = reason(error, folder)
-        texts = _written(Path(folder))
+                failure = error_text(error, folder)
+        texts = _texts(Path(folder))
     if "ttir" not in texts:
         raise BuildError(f"Triton refuses it: {failure}")
     if "llir" in texts:
         texts["llir"] = numbering.llir
-    forms, links = _forms(texts, numbering.numbers)
+    forms, links = _read_forms(texts, numbering.numbers)
     instructions = None
     if compiled is not None:
         try:
@@ -109,7 +109,7 @@ def _settings(folder: str, numbering: _Numbering) -> Iterator[None]:
             knobs.compilation.listener = listener
 
 
-def _written(folder: Path) -> dict[str, str]:
+def _texts(folder: Path) -> dict[str, str]:
     """The texts that Triton has put into its cache: all of those before a stage that failed."""
     return {
         stage: file.read_text(encoding="utf-8")
@@ -137,7 +137,7 @@ class _Numbering:
         return text
 
 
-def _forms(texts: dict[str, str], numbers: Numbers) -> tuple[list[Form], dict[int, tuple[int, ...]]]:
+def _read_forms(texts: dict[str, str], numbers: Numbers) -> tuple[list[Form], dict[int, tuple[int, ...]]]:
     forms = [mlir.read(texts[kind], kind) for kind in ("ttir", "ttgir") if kind in texts]
     if "llir" in texts:
         forms.append(llvm_ir.read(texts["llir"]))
@@ -153,7 +153,7 @@ def _number(pattern: re.Pattern[str], log: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def reason(error: BaseException, folder: str = "\0") -> str:
+def error_text(error: BaseException, folder: str = "\0") -> str:
     """What an error says, without the folders of this machine."""
     said = str(error).split("Repro command:")[0].replace(folder, "")
     said = re.sub(r"(?:/[^\s:'\"]+)+/", "", said).strip()

@@ -66,7 +66,7 @@ class ModelDriver:
 
 
 @contextlib.contextmanager
-def in_place(model: DeviceModel) -> Iterator[None]:
+def model_driver(model: DeviceModel) -> Iterator[None]:
     """The model's driver is Triton's active one; what was there before comes back, also if that was none."""
     from triton.runtime.driver import driver
 

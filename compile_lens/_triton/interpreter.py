@@ -30,7 +30,7 @@ def kernel(source: str, name: str, folder: Path, number: int) -> Any:
 
 
 @contextlib.contextmanager
-def quick() -> Iterator[None]:
+def faster_interpreter() -> Iterator[None]:
     """For the duration, the interpreter does the same in less time: reductions take steps of halves, and the language
     is made ready once for each launch, not again for each function that a kernel calls. To bfloat16 it rounds, as GPUs
     do: the interpreter's own cuts off what is too much, which makes sums of thousands half a per cent less."""
@@ -40,9 +40,9 @@ def quick() -> Iterator[None]:
     convert: Any = getattr(interpreter, "_convert_float", None)
     if convert is not None:
         interpreter._convert_float = _rounding(convert)
-    interpreter.ReduceOps.generic_reduce = _halved
+    interpreter.ReduceOps.generic_reduce = _reduce_by_halves
     if hasattr(interpreter, "_LangPatchScope"):
-        interpreter._patch_lang = _Ready(interpreter._patch_lang)
+        interpreter._patch_lang = _LanguagePatch(interpreter._patch_lang)
     try:
         yield
     finally:
@@ -66,7 +66,7 @@ def _rounding(real: Callable[..., Any]) -> Callable[..., Any]:
     return convert
 
 
-class _Ready:
+class _LanguagePatch:
     """Makes the language ready for interpretation, once until it is put back."""
 
     def __init__(self, real: Callable[..., Any]) -> None:
@@ -155,19 +155,19 @@ def _tensor(data: Any, dtype: Any) -> Any:
     return tl.tensor(TensorHandle(data, dtype), kind)
 
 
-def _every_second(array: Any, axis: int, start: int, dtype: Any) -> Any:
+def _every_second_element(array: Any, axis: int, start: int, dtype: Any) -> Any:
     taken = np.take(array, range(start, array.shape[axis], 2), axis)
     return _tensor(np.ascontiguousarray(taken), dtype.scalar)
 
 
-def _halved(self: Any, given: Any) -> Any:
+def _reduce_by_halves(self: Any, given: Any) -> Any:
     """A reduction by any function, each step on pairs of neighbours at once: the interpreter's own goes one by one."""
     parts, axis = self.unravel(given, self.axis)
     types = [p.dtype for p in parts]
     arrays = [p.handle.data for p in parts]
     rank = arrays[0].ndim
     while arrays[0].shape[axis] > 1:
-        pair = [[_every_second(a, axis, start, t) for a, t in zip(arrays, types)] for start in (0, 1)]
+        pair = [[_every_second_element(a, axis, start, t) for a, t in zip(arrays, types)] for start in (0, 1)]
         made = self.combine_fn.fn(*pair[0], *pair[1])
         made = made if isinstance(made, tuple) else (made,)
         arrays = [m.handle.data.astype(a.dtype) for m, a in zip(made, arrays)]

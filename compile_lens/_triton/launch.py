@@ -190,11 +190,11 @@ class _Functions:
     def of(self, kernel: Any) -> Callable[..., Any]:
         """``kernel`` is a function with ``@triton.jit``."""
         if id(kernel) not in self._found:
-            self._found[id(kernel)] = kernel, _read(kernel)
+            self._found[id(kernel)] = kernel, _interpretable(kernel)
         return self._found[id(kernel)][1]
 
 
-def _read(kernel: Any) -> Callable[..., Any]:
+def _interpretable(kernel: Any) -> Callable[..., Any]:
     from triton.runtime import interpreter as triton_interpreter
 
     fn = kernel.fn
@@ -233,7 +233,7 @@ def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], 
         spend(max(getattr(value.data, "size", 1), 1))
 
     builder = triton_interpreter.interpreter_builder
-    with interpreter.quick(), contextlib.ExitStack() as stack:
+    with interpreter.faster_interpreter(), contextlib.ExitStack() as stack:
 
         def put(owner: Any, name: str, value: Any) -> None:
             if name in vars(owner):
@@ -242,17 +242,17 @@ def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], 
                 stack.callback(delattr, owner, name)
             setattr(owner, name, value)
 
-        put(triton_interpreter, "_implicit_cvt", _of_truth(triton_interpreter._implicit_cvt))
+        put(triton_interpreter, "_implicit_cvt", _bool_conversion(triton_interpreter._implicit_cvt))
         put(JITFunction, "__call__", called)
         put(JITFunction, "__get__", bound)
         put(handle, "__init__", counted)
         for name in dir(builder):
             if _ACCESSES.fullmatch(name):
-                put(builder, name, _looking(name, getattr(builder, name), memory))
+                put(builder, name, _bounds_checked(name, getattr(builder, name), memory))
         yield
 
 
-def _of_truth(real: Callable[..., Any]) -> Callable[..., Any]:
+def _bool_conversion(real: Callable[..., Any]) -> Callable[..., Any]:
     """How an argument becomes a value in a kernel: the interpreter's own way makes 32 bits of a ``bool``, and refuses
     them."""
     import triton.language as tl
@@ -266,7 +266,7 @@ def _of_truth(real: Callable[..., Any]) -> Callable[..., Any]:
     return value
 
 
-def _looking(name: str, real: Callable[..., Any], memory: _Memory) -> Callable[..., Any]:
+def _bounds_checked(name: str, real: Callable[..., Any], memory: _Memory) -> Callable[..., Any]:
     """An access of the interpreter's that looks first at where it goes."""
     signature = inspect.signature(real)
     at = next(n for n in signature.parameters if n in ("ptr", "ptrs"))

@@ -40,7 +40,7 @@ class Numbers:
         return self._meanings[index] if 0 <= index < len(self._meanings) else ()
 
 
-class Page:
+class Listing:
     """Collects the lines of a form."""
 
     def __init__(self) -> None:

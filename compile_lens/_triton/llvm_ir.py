@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..record.machine_code import Form
-from .listing import KERNEL_FILE, Numbers, Page
+from .listing import KERNEL_FILE, Listing, Numbers
 
 _NODE = re.compile(r"^!(\d+) = (.*)$")
 _NAMED = re.compile(r"^!([A-Za-z_][\w.]*) = !\{(.*)\}$")
@@ -26,7 +26,7 @@ def read(text: str) -> Form:
     """The text without what is for debuggers, and the links that it says."""
     lines = text.splitlines()
     nodes = {m[1]: m[2] for line in lines if (m := _NODE.match(line))}
-    page = Page()
+    page = Listing()
     used: list[str] = []
     for line in lines:
         if _NODE.match(line) or line.lstrip().startswith("#dbg_"):

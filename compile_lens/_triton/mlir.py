@@ -14,7 +14,7 @@ import re
 from functools import cache
 
 from ..record.machine_code import Form
-from .listing import KERNEL_FILE, Page
+from .listing import KERNEL_FILE, Listing
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _REFERENCE = re.compile(r"#loc\d*\b")
@@ -35,7 +35,7 @@ def read(text: str, kind: str) -> Form:
         # An alias names only aliases before it, or behind it: never itself.
         return frozenset(found.union(*(sources(aliases.get(a, "")) for a in _REFERENCE.findall(location))))
 
-    page = Page()
+    page = Listing()
     opened: list[list[int]] = []
     for line in text.splitlines():
         if _ALIAS.match(line):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from ..record.machine_code import Form
-from .listing import KERNEL_FILE, Numbers, Page
+from .listing import KERNEL_FILE, Listing, Numbers
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
 _LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\b")
@@ -31,7 +31,7 @@ def arch(text: str) -> str:
 def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ...]]]:
     """The text without what is for debuggers, with links; and the same links by line of ``text`` as it was."""
     lines = text.splitlines()
-    own = {m[1] for line in lines if (m := _FILE.match(line)) and _base(m[2]) == KERNEL_FILE}
+    own = {m[1] for line in lines if (m := _FILE.match(line)) and _base_name(m[2]) == KERNEL_FILE}
     kept: list[tuple[str, tuple[int, ...]]] = []
     linked: dict[int, tuple[int, ...]] = {}
     now: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ..
             linked[number] = here
         kept.append((line, here))
     used = {name for line, _ in kept if not _LABEL.match(line) for name in re.findall(r"\$L__\w+", line)}
-    page = Page()
+    page = Listing()
     for line, here in kept:
         label = _LABEL.match(line)
         if not label or label[1] in used:
@@ -67,7 +67,7 @@ def _ptx_sources(in_kernel: bool, number: int, numbers: Numbers) -> tuple[int, .
     return numbers.lines(number)
 
 
-def _base(path: str) -> str:
+def _base_name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
 
 
@@ -82,7 +82,7 @@ def read_sass(text: str, of_ptx: Mapping[int, tuple[int, ...]]) -> tuple[Form, i
     Args:
         of_ptx: lines of the kernel's source by the line of PTX.
     """
-    page = Page()
+    page = Listing()
     now: tuple[int, ...] = ()
     operations: list[str] = []
     for line in text.splitlines():

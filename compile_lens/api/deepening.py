@@ -32,7 +32,7 @@ def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: 
         return _elsewhere(program, number, kept, target)
     graph = program.graphs[number]
     recorder, error = lower(kept, codes, graph.id)
-    made_for = recorder.made_for
+    made_for = recorder.target
     capture = recorded(
         recorder,
         plain(kept.code.co_name),

@@ -15,13 +15,13 @@ from ..record.capture import Options
 from ..results.capture import Capture
 
 if TYPE_CHECKING:
-    from .._torch.registered_backend import Program
+    from .._torch.registered_backend import BackendProgram
 
 _lock = threading.Lock()
 _UNSEEN = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
 
 
-_programs: list[Program] = []
+_programs: list[BackendProgram] = []
 """Programs that the named backend compiled for; the latest is the last."""
 
 
@@ -63,13 +63,13 @@ def last() -> Capture | None:
         if not _programs:
             return None
         program = _programs[-1]
-        registered_backend.settle(program)
+        registered_backend.read_guards(program)
     recorder = program.recorder
     return recorded(
         recorder,
         program.function,
-        environment(recorder.made_for.device, recorder.made_for.isa),
-        Options(build=recorder.wanted.build),
+        environment(recorder.target.device, recorder.target.isa),
+        Options(build=recorder.spec.build),
         unseen=_UNSEEN,
         inputs=program.inputs,
     )

@@ -162,7 +162,7 @@ def _compiled(op: str, places: tuple[str, ...], found: Implementation, device: s
         return "the generated code calls it, and would fail there"
     if not handed:
         return "only eager PyTorch dispatches it: the compiled graphs have other operators in its place"
-    fate = asked.fate(op)
+    fate = asked.lowering_kind(op)
     if fate == "lowering" and asked.may_call(op):
         return (
             "Inductor generates code for it or calls it, as the case may be: compiled code may fail as well"

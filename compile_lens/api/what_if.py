@@ -170,14 +170,14 @@ def _trial(
     target: Any,
     options: Any,
 ) -> Trial:
-    from .._torch.graphs.partitioner import patched
+    from .._torch.graphs.partitioner import patched_settings
     from ..measures.diff.levels import difference
 
     more = {**options, **switch.arguments}
     if switch.options:
         more["options"] = {**(options.get("options") or {}), **switch.options}
     try:
-        with patched(switch.partitioner):
+        with patched_settings(switch.partitioner):
             changed_capture: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
     except LensError as error:
         first = str(error).strip().partition("\n")[0]

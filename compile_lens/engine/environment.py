@@ -58,7 +58,7 @@ def settings() -> tuple[tuple[str, str], ...]:
         values["float32 matmul precision"] = torch.get_float32_matmul_precision()
     configs = [
         (name, value)
-        for name, value in torch_settings.otherwise()
+        for name, value in torch_settings.non_default_configs()
         # Torch sets it together with the deterministic algorithms above.
         if not (
             name == "torch._inductor.config.deterministic" and values["deterministic algorithms"] != "off"

@@ -61,7 +61,7 @@ def perform(call: Call, **more: Any) -> tuple[Capture, Outcome]:
 def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -> Capture:
     """Return the record of a session; ``before`` are torch's settings when the function was called."""
     recorder = outcome.recorder
-    made_for = recorder.made_for
+    made_for = recorder.target
     options = call.options.to_record()
     inputs = call.inputs()
     capture = recorded(
@@ -71,7 +71,7 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
         options,
         inputs=inputs[0],
         calls=tuple(
-            Called(given, tuple(seen.compiled), tuple(seen.ran), tuple(seen.left))
+            Called(given, tuple(seen.compiled), tuple(seen.ran), tuple(seen.skipped))
             for given, seen in zip(inputs, recorder.frames.calls)
         ),
         nothing=outcome.nothing,

@@ -25,7 +25,7 @@ def machine_code(made: Capture) -> Capture:
         from .._torch.code import cpu_assembly
 
         return _with_code(
-            made, lambda code: _built(code, cpu_assembly.compiled(code.kernels, target.model.arch))
+            made, lambda code: _built(code, cpu_assembly.compile_kernels(code.kernels, target.model.arch))
         )
     return _with_code(made, lambda code: _built(code, _noted(code.kernels)))
 

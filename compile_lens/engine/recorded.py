@@ -32,7 +32,7 @@ def recorded(
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         notes=(*recorder.notes, *filter(None, [unseen])),
         unseen=unseen,
-        skipped=recorder.left_to_python(),
+        skipped=recorder.eager_frames(),
         **more,
     )
     return in_cells(capture)

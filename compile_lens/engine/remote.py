@@ -33,7 +33,7 @@ def capture(call: Call) -> Capture:
 
     model = call.model
     assert model is not None
-    call = dataclasses.replace(call, fn=code_copies.itself(call.fn))
+    call = dataclasses.replace(call, fn=code_copies.compiled_module(call.fn))
     try:
         captured, how = _in_child(call)
     except crossing.CannotCross as error:
@@ -65,7 +65,7 @@ def in_child(
     """Run ``served`` in a child that traces as for ``model``. Return its value with the watched places that it used;
     what did not cross and matters; and the parcel in which the arguments went. Registrations that this process made
     with torch are made there too, with the functions among its settings (``left``)."""
-    from .._torch.operators.custom_operators import Carried
+    from .._torch.operators.custom_operators import OperatorTransfer
     from .._torch.targets import ambient_state
     from ..child import process
 
@@ -76,7 +76,7 @@ def in_child(
             first=FIRST,
             failed=CaptureError.of,
             within=WITHIN.get(model.device, ""),
-            along=functools.partial(Carried, settings=left, tables=tables()),
+            along=functools.partial(OperatorTransfer, settings=left, tables=tables()),
         )
     kept = [one for one in parcel.left if one.watch is None or one.where in met]
     return value, (*ambient_state.process_state(), *map(_as_imported, kept)), parcel
@@ -88,8 +88,8 @@ def _in_child(call: Call) -> tuple[Capture, str]:
     from ..record import codec as codec  # while the child gets ready, not when it has answered
 
     assert call.model is not None
-    settings, left = torch_settings.taken()
-    compiled = code_copies.compiled_before(call.fn)
+    settings, left = torch_settings.snapshot()
+    compiled = code_copies.compiled_notes(call.fn)
     text, kept, parcel = in_child(
         "compile_lens.engine.remote:serve", call.model, left, call, settings, compiled
     )
@@ -112,8 +112,10 @@ def tables() -> Any:
     from .._torch.operators import inductor_tables
     from ..child import process
 
-    if not _tables and inductor_tables.used():
-        _tables.append(process.call("compile_lens._torch.operators.inductor_tables:own", first=FIRST)[0])
+    if not _tables and inductor_tables.may_be_changed():
+        _tables.append(
+            process.call("compile_lens._torch.operators.inductor_tables:torch_entries", first=FIRST)[0]
+        )
     return _tables[0] if _tables else None
 
 
@@ -159,11 +161,11 @@ def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tu
     from .._torch.operators import custom_operators, unsent_registrations
     from .._torch.targets import torch_settings
 
-    unsent_registrations.met()  # also of a request that was not answered
-    with torch_settings.placed(settings):
+    unsent_registrations.requested()  # also of a request that was not answered
+    with torch_settings.restored(settings):
         captured = perform(call, compiled=compiled)[0]
-    custom_operators.in_order()
-    return captured.to_json(), unsent_registrations.met()
+    custom_operators.check_order()
+    return captured.to_json(), unsent_registrations.requested()
 
 
 def _finished(made: Capture, how: str) -> Capture:

@@ -93,7 +93,7 @@ def benchmark(
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build=True)
     call = Call.read(fn, args, kwargs, checked)
     quiet = not (watched() if show_progress is None else show_progress)
-    run = call.of(*copied(code_copies.original(fn)[0], call.args, call.kwargs))
+    run = call.of(*copied(code_copies.uncompiled_function(fn)[0], call.args, call.kwargs))
     device = run.kind
     kind = device.partition(":")[0]
     _needs_compiler(kind)
@@ -261,13 +261,13 @@ class _Gradients:
     @classmethod
     def of(cls, result: Any) -> _Gradients | None:
         """Return the gradients to take from results like this one; None where nothing needs a gradient."""
-        from .._torch.session import differentiable, leaves_behind, returned
+        from .._torch.session import differentiable, gradient_leaves, result_tensors
 
         roots = differentiable(result)
-        leaves = leaves_behind(roots)
+        leaves = gradient_leaves(roots)
         if not leaves:
             return None
-        places = [id(t) for t in returned(result)]
+        places = [id(t) for t in result_tensors(result)]
         return cls(
             at=tuple(places.index(id(t)) for t in roots),
             leaves=tuple(leaves),
@@ -277,9 +277,9 @@ class _Gradients:
 
     def take(self, result: Any) -> tuple[torch.Tensor | None, ...]:
         """The gradients. No ``.grad`` is touched; the result's graph is used up."""
-        from .._torch.session import returned
+        from .._torch.session import result_tensors
 
-        results = [result] if self.alone else returned(result)
+        results = [result] if self.alone else result_tensors(result)
         return tuple(
             torch.autograd.grad([results[i] for i in self.at], self.leaves, self.ones, allow_unused=True)
         )
@@ -291,9 +291,9 @@ class _Gradients:
 
 def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:
     """Return the results of a call, and its gradients, as tensors that nothing changes later."""
-    from .._torch.session import returned
+    from .._torch.session import result_tensors
 
-    values = [t.detach().clone() for t in returned(result)]
+    values = [t.detach().clone() for t in result_tensors(result)]
     if gradients is not None:
         values += [g.detach().clone() for g in gradients.take(result) if g is not None]
     return values
@@ -356,9 +356,9 @@ def _no_garbage() -> Iterator[None]:
 
 def _needs_compiler(kind: str) -> None:
     """Raise ``BuildError`` where code for the CPU is to be built and no C++ compiler is there."""
-    from .._torch.session import lacks_compiler
+    from .._torch.session import missing_compiler
 
-    if kind != "cpu" or not (reason := lacks_compiler()):
+    if kind != "cpu" or not (reason := missing_compiler()):
         return
     from . import doctor
 

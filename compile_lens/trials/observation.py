@@ -85,7 +85,7 @@ def observed(
     ``call`` makes it in another way than by calling ``fn``, which runs without a compiler, also where it was compiled
     before; ``wide`` makes it in float64. Random numbers go on from where they are.
     """
-    from .._torch.isolation import eagerly
+    from .._torch.isolation import forced_eager
 
     twin = copied(fn, args, kwargs, wide=wide)
     try:
@@ -95,7 +95,7 @@ def observed(
         if call is not None:
             result = call(*twin)
         else:
-            with eagerly():
+            with forced_eager():
                 result = twin[0](*twin[1], **twin[2])
         seen = Observation(drew=not torch.equal(random, torch.get_rng_state()))
         _look(seen, result, twin, before, kept)
@@ -210,7 +210,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str, Any]) -> None:
-    from .._torch.session import leaves_behind
+    from .._torch.session import gradient_leaves
 
     changed = [
         (n, seen.all_after[n])
@@ -224,7 +224,7 @@ def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str,
             names.setdefault(id(tensor), name)
             if tensor._is_view() and tensor._base is not None:
                 names.setdefault(id(tensor._base), f"what {name} is a view of")
-    leaves = [x for x in leaves_behind(list(roots.values())) if id(x) in names]
+    leaves = [x for x in gradient_leaves(list(roots.values())) if id(x) in names]
     if not leaves:
         return
     towards = [_direction(n, x) for n, x in roots.items()]

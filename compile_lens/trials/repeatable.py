@@ -120,7 +120,7 @@ def _of_cell(cell: types.CellType) -> Callable[[], None]:
 
 def _of_globals(function: types.FunctionType) -> Callable[[], None]:
     space = function.__globals__
-    before = {name: space.get(name, _UNBOUND) for name in set(values.named(function.__code__))}
+    before = {name: space.get(name, _UNBOUND) for name in set(values.used_names(function.__code__))}
 
     def put_back() -> None:
         for name, value in before.items():
@@ -133,10 +133,10 @@ def _of_globals(function: types.FunctionType) -> Callable[[], None]:
 
 
 def _of_class(kind: type) -> Callable[[], None]:
-    before = values.data_of(kind)
+    before = values.class_data(kind)
 
     def put_back() -> None:
-        now = values.data_of(kind)
+        now = values.class_data(kind)
         for name in now.keys() - before.keys():
             type.__delattr__(kind, name)
         for name, value in before.items():

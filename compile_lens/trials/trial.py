@@ -79,14 +79,14 @@ class Trial:
 
     def against(self, compiled: Any) -> Verification:
         """The comparison with another way to make the call. Raises what that raises."""
-        from .._torch.isolation import eagers_numbers
+        from .._torch.isolation import eager_random_numbers
 
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if not self.random:
             outcome = compared(self.eager, self._observed(call=compiled), self._reference())
             return self._told(outcome, apart)
         try:
-            with eagers_numbers():
+            with eager_random_numbers():
                 outcome = compared(self.eager, self._observed(call=compiled))
             return self._told(outcome, apart, note=SAME_NUMBERS)
         except CaptureError as error:  # torch cannot make it so: some operators have no code of that kind
@@ -171,7 +171,7 @@ def draws(capture: Record) -> bool:
 def shows_unwritten(capture: Record) -> bool:
     """Return True if a result depends on uninitialized memory: the value of ``torch.empty`` reaches an output of a
     graph."""
-    from .._torch.graphs.uninitialized_memory import MAKE
+    from .._torch.graphs.uninitialized_memory import OPERATORS
 
     for compilation in capture.compilations:
         for phase in compilation.phases:
@@ -180,7 +180,7 @@ def shows_unwritten(capture: Record) -> bool:
                 continue
             # The graph has no in-place operators left, and what overwrites a tensor takes none of it.
             reached = {
-                n.name for n in graph.nodes if n.target.removeprefix("aten.").partition(".")[0] in MAKE
+                n.name for n in graph.nodes if n.target.removeprefix("aten.").partition(".")[0] in OPERATORS
             }
             for node in graph.nodes:
                 if reached.intersection(node.inputs):

@@ -49,7 +49,7 @@ def verify(
         raise UsageError(
             f"{capture.function} failed in stage {capture.failure.stage}: there is no code to verify"
         )
-    fn, _ = code_copies.original(fn)  # what was compiled already is no eager side
+    fn, _ = code_copies.uncompiled_function(fn)  # what was compiled already is no eager side
     trial = Trial(
         fn, args, keywords, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
     )

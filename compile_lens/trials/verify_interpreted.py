@@ -74,7 +74,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
     own = OWN if _launches_its_own(capture) else ""
     call = Call.read(fn, args, kwargs, CaptureOptions.from_record(capture.options), model=model)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
-    settings, functions = torch_settings.taken()
+    settings, functions = torch_settings.snapshot()
     reply, kept, _ = remote.in_child(
         "compile_lens.trials.verify_interpreted:serve",
         model,
@@ -122,8 +122,8 @@ def serve(
     from .._torch.targets import interpreted_wrapper, torch_settings
     from .._triton.launch import NotLaunched
 
-    unsent_registrations.met()  # also of a request that was not answered
-    with torch_settings.placed(settings), interpreted_wrapper.folder() as place:
+    unsent_registrations.requested()  # also of a request that was not answered
+    with torch_settings.restored(settings), interpreted_wrapper.folder() as place:
 
         def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
             return perform(call.of(fn, args, kwargs))[1].result
@@ -178,8 +178,8 @@ def serve(
         "other": other,
         "not run": verification.not_run,
     }
-    custom_operators.in_order()
-    return reply, unsent_registrations.met()
+    custom_operators.check_order()
+    return reply, unsent_registrations.requested()
 
 
 def _tried(

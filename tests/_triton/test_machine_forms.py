@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compile_lens._triton import llvm_ir, mlir, nvidia_text
-from compile_lens._triton.listing import KERNEL_FILE, Numbers, Page
+from compile_lens._triton.listing import KERNEL_FILE, Listing, Numbers
 from compile_lens.record.machine_code import Form
 
 TTIR = f"""\
@@ -255,7 +255,7 @@ def test_sass_is_linked_by_way_of_ptx_and_counted() -> None:
 
 @pytest.mark.parametrize("blank", [[], ["", "  "]])
 def test_a_page_is_counted_from_its_first_line(blank: list[str]) -> None:
-    page = Page()
+    page = Listing()
     for line in blank:
         page.add(line)
     page.add("a", (7,))

@@ -179,8 +179,8 @@ def test_asking_what_becomes_of_a_frame_leaves_everything_as_it_was() -> None:
     call(torch.ones(3), "a")
     own = sys.gettrace(), eval_frame.get_eval_frame_callback()
     found = eval_frame._debug_get_cache_entry_list(power.__code__)
-    assert cache_entries.treated(power.__code__) == cache_entries.ASKED
-    assert cache_entries.treated(whole.__code__) == cache_entries.ASKED
+    assert cache_entries.next_frame_treatment(power.__code__) == cache_entries.COMPILES
+    assert cache_entries.next_frame_treatment(whole.__code__) == cache_entries.COMPILES
     assert (sys.gettrace(), eval_frame.get_eval_frame_callback()) == own
     again = eval_frame._debug_get_cache_entry_list(power.__code__)
     assert [e.guard_manager for e in again] == [e.guard_manager for e in found]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens._torch.frames.skipped_frames import foreign
+from compile_lens._torch.frames.skipped_frames import is_foreign
 
 pytestmark = pytest.mark.torch
 
@@ -33,7 +33,7 @@ def test_a_package_is_the_programs_where_it_uses_torch(
     monkeypatch.syspath_prepend(str(folder))
     try:
         sizes = importlib.import_module("lens_layers.sizes")
-        assert foreign(sizes.__file__), "nothing of it uses torch as yet"
+        assert is_foreign(sizes.__file__), "nothing of it uses torch as yet"
         models = importlib.import_module("lens_models")  # a class of a class of torch
         pipes = importlib.import_module("lens_pipes")
 

@@ -45,7 +45,7 @@ def test_what_is_told_is_what_torch_would_save() -> None:
     inductor.compile_threads = 1
     with inductor.patch(max_fusion_size=4):
         pass
-    told = dict(torch_settings.otherwise())
+    told = dict(torch_settings.non_default_configs())
     assert told["torch._inductor.config.split_reductions"] == "False"
     assert not {"torch._inductor.config.compile_threads", "torch._inductor.config.max_fusion_size"} & set(
         told

@@ -100,7 +100,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
     x = torch.rand(100, requires_grad=True)
     said, _ = verify_interpreted.serve(
-        Call.read(wave, (x,), model=resolve("a100")), torch_settings.taken()[0], 0.1
+        Call.read(wave, (x,), model=resolve("a100")), torch_settings.snapshot()[0], 0.1
     )
     print([c["ok"] for c in said["comparisons"]])
 """
@@ -129,7 +129,7 @@ real = running.module
 for fn in (dropped, written, nothing):
     for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
         running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
-        settings = torch_settings.taken()[0]
+        settings = torch_settings.snapshot()[0]
         said, _ = verify_interpreted.serve(Call.read(fn, (torch.rand(100),), model=resolve("a100")), settings, 0.1)
         print([(c["name"], c["ok"]) for c in said["comparisons"]])
 """
@@ -234,9 +234,9 @@ def test_a_function_that_needs_the_device_is_compared_with_its_graph(
         pytest.skip("the function runs here")
     x = torch.rand(4, 4, requires_grad=True)
     if fn is moved_back:
-        from compile_lens._torch.session import lacks_compiler
+        from compile_lens._torch.session import missing_compiler
 
-        if lacks_compiler():
+        if missing_compiler():
             pytest.skip("no C++ compiler")
     found = capture(fn, x, target="h100").verify()
     assert found.ok and [c.kind for c in found.comparisons] == ["result", "gradient"], str(found)

@@ -9,7 +9,7 @@ import torch
 
 from ...record.memory import Memory
 from ..ground.recorder import Draft
-from .wrapper_buffers import WHOLE, Fact, Held
+from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
 
 def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | None) -> None:
@@ -18,7 +18,7 @@ def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | N
     ``results`` is how many of a forward's outputs are the function's own; the rest is kept for the backward.
     """
     try:
-        held = Held(text, _Facts(lowering), results)
+        held = CallMemory(text, _Facts(lowering), results)
     except Exception as error:  # internals of torch that differ lose this detail, with a note
         reason = f"what it holds could not be read on this torch ({type(error).__name__}: {error})"
         draft.memory.append(Memory(draft.phase, note=reason))
@@ -36,20 +36,20 @@ class _Facts:
         for buffer in lowering.buffers:
             if type(buffer).__name__ == "MultiOutput":
                 self._parts.setdefault(buffer.inputs[0].get_name(), []).append(buffer)
-        self._known: dict[str, Fact | None] = {}
+        self._known: dict[str, BufferFacts | None] = {}
 
-    def __call__(self, name: str) -> Fact | None:
+    def __call__(self, name: str) -> BufferFacts | None:
         if name not in self._known:
             self._known[name] = self._look_up(name)
         return self._known[name]
 
-    def _look_up(self, name: str) -> Fact | None:
+    def _look_up(self, name: str) -> BufferFacts | None:
         lowering = self._lowering
         if name in lowering.graph_inputs:
             buffer = lowering.graph_inputs_original.get(name)
             if buffer is None:  # a number
-                return Fact(tensor=False)
-            return Fact(
+                return BufferFacts(tensor=False)
+            return BufferFacts(
                 self._nbytes(buffer),
                 donated=type(buffer).__name__ == "DonatedBuffer",
                 within=self._shared.get(name, ""),
@@ -61,8 +61,8 @@ class _Facts:
         if name in self._parts:
             found = [(_index(part), self._nbytes(part)) for part in self._parts[name]]
             known = tuple((index, nbytes) for index, nbytes in found if index is not None)
-            return Fact(results=known, origins=self._origins(buffer), aliases=_aliases(buffer))
-        return Fact(
+            return BufferFacts(results=known, origins=self._origins(buffer), aliases=_aliases(buffer))
+        return BufferFacts(
             self._nbytes(buffer),
             origins=self._origins(buffer),
             aliases=_aliases(buffer),

@@ -28,25 +28,25 @@ _KNOWN = "torch._inductor.cpu_vec_isa:supported_vec_isa_list"
 """All that torch knows; each remembers whether the compiler knows it."""
 
 
-class _Here(threading.local):
+class _Local(threading.local):
     asked_for: bool = False
     note: Callable[[str], None] | None = None
     assumed: list[str] | None = None
     """Compilers that were not there and that code was written for."""
 
 
-_here = _Here()
+_local = _Local()
 
 
 @contextlib.contextmanager
-def not_asked(note: Callable[[str], None]) -> Iterator[None]:
+def without_probing(note: Callable[[str], None]) -> Iterator[None]:
     """Take the processor's word for its vector instructions; what was assumed is told to ``note``."""
     with Undo() as undo, undo:
-        ask_none(undo, note)
+        skip_probes(undo, note)
         yield
 
 
-def ask_none(undo: Undo, note: Callable[[str], None]) -> None:
+def skip_probes(undo: Undo, note: Callable[[str], None]) -> None:
     """As ``not_asked``, until ``undo``.
 
     A later real build in this process must ask the compiler too, so the answers are not left behind.
@@ -56,13 +56,13 @@ def ask_none(undo: Undo, note: Callable[[str], None]) -> None:
     _begin(mine)
     kinds = [getattr(*found) for path in _KINDS if (found := hook_points.find(path)) is not None]
     assumed: list[str] = []
-    undo.add(_forget, [kind for kind in kinds if _fresh(kind)], assumed)
+    undo.add(_forget, [kind for kind in kinds if _is_unused(kind)], assumed)
     for name, value in (("asked_for", True), ("note", note), ("assumed", assumed)):
-        undo.add(setattr, _here, name, getattr(_here, name))
-        setattr(_here, name, value)
+        undo.add(setattr, _local, name, getattr(_local, name))
+        setattr(_local, name, value)
 
 
-class _Answers:
+class _ProbeState:
     """What torch had not asked the compiler about instruction sets when the first of the captures that go on began."""
 
     def __init__(self) -> None:
@@ -71,8 +71,10 @@ class _Answers:
         found = hook_points.find(_ISAS)
         asked = [getattr(*found)] if found is not None else []
         asked += [value for kind in kinds for base in type(kind).__mro__ for value in vars(base).values()]
-        self.probes: list[Any] = [probe for probe in dict.fromkeys(filter(callable, asked)) if _fresh(probe)]
-        self.described = [(kind, dict(vars(kind))) for kind in kinds if _fresh(type(kind).__bool__)]
+        self.probes: list[Any] = [
+            probe for probe in dict.fromkeys(filter(callable, asked)) if _is_unused(probe)
+        ]
+        self.described = [(kind, dict(vars(kind))) for kind in kinds if _is_unused(type(kind).__bool__)]
         """Each instruction set is one object, which keeps what the compiler answered."""
 
     def forget(self) -> None:
@@ -84,23 +86,23 @@ class _Answers:
 
 
 lock = threading.Lock()
-_going_on: dict[object, _Answers] = {}
+_active: dict[object, _ProbeState] = {}
 """The first's, for each capture that goes on: what they assume stands in tables of the process."""
 
 
 def _begin(mine: object) -> None:
     with lock:
-        _going_on[mine] = next(iter(_going_on.values())) if _going_on else _Answers()
+        _active[mine] = next(iter(_active.values())) if _active else _ProbeState()
 
 
 def _end(mine: object) -> None:
     with lock:
-        if list(_going_on) == [mine]:
-            _going_on[mine].forget()
-        _going_on.pop(mine, None)
+        if list(_active) == [mine]:
+            _active[mine].forget()
+        _active.pop(mine, None)
 
 
-def _fresh(probe: Any) -> bool:
+def _is_unused(probe: Any) -> bool:
     """Whether a function that remembers was not asked yet."""
     return hasattr(probe, "cache_clear") and not probe.cache_info().currsize
 
@@ -114,22 +116,22 @@ def _forget(kinds: list[Any], assumed: list[str]) -> None:
 @free_hook("torch._inductor.cpu_vec_isa:VecISA.check_build")
 def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Code only asks no compiler whether it knows an instruction set that the processor has."""
-    return True if _here.asked_for else real(*args, **kwargs)
+    return True if _local.asked_for else real(*args, **kwargs)
 
 
 @free_hook("torch._inductor.cpp_builder:get_cpp_compiler")
 def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Where there is no compiler, code is written for the one that Inductor looked for, and that is said."""
-    if not _here.asked_for:
+    if not _local.asked_for:
         return real(*args, **kwargs)
     try:
         return real(*args, **kwargs)
     except RuntimeError:  # torch has an error of its own for each way of not finding one
         name = _looked_for()
-        if _here.assumed is not None:
-            _here.assumed.append(name)
-        if _here.note is not None:
-            _here.note(f"no C++ compiler was found: the code is what Inductor writes for {name}")
+        if _local.assumed is not None:
+            _local.assumed.append(name)
+        if _local.note is not None:
+            _local.note(f"no C++ compiler was found: the code is what Inductor writes for {name}")
         return name
 
 

@@ -39,21 +39,21 @@ _VECTORS = ("/ATen/cpu/vec/", "/torch/csrc/inductor/")
 """Where in torch's headers the functions are that kernels compute with."""
 
 
-def built(module: Any, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+def with_assembly(module: Any, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     """The kernels of a wrapper module that was built, with their assembly, or the reason why there is none."""
-    return read(
+    return read_libraries(
         {k.name: path for k in kernels if k.language == "cpp" and (path := library(module, k.name))}, kernels
     )
 
 
-def read(libraries: Mapping[str, Path], kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+def read_libraries(libraries: Mapping[str, Path], kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     """The kernels with the assembly that stands in their libraries, which are given by the kernels' names."""
     from ..targets import vector_isa
 
     try:
         functions = _disassembled(sorted(set(libraries.values()))) if libraries else {}
     except ToolMissing as error:
-        return tuple(_noted(kernel, str(error)) for kernel in kernels)
+        return tuple(_with_note(kernel, str(error)) for kernel in kernels)
     arch = vector_isa.picked() or platform.machine()
     return tuple(_with_assembly(kernel, libraries.get(kernel.name), functions, arch) for kernel in kernels)
 
@@ -62,10 +62,12 @@ def _with_assembly(
     kernel: Kernel, path: Path | None, functions: Mapping[str, tuple[Function, ...]], arch: str
 ) -> Kernel:
     if path is None:
-        return _noted(kernel, "the library that it was built into could not be found")
-    found = _Read(path, functions.get(str(path), ()), kernel.source)
+        return _with_note(kernel, "the library that it was built into could not be found")
+    found = _LibraryKernel(path, functions.get(str(path), ()), kernel.source)
     if not found.functions:
-        return _noted(kernel, "objdump shows no function of its name in the library that it was built into")
+        return _with_note(
+            kernel, "objdump shows no function of its name in the library that it was built into"
+        )
     return dataclasses.replace(kernel, machine=found.machine(arch))
 
 
@@ -79,7 +81,7 @@ def library(module: Any, name: str) -> Path | None:
     return None
 
 
-def _noted(kernel: Kernel, reason: str) -> Kernel:
+def _with_note(kernel: Kernel, reason: str) -> Kernel:
     if kernel.language == "extern":
         reason = "it is a library call: Inductor wrote no code for it"
     elif kernel.language != "cpp":
@@ -112,14 +114,14 @@ def _disassembled(paths: Sequence[Path]) -> dict[str, tuple[Function, ...]]:
     return objdump.libraries(text)
 
 
-class _Read:
+class _LibraryKernel:
     """One kernel in its library."""
 
     def __init__(self, path: Path, functions: Sequence[Function], source: str) -> None:
         self.path = path
         self.source = source
         self.symbol = symbol(source)
-        self.functions = objdump.reached(functions, self.symbol)
+        self.functions = objdump.reachable(functions, self.symbol)
         self.frames: dict[int, Frames] = {}
         self.missing = ""
         addresses = "\n".join(hex(i.address) for f in self.functions for i in f.instructions)
@@ -228,7 +230,7 @@ _FAMILIES = {
 }
 
 
-def compiled(kernels: Sequence[Kernel], arch: str = "") -> tuple[Kernel, ...]:
+def compile_kernels(kernels: Sequence[Kernel], arch: str = "") -> tuple[Kernel, ...]:
     """The kernels with the assembly of those that are C++, or the reason why there is none.
 
     The compiler, the flags and the libraries are those that Inductor builds with. Nothing is loaded or run.
@@ -240,11 +242,13 @@ def compiled(kernels: Sequence[Kernel], arch: str = "") -> tuple[Kernel, ...]:
         UsageError: for an unknown ``arch``.
     """
     with vector_isa.standing_in(arch) if arch else contextlib.nullcontext():
-        return tuple(_compiled(kernel, arch) if kernel.language == "cpp" else kernel for kernel in kernels)
+        return tuple(
+            _compile_kernel(kernel, arch) if kernel.language == "cpp" else kernel for kernel in kernels
+        )
 
 
-def _compiled(kernel: Kernel, arch: str) -> Kernel:
-    if reason := _foreign(arch):
+def _compile_kernel(kernel: Kernel, arch: str) -> Kernel:
+    if reason := _why_foreign(arch):
         return dataclasses.replace(kernel, machine_note=reason)
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder:
         source = Path(folder) / "kernel.cpp"
@@ -255,10 +259,10 @@ def _compiled(kernel: Kernel, arch: str) -> Kernel:
             reason = "the C++ compiler wrote no library"
         if reason:
             return dataclasses.replace(kernel, machine_note=reason)
-        return read({kernel.name: library}, [kernel])[0]
+        return read_libraries({kernel.name: library}, [kernel])[0]
 
 
-def _foreign(arch: str) -> str:
+def _why_foreign(arch: str) -> str:
     """Why the compiler of this machine cannot build for ``arch``, ``""`` if it can."""
     here = platform.machine()
     family = "an x86-64" if arch in vector_isa.X86 else "an ARM"

@@ -94,7 +94,7 @@ def frames(text: str) -> dict[int, Frames]:
     return {address: tuple(places) for address, places in found.items()}
 
 
-def reached(functions: Sequence[Function], symbol: str) -> list[Function]:
+def reachable(functions: Sequence[Function], symbol: str) -> list[Function]:
     """The functions that a kernel was compiled to: its own, and those of the same library that they call.
 
     The compiler makes several functions of one: the body of a parallel region is ``symbol._omp_fn.0``, what is
@@ -109,7 +109,7 @@ def reached(functions: Sequence[Function], symbol: str) -> list[Function]:
         if function.name in found:
             continue
         found[function.name] = function
-        for _, address, name in _named(function):
+        for _, address, name in _named_places(function):
             target = by_address.get(address) or by_name.get(name.removesuffix("@plt"))
             if target is not None:
                 pending.append(target)
@@ -121,7 +121,7 @@ def is_own(function: Function, symbol: str) -> bool:
     return function.name == symbol or function.name.startswith(f"{symbol}.")
 
 
-def _named(function: Function) -> Iterator[tuple[Instruction, int, str]]:
+def _named_places(function: Function) -> Iterator[tuple[Instruction, int, str]]:
     """Instructions that name a place: the address, and what objdump calls it."""
     for instruction in function.instructions:
         if found := _RELATIVE.match(instruction.text):
@@ -184,7 +184,7 @@ def _names(functions: Sequence[Function]) -> dict[int, str]:
     """What each place is called that the functions name."""
     starts = {f.address: f.name for f in functions}
     code = {i.address for f in functions for i in f.instructions}
-    named = [place for f in functions for place in _named(f)]
+    named = [place for f in functions for place in _named_places(f)]
     aimed = {address for _, address, _ in named if address in code and address not in starts}
     order = [i.address for f in functions for i in f.instructions if i.address in aimed]
     found = starts | {address: f".L{number}" for number, address in enumerate(order, 1)}

@@ -21,15 +21,15 @@ def without_device() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # The module asks for the GPU's driver in one of its first lines.
         if hasattr(triton_helpers, "set_driver_to_gpu"):
-            stack.enter_context(mock.patch.object(triton_helpers, "set_driver_to_gpu", _nothing))
+            stack.enter_context(mock.patch.object(triton_helpers, "set_driver_to_gpu", _do_nothing))
         # The best configuration of an earlier run would be read from torch's cache, and hide the others.
         cache = getattr(triton_heuristics, "AutotuneCache", None)
         if hasattr(cache, "create"):
-            stack.enter_context(mock.patch.object(cache, "create", staticmethod(_nothing)))
+            stack.enter_context(mock.patch.object(cache, "create", staticmethod(_do_nothing)))
         yield
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
+def _do_nothing(*args: Any, **kwargs: Any) -> None:
     """Does nothing."""
 
 

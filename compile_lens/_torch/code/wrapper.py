@@ -11,7 +11,7 @@ from typing import Any
 from ...record.graph import Node
 from ...record.kernel import Flow, Kernel
 from ..operators import native_functions
-from .wrapper_flow import SYNTAX, flow, way
+from .wrapper_flow import SYNTAX, branch_name, flow
 
 LANGUAGES = {
     "cpp_pybinding": "cpp",
@@ -41,7 +41,7 @@ NOT_KERNELS = frozenset(
 )
 """Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
 
-NOT_FOLLOWED = "?"
+UNREACHED = "?"
 """``Kernel.within`` of a line that no call leads to."""
 
 
@@ -55,7 +55,7 @@ _COUNT = re.compile(r"^(# AOT ID: \[')\d+_", re.M)
 _KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
 
 
-def parsed(text: str) -> ast.Module | None:
+def syntax_of(text: str) -> ast.Module | None:
     """The syntax of a wrapper module, ``None`` if it is not Python."""
     try:
         return ast.parse(text)
@@ -93,7 +93,7 @@ def kernels(
     # Where one of several is launched, each of them may be.
     calls = [(name, line) for callee, line in calls for name in choices.get(callee, (callee,))]
     launched = [(name, members) for kernel, members in launched for name in choices.get(kernel, (kernel,))]
-    made = _Made(phase, {m: g for g in groups for m in g.members}, {n.name: n for n in loops})
+    made = _KernelBuilder(phase, {m: g for g in groups for m in g.members}, {n.name: n for n in loops})
     found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
     found += made.externs(calls, launched, set(definitions))
     found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
@@ -103,7 +103,7 @@ def kernels(
             dataclasses.replace(
                 k,
                 within=tuple(
-                    way(line, k.name) if line in one_of else within.get(line, NOT_FOLLOWED)
+                    branch_name(line, k.name) if line in one_of else within.get(line, UNREACHED)
                     for line in k.launch_lines
                 ),
             )
@@ -273,7 +273,7 @@ def _callee(func: ast.expr, defined: set[str]) -> str:
     if first == "extern_kernels":
         return dotted
     named = rest[1:] if dotted.startswith("torch.ops.") else parts if first == "aten" else []
-    if len(named) < 2 or (named[0] in native_functions.NAMED and named[1] in NOT_KERNELS):
+    if len(named) < 2 or (named[0] in native_functions.BARE_NAMESPACES and named[1] in NOT_KERNELS):
         return ""
     return dotted
 
@@ -288,7 +288,7 @@ def _dotted(expr: ast.expr) -> str:
     return ".".join([expr.id, *reversed(parts)])
 
 
-class _Made:
+class _KernelBuilder:
     """Makes kernels from what is known of a phase: the group of each loop, and the loops."""
 
     def __init__(self, phase: str, group_of: dict[str, Node], loops: dict[str, Node]) -> None:
@@ -343,9 +343,9 @@ class _Made:
             launch_lines=tuple(lines),
             groups=tuple(g.name for g in groups),
             origins=tuple(origins),
-            no_origin="" if origins else _why_none(groups),
-            reads=_total([g.reads for g in groups]),
-            writes=_total([g.writes for g in groups]),
+            no_origin="" if origins else _why_no_origin(groups),
+            reads=_sum([g.reads for g in groups]),
+            writes=_sum([g.writes for g in groups]),
         )
 
 
@@ -355,7 +355,7 @@ def _same(kernel: str, callee: str) -> bool:
     return kernel == callee or kernel == callee.rpartition(".")[0]
 
 
-def _why_none(groups: list[Node]) -> str:
+def _why_no_origin(groups: list[Node]) -> str:
     if groups:
         return "Inductor kept no origin for the loops that it runs"
     return "Inductor did not say which of its nodes this call runs"
@@ -371,6 +371,6 @@ def _kind(groups: list[Node]) -> str:
     return "pointwise" if not kinds else sorted(kinds)[0]
 
 
-def _total(parts: list[int | None]) -> int | None:
+def _sum(parts: list[int | None]) -> int | None:
     known = [p for p in parts if p is not None]
     return sum(known) if parts and len(known) == len(parts) else None

@@ -27,7 +27,7 @@ WHOLE = -1
 
 
 @dataclass(frozen=True)
-class Fact:
+class BufferFacts:
     """What Inductor knows of a buffer that the text cannot say.
 
     ``results`` are the sizes of a library call's results by index, where they get names of their own (``WHOLE``:
@@ -57,7 +57,7 @@ class _Storage:
     nameless: list[int] = field(default_factory=list)
 
 
-class Held:
+class CallMemory:
     """What ``call()`` holds while it runs.
 
     Args:
@@ -68,7 +68,7 @@ class Held:
     """
 
     def __init__(
-        self, text: str | ast.Module, facts: Callable[[str], Fact | None], results: int | None = None
+        self, text: str | ast.Module, facts: Callable[[str], BufferFacts | None], results: int | None = None
     ) -> None:
         self._facts = facts
         self._results = results
@@ -164,11 +164,11 @@ class Held:
             self._hold(name, storage)
             nbytes = storage.nbytes if isinstance(value, ast.Name) or fact is None else fact.nbytes
             self._note(Buffer(name, "intermediate", nbytes, self._line, within=source))
-        elif isinstance(value, ast.Call) and not _as_it_is(name, value):
+        elif isinstance(value, ast.Call) and not _is_bound_to_itself(name, value):
             self._call(name, value, fact)
 
-    def _call(self, name: str, value: ast.Call, fact: Fact | None) -> None:
-        if _last(value.func).startswith("empty_strided"):
+    def _call(self, name: str, value: ast.Call, fact: BufferFacts | None) -> None:
+        if _last_name(value.func).startswith("empty_strided"):
             size = literal_bytes(value)
             nbytes = size if size is not None else fact.nbytes if fact is not None else None
             self._set_aside(name, nbytes)
@@ -273,9 +273,9 @@ class Held:
             self._peak, self._peak_line = self._now, 0 if entry else self._line
 
 
-def _as_it_is(name: str, value: ast.Call) -> bool:
+def _is_bound_to_itself(name: str, value: ast.Call) -> bool:
     """Whether an input is bound to itself: only one that is not aligned, as hardly any is, is copied for it."""
-    return _last(value.func) == "copy_if_misaligned" and [ast.unparse(a) for a in value.args] == [name]
+    return _last_name(value.func) == "copy_if_misaligned" and [ast.unparse(a) for a in value.args] == [name]
 
 
 def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
@@ -323,7 +323,7 @@ def root(value: Any) -> str:
 
 def _is_view(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
-        return _last(value.func) in VIEWS
+        return _last_name(value.func) in VIEWS
     return isinstance(value, ast.Name)
 
 
@@ -335,7 +335,7 @@ def literal_bytes(value: ast.Call) -> int | None:
         size, stride = _numbers(value.args[0]), _numbers(value.args[1])
     except ValueError:  # symbols
         return None
-    itemsize = SIZES.get(_last(value.args[2]))
+    itemsize = SIZES.get(_last_name(value.args[2]))
     if itemsize is None:
         return None
     if 0 in size:
@@ -353,7 +353,7 @@ def _numbers(value: ast.expr) -> tuple[int, ...]:
     return size
 
 
-def _last(value: ast.expr) -> str:
+def _last_name(value: ast.expr) -> str:
     """The last name of what is called: ``c`` of ``a.b.c``."""
     if isinstance(value, ast.Attribute):
         return value.attr

@@ -32,7 +32,7 @@ def flow(
     return (None, {}) if once else (found, reader.within)
 
 
-def way(line: int, kernel: str) -> str:
+def branch_name(line: int, kernel: str) -> str:
     """The body that is one of several kernels, in a line that launches one of them."""
     return f"line {line}: {kernel}"
 
@@ -106,7 +106,7 @@ class _Reader:
 
 def _either(line: int, kernels: Sequence[str]) -> Flow:
     """One of several kernels: the first, or one of the others."""
-    first = Flow((way(line, kernels[0]),))
+    first = Flow((branch_name(line, kernels[0]),))
     return Flow((), (), ((first, _either(line, kernels[1:])),)) if len(kernels) > 1 else first
 
 

@@ -16,36 +16,36 @@ import torch
 from ..ground import source_places
 from ..ground.undo import Undo
 
-ITSELF = "it was already compiled: its original is captured, with the options of this call"
+ALREADY_COMPILED = "it was already compiled: its original is captured, with the options of this call"
 
-PART = "compiled already: captured here as a part of the whole, with the options of this call"
+PART_COMPILED = "compiled already: captured here as a part of the whole, with the options of this call"
 
 
-def compiled_before(fn: Any) -> tuple[str, ...]:
+def compiled_notes(fn: Any) -> tuple[str, ...]:
     """Notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``), and of parts, or
     of modules that a function names, that were. The compiler is not loaded for it."""
-    fn = itself(fn)
-    note = [ITSELF] if isinstance(fn, torch.nn.Module) and _in_place(fn) else []
-    return (*note, *parts_were([name for name, part in parts(fn) if _in_place(part)]))
+    fn = compiled_module(fn)
+    note = [ALREADY_COMPILED] if isinstance(fn, torch.nn.Module) and _is_compiled_in_place(fn) else []
+    return (*note, *parts_note([name for name, part in submodules(fn) if _is_compiled_in_place(part)]))
 
 
-def parts_were(names: list[str]) -> tuple[str, ...]:
+def parts_note(names: list[str]) -> tuple[str, ...]:
     """The note for parts of these names that were compiled; none for none."""
     several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
-    return (f"{several if len(names) > 1 else names[0] + ' was'} {PART}",) if names else ()
+    return (f"{several if len(names) > 1 else names[0] + ' was'} {PART_COMPILED}",) if names else ()
 
 
-def itself(fn: Any) -> Any:
+def compiled_module(fn: Any) -> Any:
     """The module, where its ``__call__`` is given and it was compiled in place: in that call is its compiled form."""
     owner = getattr(fn, "__self__", None)
     if not isinstance(fn, types.MethodType) or not isinstance(owner, torch.nn.Module):
         return fn
-    return owner if fn.__func__ is torch.nn.Module.__call__ and _in_place(owner) else fn
+    return owner if fn.__func__ is torch.nn.Module.__call__ and _is_compiled_in_place(owner) else fn
 
 
-def parts(fn: Any) -> list[tuple[str, torch.nn.Module]]:
+def submodules(fn: Any) -> list[tuple[str, torch.nn.Module]]:
     """The modules in a module, by name; those of them that a method of one names; and those that a function names."""
-    behind = _behind(fn) or fn
+    behind = _wrapped_function(fn) or fn
     names = {name for code in _codes(getattr(behind, "__code__", None)) for name in code.co_names}
     owner = fn.__self__ if isinstance(fn, types.MethodType) else fn
     while isinstance(owner, torch.nn.Module) and "_orig_mod" in owner.__dict__.get("_modules", {}):
@@ -56,7 +56,7 @@ def parts(fn: Any) -> list[tuple[str, torch.nn.Module]]:
         return [(name, part) for name, part in found if whole or name.partition(".")[0] in names]
     if not isinstance(behind, types.FunctionType):
         return []
-    cells = zip(behind.__code__.co_freevars, (_held(cell) for cell in behind.__closure__ or ()))
+    cells = zip(behind.__code__.co_freevars, (_cell_value(cell) for cell in behind.__closure__ or ()))
     known = [*((name, behind.__globals__.get(name)) for name in sorted(names)), *cells]
     modules = [(name, value) for name, value in known if isinstance(value, torch.nn.Module)]
     return [
@@ -71,7 +71,7 @@ _WHOLE = ("forward", torch.nn.Module.__call__.__name__)
 """Methods of a module that run all of it."""
 
 
-def _held(cell: Any) -> Any:
+def _cell_value(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # it has nothing yet
@@ -85,23 +85,23 @@ def _codes(code: Any) -> Iterator[types.CodeType]:
             yield from _codes(inner)
 
 
-def _in_place(module: torch.nn.Module) -> bool:
+def _is_compiled_in_place(module: torch.nn.Module) -> bool:
     own = vars(module)
     return (
         own.get("_compiled_call_impl") is not None
         or "_orig_mod" in own.get("_modules", {})
-        or _compiled(getattr(module, "forward", None))
+        or _is_compiled(getattr(module, "forward", None))
     )
 
 
-def _compiled(method: Any) -> bool:
+def _is_compiled(method: Any) -> bool:
     """Whether it is one that was given to ``torch.compile``."""
     return getattr(method, "_torchdynamo_orig_callable", None) is not None and not getattr(
         method, "_torchdynamo_disable", False
     )
 
 
-def uncompiled(undo: Undo, module: Any) -> None:
+def call_uncompiled(undo: Undo, module: Any) -> None:
     """Call a module's own code until ``undo``, not what ``module.compile()`` or a compiled ``forward`` made of it: a
     compiler around that sees nothing."""
     if not isinstance(module, torch.nn.Module):
@@ -110,13 +110,13 @@ def uncompiled(undo: Undo, module: Any) -> None:
     if own.get("_compiled_call_impl") is not None:
         undo.add(own.__setitem__, "_compiled_call_impl", own["_compiled_call_impl"])
         own["_compiled_call_impl"] = None
-    if _compiled(module.forward):
+    if _is_compiled(module.forward):
         before = own.get("forward")
         undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
-        own["forward"] = _behind(module.forward)
+        own["forward"] = _wrapped_function(module.forward)
 
 
-def _behind(fn: Any) -> Any:
+def _wrapped_function(fn: Any) -> Any:
     """What a compiled function or method was made of; of a method, bound to what it is bound to."""
     inner = getattr(fn, "_torchdynamo_orig_callable", None)
     if isinstance(fn, types.MethodType) and isinstance(inner, types.FunctionType):
@@ -124,15 +124,15 @@ def _behind(fn: Any) -> Any:
     return inner
 
 
-def original(fn: Any) -> tuple[Any, str]:
+def uncompiled_function(fn: Any) -> tuple[Any, str]:
     """The function behind one that is compiled already, or that is not to be compiled, as ``torch.compile`` looks
     for it; and a note for the reader."""
     from torch._dynamo.eval_frame import innermost_fn
 
-    given, fn = fn, itself(fn)
-    note = "" if fn is given else ITSELF
+    given, fn = fn, compiled_module(fn)
+    note = "" if fn is given else ALREADY_COMPILED
     while True:
-        inner = _behind(fn)
+        inner = _wrapped_function(fn)
         if isinstance(fn, torch.nn.Module):
             inner = fn.__dict__.get("_modules", {}).get("_orig_mod")
         if inner is None or inner is fn:
@@ -150,14 +150,14 @@ def original(fn: Any) -> tuple[Any, str]:
             )
             continue
         fn = inner
-        note = ITSELF
+        note = ALREADY_COMPILED
 
 
-def on_own_code(undo: Undo, fn: Any) -> Any:
+def copied(undo: Undo, fn: Any) -> Any:
     """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it; until
     ``undo``."""
     if not isinstance(fn, torch.nn.Module):
-        return _copied(fn)
+        return _copied_function(fn)
     if not _own_forward(fn):
         return _wrapped(fn) if _is_skipped(fn) else fn
     if not _has_hooks(fn):
@@ -167,7 +167,7 @@ def on_own_code(undo: Undo, fn: Any) -> Any:
     return fn
 
 
-def _copied(fn: Any) -> Any:
+def _copied_function(fn: Any) -> Any:
     bound = isinstance(fn, types.MethodType)
     if not isinstance(fn.__func__ if bound else fn, types.FunctionType) or _is_wrapped(fn):
         return _wrapped(fn)
@@ -210,11 +210,11 @@ def _is_wrapped(fn: Any) -> bool:
 
     Torch is asked, for its rule is not the same in every version: not all wrap a function without a source file.
     """
-    compiled = torch._dynamo.optimize(_never)(fn)
+    compiled = torch._dynamo.optimize(_unused_backend)(fn)
     return compiled._torchdynamo_orig_callable is not fn
 
 
-def _never(graph: Any, inputs: Any) -> Any:
+def _unused_backend(graph: Any, inputs: Any) -> Any:
     raise AssertionError("nothing is compiled with this backend")
 
 

@@ -19,12 +19,12 @@ from ...record.graph import Source
 from ...versions import torch_version
 from ..graphs import fx_values
 from ..ground import hook_points, log_filters, source_places
-from ..ground.hooks import capturing, free_hook
+from ..ground.hooks import free_hook, is_capturing
 from ..ground.recorder import Draft, Recorder
 from ..ground.recorder_state import Root
 from . import code_copies, eager_lines
 
-MARK = "compile_lens_recorder"
+RECORDER_ATTRIBUTE = "compile_lens_recorder"
 """Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
 
 
@@ -34,7 +34,7 @@ _TORCH_MODULES = "/torch/nn/modules/"
 def recorder_of(backend: Any) -> Recorder | None:
     """The recorder behind a backend callable, or None if the backend is not ours."""
     for _ in range(8):
-        found = getattr(backend, MARK, None)
+        found = getattr(backend, RECORDER_ATTRIBUTE, None)
         if isinstance(found, Recorder):
             return found
         inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
@@ -70,7 +70,7 @@ def source_of(code: Any) -> Source | None:
     """The text of a function; None for what has none, is the rest of one, or is not the program's."""
     if code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
         return None
-    if source_places.internal(code.co_filename):
+    if source_places.is_internal(code.co_filename):
         return None
     try:
         lines, first = inspect.getsourcelines(code)
@@ -84,7 +84,7 @@ def source_of(code: Any) -> Source | None:
 def first_line(recorder: Recorder, code: Any) -> int:
     """The line where a function begins, also of the code that Dynamo made of its rest."""
     first: int = code.co_firstlineno
-    if not eager_lines.is_rest(code):
+    if not eager_lines.is_resume(code):
         return first
     name = eager_lines.plain(code.co_name)
     known = (line for file, line, of in recorder.frames.sources if (file, of) == (code.co_filename, name))
@@ -115,7 +115,7 @@ def keep_root(recorder: Recorder, target: Any) -> None:
 
 
 @free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules")
-def hides_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
     last. Where the captured callable is a module of torch's, there is no such line, and theirs are shown."""
     recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
@@ -126,7 +126,7 @@ def hides_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.frame_summary")
-def whole_frame(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo's frames do not say in which line a call ends, so that every call seems to end with its line."""
     summary = real(translator, *args, **kwargs)
     positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
@@ -142,7 +142,7 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
     found = []
     for guard in exported:
         kind = kind_of(guard)
-        lines = parts(guard)
+        lines = conditions(guard)
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
@@ -150,7 +150,7 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
     return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
 
 
-def parts(guard: Any) -> list[str]:
+def conditions(guard: Any) -> list[str]:
     """The conditions of a guard, each once: to those of the state of the process torch adds the same ones again with
     each compile."""
     return list(dict.fromkeys(str(line) for line in getattr(guard, "code_list", None) or ()))
@@ -165,7 +165,7 @@ def kind_of(guard: Any) -> str:
 _CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), DispatchKeySet", re.DOTALL)
 
 
-def asked_of_tensors(manager: Any) -> dict[str, str]:
+def tensor_checks(manager: Any) -> dict[str, str]:
     """What the guards of a compiled form ask of each tensor, by its name."""
     found = {}
     for leaf in manager.get_leaf_guards():
@@ -174,7 +174,7 @@ def asked_of_tensors(manager: Any) -> dict[str, str]:
             if check:
                 found[check["name"]] = part.partition("  # ")[0].strip()
     for child in manager.get_child_managers():
-        found |= asked_of_tensors(child)
+        found |= tensor_checks(child)
     return found
 
 
@@ -186,13 +186,13 @@ def failed_guard(recorder: Recorder, reason: str) -> str:
 
 
 @free_hook("torch._dynamo.guards:profile_guard_manager")
-def guard_latency(real: Any, *args: Any, **kwargs: Any) -> float:
+def skip_latency(real: Any, *args: Any, **kwargs: Any) -> float:
     """How many microseconds the guards of a form take, for torch's log and trace: nobody asks it of a capture's.
 
     Before torch measures it writes over all that the processor's caches hold: 20 ms for each compile, as long as a
     small function takes to be compiled, and what comes next finds the caches empty.
     """
-    return 0.0 if capturing() and not _shows_latency() else float(real(*args, **kwargs))
+    return 0.0 if is_capturing() and not _shows_latency() else float(real(*args, **kwargs))
 
 
 def _shows_latency() -> bool:
@@ -237,7 +237,7 @@ def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
     return (*dims, *found.values())
 
 
-def of_environment(known: tuple[DynamicDim, ...], shapes: Any) -> tuple[DynamicDim, ...]:
+def with_environment_symbols(known: tuple[DynamicDim, ...], shapes: Any) -> tuple[DynamicDim, ...]:
     """What is known of a graph's symbols with what torch's shape environment says more: the value of a number, and the
     symbols that no graph takes, such as of a number that is only given on to what follows a graph break."""
     every = {d.source: d for d in symbols(shapes)}
@@ -309,14 +309,14 @@ def recompile_limit(code: Any, recorder: Recorder) -> int:
     """The user's limit on recompiles, counted from what this capture compiled: where torch keeps the entries
     of others beside ours, they do not count."""
     limit = int(torch._dynamo.config.recompile_limit)
-    if isolates():
+    if can_isolate():
         return limit
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code)
     return limit + sum(recorder_of(getattr(e, "backend", None)) is not recorder for e in entries)
 
 
 @functools.cache
-def isolates() -> bool:
+def can_isolate() -> bool:
     """Whether this torch can keep the entries of one compile in a region of their own, on its thread alone.
 
     Before 2.15 there is one region for the whole process: what another thread compiled while a capture ran would
@@ -339,7 +339,7 @@ def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwarg
 
 def compiled_inside(recorder: Recorder, fn: Any) -> list[str]:
     """What those are called that were met, without the parts of the module ``fn``, of which more is known."""
-    of_parts = {id(_underlying(part.forward)) for _, part in code_copies.parts(fn)}
+    of_parts = {id(_underlying(part.forward)) for _, part in code_copies.submodules(fn)}
     found = [one for key, one in recorder.frames.inlined.items() if key not in of_parts]
     return list(dict.fromkeys(str(one.__qualname__).rpartition("<locals>.")[2] for one in found))
 

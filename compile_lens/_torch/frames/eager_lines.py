@@ -14,7 +14,7 @@ _FINISHING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DERE
 """Instructions that end a statement: what was computed before them was computed elsewhere."""
 
 
-def is_rest(code: Any) -> bool:
+def is_resume(code: Any) -> bool:
     """Whether a code object is what Dynamo made of the rest of a function after a graph break."""
     return resumes(code.co_name) is not None
 
@@ -25,8 +25,8 @@ def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
     Of the rest of a function it is what follows the break: the code that Dynamo made holds all of the function.
     """
     instructions = list(dis.get_instructions(code))
-    if start is None and is_rest(code):
-        start = _target(instructions)
+    if start is None and is_resume(code):
+        start = _resume_target(instructions)
     numbers = code_lines(code)
     if start is None:
         return ranges(body_lines(code), numbers)
@@ -54,15 +54,15 @@ _COMPUTING = (
 """How instructions begin that can be an operation of a tensor, or call one."""
 
 
-def computes(code: Any) -> bool:
+def may_compute(code: Any) -> bool:
     """Whether a code, or what follows the break where it is a rest, has an instruction that may compute something."""
     instructions = list(dis.get_instructions(code))
-    start = _target(instructions) if is_rest(code) else None
+    start = _resume_target(instructions) if is_resume(code) else None
     first = _reached(instructions, start) if start is not None else 0
     return any(x.offset >= first and x.opname.startswith(_COMPUTING) for x in instructions)
 
 
-def of_plain_values(code: Any, names: Mapping[str, Any]) -> bool:
+def uses_plain_values_only(code: Any, names: Mapping[str, Any]) -> bool:
     """Whether a code reaches nothing but constants, Python's own functions and plain containers that it finds by their
     names: no value is given to it, or made in it, that could be a tensor (``calls.append(1)``)."""
     of_python = vars(builtins)
@@ -99,7 +99,7 @@ def _reached(instructions: list[dis.Instruction], start: int) -> int:
     return _with_loops(instructions, first)
 
 
-def _target(instructions: list[dis.Instruction]) -> int | None:
+def _resume_target(instructions: list[dis.Instruction]) -> int | None:
     """Where the code of the rest of a function jumps to first: the instruction after the break."""
     jumps = (x.argval for x in instructions if x.opname in ("JUMP_FORWARD", "JUMP_ABSOLUTE"))
     return next((target for target in jumps if isinstance(target, int)), None)
@@ -128,7 +128,7 @@ def body_lines(code: Any) -> set[int]:
     """Those of the body: the first line only where more than the head stands there."""
     numbers = code_lines(code)
     first = code.co_firstlineno
-    if is_rest(code):
+    if is_resume(code):
         return numbers
     line, body = 0, False
     for x in dis.get_instructions(code):
@@ -157,7 +157,7 @@ def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def with_code(code: Any) -> tuple[tuple[int, int], ...]:
+def code_ranges(code: Any) -> tuple[tuple[int, int], ...]:
     """The lines of a code object that have code as ranges, which end before a line that has none; its first one where
     the body stands there too, or nowhere else."""
     found = body_lines(code)

@@ -12,7 +12,7 @@ from ...record.capture import Failure
 from ...record.graph import Frame
 from ..ground import source_places
 from ..ground.recorder import Recorder
-from ..ground.source_places import internal
+from ..ground.source_places import is_internal
 from . import eager_lines, graph_breaks, skipped_frames
 
 REFUSED = "The code is written, and {title} refuses this when it runs: {why}"
@@ -34,7 +34,7 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
         refused = next((r for d in recorder.drafts.values() for r in d.refused if r.error is error), None)
         frames = (refused.frames if refused is not None else ()) or _raised(recorder, error)
         if refused is not None:
-            model = recorder.made_for.model
+            model = recorder.target.model
             hint = REFUSED.format(title="the device" if model is None else model.title, why=refused.why)
     else:
         frames = _lowered(error) or _lowered(inner)
@@ -57,9 +57,9 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
     for summary, (frame, _) in zip(
         traceback.extract_tb(error.__traceback__), traceback.walk_tb(error.__traceback__), strict=True
     ):
-        if internal(summary.filename) or skipped_frames.foreign(summary.filename):
+        if is_internal(summary.filename) or skipped_frames.is_foreign(summary.filename):
             continue
-        if eager_lines.is_rest(frame.f_code) and found:  # what called it is the part before the break
+        if eager_lines.is_resume(frame.f_code) and found:  # what called it is the part before the break
             before = eager_lines.plain(found[-1][0].name)
             if before == eager_lines.plain(summary.name) and found[-1][0].filename == summary.filename:
                 found.pop()

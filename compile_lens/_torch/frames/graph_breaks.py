@@ -19,8 +19,8 @@ from ...record.graph import Frame
 from ..graphs import fx
 from ..ground.hooks import free_hook
 from ..ground.recorder import Recorder
-from ..ground.recorder_state import Logged
-from ..ground.source_places import internal
+from ..ground.recorder_state import LoggedBreak
+from ..ground.source_places import is_internal
 from . import dynamo, eager_lines
 
 _PLACEHOLDERS = {
@@ -37,7 +37,9 @@ def log_graph_break(
     """Dynamo logs a graph break: keep its reason until the graph that it ends is complete."""
     recorder = dynamo.recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
     if recorder is not None and not getattr(exc, "logged", False):
-        recorder.frames.now.logged = Logged(cause(exc), not str(reason).startswith(messages.CANNOT_RESUME))
+        recorder.frames.current.logged = LoggedBreak(
+            cause(exc), not str(reason).startswith(messages.CANNOT_RESUME)
+        )
     return real(translator, code_options, reason, exc, *args, **kwargs)
 
 
@@ -51,18 +53,18 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     draft = dynamo.current_draft(recorder, code)
     reason = next((a for a in (*args, *kwargs.values()) if type(a).__name__ == "GraphCompileReason"), None)
     draft.ending = ending(reason)
-    draft.recompile_reasons = list(recorder.frames.now.failed_guards)
-    draft.rest = None
-    logged = recorder.frames.now.logged
+    draft.recompile_reasons = list(recorder.frames.current.failed_guards)
+    draft.resume_skip = None
+    logged = recorder.frames.current.logged
     if logged is not None and reason is not None and reason.graph_break:
         draft.ending = logged.ending
         if not logged.resumes and code is not None:
-            draft.rest = _rest(recorder, draft.id, code, output, logged.ending)
+            draft.resume_skip = _resume_skip(recorder, draft.id, code, output, logged.ending)
     dynamo.keep_source(recorder, code)
     return real(output, *args, **kwargs)
 
 
-def _rest(recorder: Recorder, compilation: str, code: Any, output: Any, why: Ending) -> Skip:
+def _resume_skip(recorder: Recorder, compilation: str, code: Any, output: Any, why: Ending) -> Skip:
     instruction = getattr(getattr(output, "root_tx", None), "current_instruction", None)
     offset = getattr(instruction, "offset", None)
     return Skip(
@@ -109,5 +111,5 @@ def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
             text=f.text or linecache.getline(f.file, f.line).strip(),
         )
         for f in frames
-        if not internal(f.file)
+        if not is_internal(f.file)
     )

@@ -19,7 +19,7 @@ from ...record import messages
 from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
 from ..ground import cache_entries, counters, python_runtime, source_places
 from ..ground.hooks import free_hook
-from ..ground.python_runtime import roomy
+from ..ground.python_runtime import with_stack_room
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import Frame
 from . import dynamo, eager_lines, graph_breaks
@@ -31,32 +31,36 @@ _OF_THE_PROGRAM = ("nn", "optim")
 
 
 @free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
-@roomy
+@with_stack_room
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo looks at a frame: note why it leaves it alone, if it does."""
     recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return real(converter, frame, *args, **kwargs)
     name = frame.f_code.co_name
-    recorder.frames.now = Frame()
-    visited = cache_entries.visit(recorder.owed.visited, frame.f_code, args)
+    recorder.frames.current = Frame()
+    visited = cache_entries.remember(recorder.leftovers.codes, frame.f_code, args)
     tried = FRAME_COMPILE_COUNTER.get(visited.frame_id, 0)
     limit = dynamo.recompile_limit(frame.f_code, recorder)
     try:
-        uncounted = counters.uncounted(recorder)
-        with python_runtime.later(), uncounted, torch._dynamo.config.patch(recompile_limit=limit):
+        uncounted = counters.without_counting(recorder)
+        with (
+            python_runtime.less_garbage_collection(),
+            uncounted,
+            torch._dynamo.config.patch(recompile_limit=limit),
+        ):
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
             recorder.frames.skips.append(f"{name}: {messages.gist(str(error)) or 'no operation to compile'}")
         else:  # Dynamo may give the frame up and run it as it is
-            recorder.frames.now.given_up = _given_up(frame.f_code, error)
+            recorder.frames.current.given_up = _given_up(frame.f_code, error)
         raise
     finally:  # also a frame that becomes no compilation takes a number of torch's
         if FRAME_COMPILE_COUNTER.get(visited.frame_id, 0) > tried:
             recorder.numbers.pass_over(visited.frame_id, tried)
     reason = getattr(result, "skip_reason", None)
-    if reason and recorder.frames.now.given_up is None:
+    if reason and recorder.frames.current.given_up is None:
         recorder.frames.skips.append(f"{name}: {messages.gist(str(reason))}")
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
         recorder.frames.skips.append(f"{name}: no operation to compile (this torch does not say why)")
@@ -69,7 +73,7 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
     recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return real(converter, *args, **kwargs)
-    with counters.uncounted(recorder):
+    with counters.without_counting(recorder):
         return real(converter, *args, **kwargs)
 
 
@@ -82,29 +86,29 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     recorder = dynamo.recorder_of(getattr(wrapper, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return result
-    found, recorder.frames.now.given_up = recorder.frames.now.given_up, None
+    found, recorder.frames.current.given_up = recorder.frames.current.given_up, None
     mode = str(getattr(result, "skip_reason", None) or "")
     if found is None and "dispatch mode" in mode:
         found = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
     if found is not None:
-        keep(recorder, found, frame.f_code)
+        record_skip(recorder, found, frame.f_code)
     return result
 
 
-def keep(recorder: Recorder, found: Skip, code: Any) -> None:
+def record_skip(recorder: Recorder, found: Skip, code: Any) -> None:
     """Keep a function that was given up; what is neither the program's nor torch's layers is only counted."""
     recorder.frames.skips.append(f"{found.function}: {messages.gist(found.cause.reason)}")
     root = recorder.frames.root
-    if source_places.internal(found.file) and root is not None:  # torch's wrapper around what was captured
+    if source_places.is_internal(found.file) and root is not None:  # torch's wrapper around what was captured
         found = dataclasses.replace(found, function=root.name, file=root.file, line=root.line, lines=())
-    elif foreign(found.file):
-        recorder.frames.elsewhere += 1
+    elif is_foreign(found.file):
+        recorder.frames.foreign_count += 1
         return
     else:
         dynamo.keep_source(recorder, code)
         found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
     for call in recorder.frames.calls[-1:]:
-        call.left.append(f"{found.function}: {found.kind}")
+        call.skipped.append(f"{found.function}: {found.kind}")
     same = dataclasses.replace(found, times=1)
     for i, known in enumerate(recorder.frames.skipped):
         if dataclasses.replace(known, times=1) == same:
@@ -113,16 +117,18 @@ def keep(recorder: Recorder, found: Skip, code: Any) -> None:
     recorder.frames.skipped.append(found)
 
 
-def elsewhere(recorder: Recorder) -> str:
+def foreign_note(recorder: Recorder) -> str:
     """How much was given up outside of the program, in a note; ``""`` for nothing."""
-    if not recorder.frames.elsewhere:
+    if not recorder.frames.foreign_count:
         return ""
-    what = "1 function" if recorder.frames.elsewhere == 1 else f"{recorder.frames.elsewhere} functions"
+    what = (
+        "1 function" if recorder.frames.foreign_count == 1 else f"{recorder.frames.foreign_count} functions"
+    )
     where = "torch, the standard library and packages without torch"
     return f"outside of the program, Dynamo left {what} of {where} to Python"
 
 
-def said(recorder: Recorder, limit: int = 4) -> str:
+def summary(recorder: Recorder, limit: int = 4) -> str:
     """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
     never = [s.why for s in recorder.frames.skipped if s.kind == NEVER_RAN]
     names = [
@@ -174,7 +180,7 @@ def _given_up(code: Any, error: Exception) -> Skip:
     if _LIMITS in str(getattr(error, "gb_type", "")) or _LIMITS in str(error).partition("\n")[0]:
         return _skip(code, LIMIT, graph_breaks.cause(error, LIMIT))
     logged = type(error).__name__ in ("Unsupported", "UserError")
-    kind = REST if eager_lines.is_rest(code) else WHOLE
+    kind = REST if eager_lines.is_resume(code) else WHOLE
     return _skip(
         code,
         kind,
@@ -189,12 +195,12 @@ _NO_BFLOAT16 = (
 )
 
 
-def by_the_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
+def skip_by_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
     """The compiler asks to leave the frame alone, and Python runs it."""
     if code is not None:
-        kind = REST if eager_lines.is_rest(code) else WHOLE
+        kind = REST if eager_lines.is_resume(code) else WHOLE
         hint = _NO_BFLOAT16 if "BF16" in str(error) else ""
-        recorder.frames.now.given_up = _skip(code, kind, Ending(NOT_TRACED, str(error), hint=hint))
+        recorder.frames.current.given_up = _skip(code, kind, Ending(NOT_TRACED, str(error), hint=hint))
 
 
 def _skip(code: Any, kind: str, why: Ending, consequence: str = "") -> Skip:
@@ -212,7 +218,7 @@ def _definition(code: Any) -> Any:
     )
 
 
-def foreign(file: str) -> bool:
+def is_foreign(file: str) -> bool:
     """Whether a file is none of the program's: of the standard library, of an installed package that does not use
     torch, or of torch, but not of its layers and optimizers."""
     if file.startswith("<frozen"):
@@ -221,7 +227,7 @@ def foreign(file: str) -> bool:
     if file.startswith(own):
         return file[len(own) :].split(os.sep)[0] not in _OF_THE_PROGRAM
     if "-packages" in file:
-        return without_torch(file)
+        return uses_no_torch(file)
     return file.startswith(library)
 
 
@@ -233,7 +239,7 @@ def _roots() -> tuple[str, str]:
 _PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 
-def without_torch(file: str) -> bool:
+def uses_no_torch(file: str) -> bool:
     """Whether a file is of an installed package of which no module that is loaded uses torch."""
     found = _PACKAGES.findall(file)
     # What is loaded later may use it.

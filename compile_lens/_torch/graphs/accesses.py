@@ -32,7 +32,7 @@ LOOKUPS = {
 """Operators that take of one argument only as many elements as they make, and the name of that argument; bags take
 a row for each index, samplers the neighbours of each point."""
 
-UNREAD = frozenset(
+SHAPE_ONLY = frozenset(
     "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
     "uniform normal exponential random cauchy geometric log_normal".split()
 )
@@ -48,16 +48,16 @@ SCATTERS = {
 """Operators that write at indexed places, and the argument that has as many elements as they place (``indices``: the
 places are worked out)."""
 
-ADDS = frozenset(
+ACCUMULATES = frozenset(
     "scatter_add scatter_reduce index_add index_reduce _unsafe_masked_index_put_accumulate "
     "embedding_dense_backward".split()
 )
 """Those of them that always read what they write to."""
 
-PARTS = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
+PART_WRITES = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
 """What functional graphs have for a write to a part of a tensor: ``self`` with that part replaced by ``src``."""
 
-_Held = dict[int, tuple[torch.Tensor, "int | None", int]]
+_Tensors = dict[int, tuple[torch.Tensor, "int | None", int]]
 """Tensors by their ``id``, each with its bytes and the buffer that it is in."""
 
 BY_INDEX = frozenset((*LOOKUPS, *SCATTERS)) - {"constant_pad_nd"}
@@ -69,16 +69,20 @@ class Accesses:
 
     def __init__(self) -> None:
         self._order: dict[torch.fx.Node, int] = {}
-        self._held: dict[torch.fx.Node, _Held] = {}
+        self._held: dict[torch.fx.Node, _Tensors] = {}
 
     def of(self, node: torch.fx.Node) -> Moved:
         """Bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not ATen's."""
         name = operator_kinds.base_name(node.target)
         if not isinstance(node.target, torch._ops.OpOverload):
-            return (None, None) if name.removesuffix("_") in BY_INDEX or name in PARTS else self._plain(node)
+            return (
+                (None, None)
+                if name.removesuffix("_") in BY_INDEX or name in PART_WRITES
+                else self._plain(node)
+            )
         if name == "copy_" and self._written_already(node.args[0], node.args[1]):
             return 0, 0
-        if name in PARTS:
+        if name in PART_WRITES:
             if not self._in_place(node):
                 return self._plain(node)
             if self._made_here(node.args[1]):
@@ -88,7 +92,7 @@ class Accesses:
         if name in SCATTERS:
             return self.moved(node, in_place=self._in_place(node))
         bare = name.removesuffix("_")
-        if name in LOOKUPS or bare in UNREAD or bare in SCATTERS:
+        if name in LOOKUPS or bare in SHAPE_ONLY or bare in SCATTERS:
             return self.moved(node, in_place=name.endswith("_"))
         return self._plain(node)
 
@@ -100,7 +104,7 @@ class Accesses:
     def _plain(self, node: torch.fx.Node) -> Moved:
         """Each distinct input once, of views of one buffer together no more than it has; each output once."""
         reads: int | None = 0
-        taken: _Held = {}
+        taken: _Tensors = {}
         for source in node._input_nodes:
             if source.op != "get_attr" or "val" in source.meta or "example_value" in source.meta:
                 taken |= self._of(source)
@@ -112,7 +116,7 @@ class Accesses:
                 reads = None if reads is None or size is None else reads + size
         return reads, total([size for _, size, _ in self._of(node).values()])
 
-    def _of(self, node: torch.fx.Node) -> _Held:
+    def _of(self, node: torch.fx.Node) -> _Tensors:
         """What a node makes; nearly all are asked several times, by those that read them."""
         if node not in self._held:
             found = values.tensors(_value(node))
@@ -130,7 +134,7 @@ class Accesses:
             return False
         name = operator_kinds.base_name(root.target)
         kind = operator_kinds.kind_of(root.target)
-        if name in SCATTERS or name in PARTS:
+        if name in SCATTERS or name in PART_WRITES:
             return True
         seen = any(user.op == "output" for alias in _aliases(root) for user in alias.users)
         return kind in ("pointwise", "random", "mutation") and not seen
@@ -144,7 +148,9 @@ class Accesses:
             return _goes_back(node, root)
         order = self._ordered(node.graph)
         return all(
-            order[user] <= order[node] or user in aliases or (user in node.users and _name(user) in PARTS)
+            order[user] <= order[node]
+            or user in aliases
+            or (user in node.users and _name(user) in PART_WRITES)
             for aliases in [_aliases(root)]
             for alias in aliases
             for user in alias.users
@@ -166,7 +172,9 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
     if bare in LOOKUPS and made:
         _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, made[0]))
-    if bare in UNREAD or name == "bernoulli_":  # ``bernoulli`` itself takes the probabilities from ``self``
+    if (
+        bare in SHAPE_ONLY or name == "bernoulli_"
+    ):  # ``bernoulli`` itself takes the probabilities from ``self``
         _limit(taken, named.get("self"), 0)
     places = _places(bare, named) if bare in SCATTERS else None
     if places is None:
@@ -182,7 +190,7 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
             writes = 0
         if "src" in named:
             _limit(taken, named["src"], places)
-        again = placed if bare in ADDS or named.get("accumulate") is True else 0
+        again = placed if bare in ACCUMULATES or named.get("accumulate") is True else 0
         writes = total((writes, placed))
     return total((_capped(given, taken), again)), writes
 
@@ -202,10 +210,10 @@ def _looked_up(name: str, named: dict[str, Any], made: torch.Tensor) -> int | No
     """How many elements a lookup takes: as many as it makes, but bags add up a row for each index, and samplers
     weigh the neighbours of each point."""
     if "embedding_bag" in name:
-        return _times(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
+        return _product(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
     if "grid_sampler" in name:
         side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
-        return _times(_numel(made.shape), side ** (made.dim() - 2))
+        return _product(_numel(made.shape), side ** (made.dim() - 2))
     return _numel(made.shape)
 
 
@@ -225,7 +233,7 @@ def _places(name: str, named: dict[str, Any]) -> int | None:
         return None
     picked = _numel(_broadcast([i.shape for i in given]))
     kept = [n for i, n in enumerate(base.shape) if i >= len(indices) or indices[i] is None]
-    return _times(picked, _numel(kept))
+    return _product(picked, _numel(kept))
 
 
 def _broadcast(shapes: list[Any]) -> list[Any]:
@@ -323,7 +331,7 @@ def _goes_back(node: torch.fx.Node, home: torch.fx.Node) -> bool:
             name = _name(user)
             if name == "copy_" and user.args[0] is home and user.args[1] is value:
                 return True
-            if (name in PARTS or name in SCATTERS or _is_view(user)) and user not in seen:
+            if (name in PART_WRITES or name in SCATTERS or _is_view(user)) and user not in seen:
                 seen.add(user)
                 pending.append(user)
     return False
@@ -353,10 +361,10 @@ def total(parts: Iterable[int | None]) -> int | None:
     return found
 
 
-def _times(a: int | None, b: int | None) -> int | None:
+def _product(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a * b
 
 
 def _ratio(a: int | None, b: int | None, c: int | None) -> int | None:
-    product = _times(a, b)
+    product = _product(a, b)
     return None if product is None or not c else product // c

@@ -11,49 +11,49 @@ from ..ground.hooks import hook
 from ..ground.recorder import Draft
 from . import fx, partitioner, passes, rewrite_origins
 from . import graph_chain as following
-from .graph_chain import Untouched
+from .graph_chain import InferenceTrace
 from .provenance import Lineage, joint_origins, modules
 
 
 @hook("torch._inductor.compile_fx:_recursive_pre_grad_passes")
 def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Inductor's passes over the Dynamo graph; called once more for each nested body, which is not recorded."""
-    followed = following.of(draft)
-    if followed.in_pre_grad:
+    chain = following.chain_of(draft)
+    if chain.in_pre_grad:
         return real(gm, *args, **kwargs)
-    draft.doing = "pre_grad"
-    followed.in_pre_grad = True
-    followed.now = lineage = followed.captured or Lineage(gm)
+    draft.current_stage = "pre_grad"
+    chain.in_pre_grad = True
+    chain.current = lineage = chain.captured or Lineage(gm)
     try:
-        with lineage.watching(gm), passes.recorded(draft, "pre_grad", gm, lineage.origins) as left:
+        with lineage.watching(gm), passes.record(draft, "pre_grad", gm, lineage.origins) as left:
             result = left(real(gm, *args, **kwargs))
     finally:
-        followed.in_pre_grad = False
-        followed.now = None
+        chain.in_pre_grad = False
+        chain.current = None
     origins = lineage.origins if lineage.follows(result.graph) else lineage.copied(result)
     draft.put(fx.convert(result, stage="pre_grad", before="dynamo", origins=origins))
-    followed.prepared = Lineage(result)
+    chain.prepared = Lineage(result)
     draft.lap("pre_grad")
-    draft.doing = "joint"
+    draft.current_stage = "joint"
     return result
 
 
 @hook("torch._inductor.compile_fx:partition_fn")
 def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """The joint graph, before Inductor's joint passes and the partitioner change it."""
-    followed = following.of(draft)
-    lineage, key = followed.traced
+    chain = following.chain_of(draft)
+    lineage, key = chain.traced
     origins = joint_origins(lineage, gm) if lineage else None
     draft.put(fx.convert(gm, stage="joint", before=key, origins=origins))
     draft.lap("joint")
-    draft.doing = "forward"
-    followed.joint = followed.now = joint = Lineage(gm)
+    draft.current_stage = "forward"
+    chain.joint = chain.current = joint = Lineage(gm)
     with joint.watching(gm):
         forward, backward = real(gm, *args, **kwargs)
     count = kwargs.get("num_fwd_outputs")
     if isinstance(count, int):
-        followed.saved = _saved(forward, count)
-    followed.results = count
+        chain.saved = _saved(forward, count)
+    chain.results = count
     partitioner.record(draft, forward, backward, count)
     draft.lap("forward")
     return forward, backward
@@ -62,24 +62,24 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
 @hook("torch._inductor.compile_fx:_recursive_joint_graph_passes")
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Without a backward there is no joint graph, but the same passes run over what AOTAutograd traced."""
-    followed = following.of(draft)
-    lineage, _ = followed.traced
-    joint = followed.joint
-    inside = passes.PASSES.of(draft) is not None or followed.now is not joint
+    chain = following.chain_of(draft)
+    lineage, _ = chain.traced
+    joint = chain.joint
+    inside = passes.PASSES.of(draft) is not None or chain.current is not joint
     if joint is not None and not inside:  # the whole joint graph, not a body in it
-        with passes.recorded(draft, "forward", gm, joint.origins) as left:
+        with passes.record(draft, "forward", gm, joint.origins) as left:
             return left(real(gm, *args, **kwargs))
-    if joint is not None or followed.untouched is not None or lineage is None:
+    if joint is not None or chain.inference_trace is not None or lineage is None:
         return real(gm, *args, **kwargs)
     origins = joint_origins(lineage, gm)
-    followed.now = now = Lineage(gm)
+    chain.current = now = Lineage(gm)
     known = {path + n.name: origins(n) for path, module in modules(gm) for n in module.graph.nodes}
-    followed.untouched = untouched = Untouched(now, known)
-    with now.watching(gm), passes.recorded(draft, "inference", gm, _inference_origins(untouched)) as left:
+    chain.inference_trace = untouched = InferenceTrace(now, known)
+    with now.watching(gm), passes.record(draft, "inference", gm, _inference_origins(untouched)) as left:
         return left(real(gm, *args, **kwargs))
 
 
-def _inference_origins(untouched: Untouched) -> fx.Origins:
+def _inference_origins(untouched: InferenceTrace) -> fx.Origins:
     """Origins of what is left of the traced graph after the joint passes."""
     known = untouched.origins
 
@@ -102,24 +102,24 @@ def _saved(forward: torch.fx.GraphModule, outputs: int) -> tuple[str, ...]:
 def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
     """Record the graph that AOTAutograd hands to Inductor for a phase, and follow it from here."""
     draft.phase = phase
-    draft.doing = phase
-    followed = following.of(draft)
-    joint = followed.joint
+    draft.current_stage = phase
+    chain = following.chain_of(draft)
+    joint = chain.joint
     if phase == "inference" or joint is None:
-        lineage, key = followed.traced
+        lineage, key = chain.traced
         origins: fx.Origins | None = None
-        if followed.untouched is not None:
-            origins = _inference_origins(followed.untouched)
+        if chain.inference_trace is not None:
+            origins = _inference_origins(chain.inference_trace)
         elif lineage is not None:
             origins = joint_origins(lineage, gm)
         graph = fx.convert(gm, stage=phase, before=key, origins=origins)
     else:
         graph = fx.convert(gm, stage=phase, before="joint", origins=joint.copied(gm))
-    if phase == "forward" and followed.saved is not None:
-        object.__setattr__(graph, "saved", followed.saved)  # a fresh record nobody else holds yet
+    if phase == "forward" and chain.saved is not None:
+        object.__setattr__(graph, "saved", chain.saved)  # a fresh record nobody else holds yet
     draft.put(graph)
-    rewrite_origins.settled(gm)
+    rewrite_origins.clear_tags(gm)
     draft.lap(phase)
-    draft.doing = f"{phase}.post_grad"
-    followed.now = lineage = Lineage(gm)
+    draft.current_stage = f"{phase}.post_grad"
+    chain.current = lineage = Lineage(gm)
     return lineage

@@ -35,19 +35,19 @@ _HALVES = torch.float16, torch.bfloat16
 
 def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: Questions) -> Callable[..., Any]:
     """What runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on meta."""
-    graph = _at_home(gm, device)
+    graph = _graph_on_cpu(gm, device)
 
     def run(*args: Any) -> Any:
         if any(isinstance(a, torch.Tensor) and a.is_meta for a in args):
             questions.on_meta = True
-            return _shapes(gm, args)
+            return _on_meta(gm, args)
         with marked(user_kernels.IN_GRAPH):
             return _Run(graph, device, questions).run(*args)
 
     return run
 
 
-def _at_home(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
+def _graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
     """A copy in which every ``device`` is the CPU, in nested graphs too."""
     graph = torch.fx.Graph()
     nodes: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -57,7 +57,7 @@ def _at_home(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphMo
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
-                bodies[str(node.target)] = _at_home(inner, device)
+                bodies[str(node.target)] = _graph_on_cpu(inner, device)
         if node.op not in ("call_function", "call_method"):
             continue
         if node.target is _AUTOCAST[0]:
@@ -67,8 +67,8 @@ def _at_home(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphMo
             continue
         if node.op == "call_method" and node.target == device.type:  # x.cuda()
             made.target, made.args, made.kwargs = "to", (made.args[0], "cpu"), {}
-        made.args = torch.fx.node.map_aggregate(made.args, lambda v: _home(v, device))
-        made.kwargs = torch.fx.node.map_aggregate(made.kwargs, lambda v: _home(v, device))
+        made.args = torch.fx.node.map_aggregate(made.args, lambda v: _on_cpu(v, device))
+        made.kwargs = torch.fx.node.map_aggregate(made.kwargs, lambda v: _on_cpu(v, device))
     graph._codegen = gm.graph._codegen
     copied = torch.fx.GraphModule(gm, graph)
     copied.meta = dict(gm.meta)
@@ -77,7 +77,7 @@ def _at_home(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphMo
     return copied
 
 
-def _home(value: Any, device: torch.device) -> Any:
+def _on_cpu(value: Any, device: torch.device) -> Any:
     if isinstance(value, torch.device) and value.type == device.type:
         return torch.device("cpu")
     if isinstance(value, str) and value.partition(":")[0] == device.type:
@@ -110,7 +110,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
                 raise  # the program's own
             self._say(node, error)
             return self._zeros(node)
-        return _as_there(node, found, [self.env.get(one) for one in node.all_input_nodes])
+        return _as_on_device(node, found, [self.env.get(one) for one in node.all_input_nodes])
 
     def _is_cast_up(self, node: torch.fx.Node) -> bool:
         """Whether the device's autocast makes single precision of what the node is given."""
@@ -121,7 +121,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         return any(isinstance(v, torch.Tensor) and v.dtype in _HALVES for v in given)
 
     def _in_full(self, node: torch.fx.Node) -> Any:
-        args, kwargs = torch.utils._pytree.tree_map(_single, self.fetch_args_kwargs_from_env(node))
+        args, kwargs = torch.utils._pytree.tree_map(_to_single, self.fetch_args_kwargs_from_env(node))
         with torch.autocast("cpu", enabled=False):
             return getattr(self, node.op)(node.target, args, kwargs)
 
@@ -176,7 +176,7 @@ def _is_of_the_cpu(error: Exception) -> bool:
     return isinstance(error, NotImplementedError) or bool(names)
 
 
-def _single(value: Any) -> Any:
+def _to_single(value: Any) -> Any:
     return value.float() if isinstance(value, torch.Tensor) and value.dtype in _HALVES else value
 
 
@@ -184,7 +184,7 @@ def _example(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value")
 
 
-def _as_there(node: torch.fx.Node, found: Any, given: list[Any]) -> Any:
+def _as_on_device(node: torch.fx.Node, found: Any, given: list[Any]) -> Any:
     """The result in the type that the device gives it, and in memory of its own where it would be moved."""
     example = _example(node)
     if not isinstance(found, torch.Tensor) or not isinstance(example, torch.Tensor):
@@ -222,7 +222,7 @@ def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
     return sorted(range(of.dim()), key=lambda d: (of.shape[d] == 1, of.shape[d] == 1 or -steps[d]))
 
 
-def _shapes(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
+def _on_meta(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
     """The results as tensors on meta: their shapes and types on the device."""
     mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [_faked(mode, a) for a in args]

@@ -23,7 +23,7 @@ Run = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 FUNCTION, CHECKPOINT = "autograd_function_apply", "tag_activation_checkpoint"
 
 
-class Unknown(Exception):
+class UnknownOperators(Exception):
     """What eager PyTorch dispatches cannot be told; ``reason`` says why (torch adds to the message on the way)."""
 
     def __init__(self, reason: str) -> None:
@@ -31,7 +31,7 @@ class Unknown(Exception):
         self.reason = reason
 
 
-def undecided(gm: torch.fx.GraphModule) -> str:
+def data_dependent(gm: torch.fx.GraphModule) -> str:
     """The first operator, in the graph or in its bodies, that only a run can tell of; ``""`` if there is none."""
     for module in gm.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
@@ -66,11 +66,11 @@ class Bodies:
         if not (self.backward and needed and torch.is_grad_enabled()):
             return self.run(body, args)  # nothing is computed again
         if "_checkpoint_context_fn" in body.meta:
-            raise Unknown(
+            raise UnknownOperators(
                 "what a selective checkpoint computes again is decided by code of the program, which is not run for it"
             )
         if options.pop("use_reentrant", None) is not False:
-            raise Unknown(
+            raise UnknownOperators(
                 "a checkpoint with use_reentrant=True runs a backward of its own inside of the backward: which tensors "
                 "that reaches is not in the graph"
             )
@@ -116,7 +116,7 @@ class Bodies:
                         for at, (grad, result) in enumerate(zip(grads, made))
                     )
                 elif not gives_zeros and any(grad is None for grad in grads[: len(grads) - added]):
-                    raise Unknown(
+                    raise UnknownOperators(
                         "a result of an autograd.Function has no gradient: whether the backward is given zeros for it, "
                         "as set_materialize_grads decides, is not in the graph"
                     )

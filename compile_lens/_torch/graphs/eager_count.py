@@ -113,7 +113,7 @@ def count(
     Inputs are taken as tensors of ``device``, if one is given: autocast casts those of its own device alone.
     Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
     """
-    undecided = eager_bodies.undecided(gm)
+    undecided = eager_bodies.data_dependent(gm)
     if undecided:
         return None, (
             f"{undecided} is a higher-order operator: what eager PyTorch dispatches for it is decided while it runs"
@@ -126,16 +126,16 @@ def count(
             _disable_current_modes(),
             torch._guards.tracing(None),
             torch.random.fork_rng(devices=[]),
-            program_hooks.no_hooks(),
+            program_hooks.without_saved_tensor_hooks(),
             Undo() as undo,
             undo,
         ):
             undo.add(_leave_modes)  # those that an interrupt kept from being left
             fake = _Counting()
             runner = _Faked(gm, fake, device is not None, backward, gives_zeros)
-            inputs = _numbers(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
+            inputs = _with_sizes(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
             return _run(runner, fake, inputs, backward), ""
-    except eager_bodies.Unknown as unknown:
+    except eager_bodies.UnknownOperators as unknown:
         return None, unknown.reason
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
         why = f"{type(error).__name__}: {_first_line(error)}"
@@ -150,7 +150,7 @@ def count(
 _NO_KERNEL = "DispatchStub: missing kernel for"
 
 
-def _numbers(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
+def _with_sizes(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
     """``given`` with the sizes that a program keeps from the compiler (``mark_unbacked``): those that its tensors
     have."""
     if None not in given:
@@ -262,7 +262,7 @@ _LOOP = re.compile(r"for\s+[\w\s,()]+\s+in\s+(?:enumerate\()?[A-Za-z_][\w.]*\)?\
 """``for row in rows:``"""
 
 
-def unpacked(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
+def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
     """The nodes that are a row of a tensor that was unpacked, each with how many rows the tensor must have for it."""
     if sys.version_info < (3, 11):
         return {}  # its traces do not tell one expression of a line from another
@@ -298,7 +298,7 @@ class Rows:
     """The rows of the tensors that a graph unpacks, each tensor unbound once."""
 
     def __init__(self, graph: torch.fx.Graph) -> None:
-        self._known = unpacked(graph)
+        self._known = unpacked_rows(graph)
         self._rows: dict[tuple[torch.fx.Node, int], tuple[torch.Tensor, ...]] = {}
 
     def __contains__(self, node: torch.fx.Node) -> bool:

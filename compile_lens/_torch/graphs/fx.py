@@ -12,7 +12,7 @@ import torch.fx
 from torch.fx import Node as FxNode
 
 from ...record.graph import Frame, Graph, Node
-from ..ground.source_places import frames, of_torch
+from ..ground.source_places import frames, is_torch_file
 from . import accesses, operator_kinds
 from .fx_values import ran, ref, target_text, tensors, value
 from .graph_text import readable
@@ -185,7 +185,7 @@ def frame_of(summary: Any) -> Frame:
         (summary.line or "").strip(),
         getattr(summary, "colno", None),
         getattr(summary, "end_colno", None),
-        of_torch(str(summary.filename)),
+        is_torch_file(str(summary.filename)),
     )
 
 

@@ -9,7 +9,7 @@ from .provenance import Lineage
 
 
 @dataclasses.dataclass
-class Untouched:
+class InferenceTrace:
     """What AOTAutograd traced where there is no joint graph, before the passes that run over joint graphs.
 
     ``origins`` are those of its nodes and of its bodies', by name, each with the reason where there are none.
@@ -20,7 +20,7 @@ class Untouched:
 
 
 @dataclasses.dataclass
-class Followed:
+class GraphChain:
     """Written by ``aot`` as the graphs come by, from the one that Dynamo captured on.
 
     Attributes:
@@ -28,8 +28,8 @@ class Followed:
         in_pre_grad: its pre-grad passes run.
         prepared: what they left, once they are done: the graph that AOTAutograd traces.
         joint: the joint graph, where there is one.
-        untouched: what stands for it, where there is none.
-        now: the graph whose rewrites are noted at the moment.
+        inference_trace: what stands for it, where there is none.
+        current: the graph whose rewrites are noted at the moment.
         saved: names of what the forward keeps for the backward; ``None`` while it is not known.
         results: how many values the forward returns that are the function's own, as torch said it.
     """
@@ -38,8 +38,8 @@ class Followed:
     in_pre_grad: bool = False
     prepared: Lineage | None = None
     joint: Lineage | None = None
-    untouched: Untouched | None = None
-    now: Lineage | None = None
+    inference_trace: InferenceTrace | None = None
+    current: Lineage | None = None
     saved: tuple[str, ...] | None = None
     results: int | None = None
 
@@ -49,15 +49,15 @@ class Followed:
         return (self.captured, "dynamo") if self.prepared is None else (self.prepared, "pre_grad")
 
 
-FOLLOWED: Slot[Followed] = Slot()
+CHAIN: Slot[GraphChain] = Slot()
 
 
-def of(draft: Draft) -> Followed:
+def chain_of(draft: Draft) -> GraphChain:
     """What is known of the graphs of this compile."""
-    return FOLLOWED.of(draft) or FOLLOWED.put(draft, Followed())
+    return CHAIN.of(draft) or CHAIN.put(draft, GraphChain())
 
 
-def joint(draft: Draft) -> Lineage | None:
+def joint_of(draft: Draft) -> Lineage | None:
     """The joint graph of this compile, if there is one."""
-    followed = FOLLOWED.of(draft)
-    return followed.joint if followed is not None else None
+    chain = CHAIN.of(draft)
+    return chain.joint if chain is not None else None

@@ -13,10 +13,15 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..ground.hooks import current, hook, made_hook
+from ..ground.hooks import current, factory_hook, hook
 from ..ground.recorder import Draft
 
-FORM = {"print_output": False, "include_stride": True, "include_device": True, "fast_sympy_print": True}
+TEXT_OPTIONS = {
+    "print_output": False,
+    "include_stride": True,
+    "include_device": True,
+    "fast_sympy_print": True,
+}
 """What is asked of ``print_readable``: shapes, strides and devices; sizes that are symbols as sympy writes them."""
 
 _TEXT = "compile_lens_text"
@@ -30,13 +35,13 @@ State = list[Any]
 
 def readable(gm: torch.fx.GraphModule) -> str:
     """The FX text of a graph, with shapes, strides and devices."""
-    return str(gm.print_readable(**FORM))
+    return str(gm.print_readable(**TEXT_OPTIONS))
 
 
 @hook("torch.fx.graph_module:GraphModule.print_readable")
-def printed(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any:
+def cached_text(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any:
     """A graph is written: for the record, or by torch for its trace, in the very form that the record has."""
-    now = _state(gm) if not args and options == FORM else []
+    now = _state(gm) if not args and options == TEXT_OPTIONS else []
     if not now:
         return real(gm, *args, **options)
     known = vars(gm.graph).get(_TEXT)
@@ -45,8 +50,8 @@ def printed(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any
     return known[1]
 
 
-@made_hook("torch.fx.graph:_parse_stack_trace")
-def placed(real: Callable[..., Any]) -> Callable[..., Any]:
+@factory_hook("torch.fx.graph:_parse_stack_trace")
+def cached_stack_line(real: Callable[..., Any]) -> Callable[..., Any]:
     """The line of the program that a text gives for a node is looked up in its stack trace, which many nodes have, in
     one text after another."""
     known = functools.lru_cache(maxsize=4096)(real)
@@ -76,13 +81,13 @@ def _same(one: State, other: State) -> bool:
     return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
-def _logged(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+def _log_graphs(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
     """The joint graph, or its halves, are written for torch's log and trace."""
     return real(*_quiet(args), **kwargs)
 
 
 for _name in ("_log_joint_graph", "_log_fw_bw_graphs"):
-    hook(f"torch._functorch._aot_autograd.graph_compile:{_name}")(_logged)
+    hook(f"torch._functorch._aot_autograd.graph_compile:{_name}")(_log_graphs)
 
 
 def _quiet(args: tuple[Any, ...]) -> tuple[Any, ...]:

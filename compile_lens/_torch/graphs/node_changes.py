@@ -19,7 +19,7 @@ MAX_LINES = 40
 """Lines of a text; what is beyond is counted in one more line."""
 
 
-class Form(NamedTuple):
+class NodeState(NamedTuple):
     """What a node was when it was last seen: torch takes its arguments away when it erases it."""
 
     name: str
@@ -48,9 +48,9 @@ class Changes:
     """
 
     def __init__(self) -> None:
-        self.gone: dict[torch.fx.Node, Form] = {}
+        self.gone: dict[torch.fx.Node, NodeState] = {}
         self.made: dict[torch.fx.Node, None] = {}
-        self.old: dict[torch.fx.Node, Form] = {}
+        self.old: dict[torch.fx.Node, NodeState] = {}
         self.stand_ins: dict[torch.fx.Node, torch.fx.Node] = {}
 
     def __bool__(self) -> bool:
@@ -79,7 +79,7 @@ class Changes:
                 leader[find(b)] = find(a)
 
         for node in leader:
-            forms = [self.gone.get(node) or self.old.get(node), None if node in self.gone else form(node)]
+            forms = [self.gone.get(node) or self.old.get(node), None if node in self.gone else state_of(node)]
             for seen in filter(None, forms):
                 for arg in arguments(seen):
                     link(arg, node)
@@ -97,23 +97,23 @@ class Changes:
         if old is None:
             return None
         same = old.args is node._args and old.kwargs is node._kwargs and old.op == node.op
-        if not same and line(old._replace(target="")) != line(form(node)._replace(target="")):
+        if not same and line(old._replace(target="")) != line(state_of(node)._replace(target="")):
             return None
         return fx_values.target_text(old.target), fx_values.target_text(node.target)
 
     def group(self, nodes: Iterable[torch.fx.Node], matched: Iterable[torch.fx.Node] = ()) -> Group:
         """These nodes as one group; ``matched`` come first, also where they did not change."""
         chosen = set(nodes)
-        before: dict[torch.fx.Node, Form] = {}
+        before: dict[torch.fx.Node, NodeState] = {}
         for node in matched:
-            before[node] = self.gone.get(node) or self.old.get(node) or form(node)
+            before[node] = self.gone.get(node) or self.old.get(node) or state_of(node)
         before.update((n, f) for n, f in (*self.gone.items(), *self.old.items()) if n in chosen)
         after = {n for n in (*self.made, *self.old) if n in chosen}
         after |= {self.stand_ins[n] for n in before if n in self.stand_ins}
         return Group(
             tuple(before),
             tuple((seen.name, line(seen)) for seen in before.values()),
-            tuple((n.name, line(form(n))) for n in sorted(after)),
+            tuple((n.name, line(state_of(n))) for n in sorted(after)),
         )
 
 
@@ -123,7 +123,7 @@ class Tracked:
     def __init__(self, gm: torch.fx.GraphModule, body: str) -> None:
         self.graph: torch.fx.Graph = gm.graph
         self.body = body
-        self._seen: dict[torch.fx.Node, Form] = {n: form(n) for n in self.graph.nodes}
+        self._seen: dict[torch.fx.Node, NodeState] = {n: state_of(n) for n in self.graph.nodes}
         self._order = list(self._seen)
         self.touched: dict[torch.fx.Node, None] = {}
 
@@ -154,7 +154,7 @@ class Tracked:
             else:
                 changes = self._compare(dict.fromkeys((*self._order, *self._seen, *here)))
                 place = {n: i for i, n in enumerate(self._order)}
-                moved = _moved([place[n] for n in here if n in place])
+                moved = _moved_count([place[n] for n in here if n in place])
                 self._seen = {n: self._seen[n] for n in here}
                 self._order = here
         else:
@@ -164,7 +164,7 @@ class Tracked:
 
     def _compare(self, nodes: Iterable[torch.fx.Node]) -> Changes:
         changes = Changes()
-        replaced: list[tuple[torch.fx.Node, Form, list[tuple[Any, Any]]]] = []
+        replaced: list[tuple[torch.fx.Node, NodeState, list[tuple[Any, Any]]]] = []
         seen = self._seen
         for node in nodes:  # often the whole graph, in which little changed: no call for what did not
             old = seen[node] if node in seen else None
@@ -174,13 +174,13 @@ class Tracked:
                     del self._seen[node]
             elif old is None:
                 changes.made[node] = None
-                self._seen[node] = form(node)
+                self._seen[node] = state_of(node)
             elif (
                 old.args is not node._args or old.kwargs is not node._kwargs or old.target is not node.target
             ):
-                self._seen[node] = new = form(node)
+                self._seen[node] = new = state_of(node)
                 if line(old) != line(new):
-                    swapped = list(_swapped((old.args, old.kwargs), (new.args, new.kwargs)))
+                    swapped = list(_changed_arguments((old.args, old.kwargs), (new.args, new.kwargs)))
                     if old.target is not new.target:
                         swapped.append((None, None))
                     replaced.append((node, old, swapped))
@@ -189,7 +189,7 @@ class Tracked:
         return changes
 
     def _explain(
-        self, changes: Changes, node: torch.fx.Node, old: Form, swapped: list[tuple[Any, Any]]
+        self, changes: Changes, node: torch.fx.Node, old: NodeState, swapped: list[tuple[Any, Any]]
     ) -> None:
         """A node reads other inputs: they stand in for nodes that are gone or that nobody reads any more, or
         the node itself was changed."""
@@ -203,17 +203,17 @@ class Tracked:
         else:
             for was, now in followed.items():
                 changes.stand_ins[was] = now
-                changes.gone.setdefault(was, self._seen.get(was) or form(was))
+                changes.gone.setdefault(was, self._seen.get(was) or state_of(was))
             return
         changes.old[node] = old
 
 
-def form(node: torch.fx.Node) -> Form:
+def state_of(node: torch.fx.Node) -> NodeState:
     """What a node is now."""
-    return Form(node.name, node.op, node.target, node._args, node._kwargs)
+    return NodeState(node.name, node.op, node.target, node._args, node._kwargs)
 
 
-def arguments(seen: Form) -> Iterator[torch.fx.Node]:
+def arguments(seen: NodeState) -> Iterator[torch.fx.Node]:
     """The nodes that it reads."""
     stack = [seen.args, seen.kwargs]
     while stack:
@@ -228,7 +228,7 @@ def arguments(seen: Form) -> Iterator[torch.fx.Node]:
             stack.extend((arg.start, arg.stop, arg.step))
 
 
-def line(seen: Form) -> str:
+def line(seen: NodeState) -> str:
     """One node as text: ``%add = aten.add.Tensor(%x, 1)``."""
     if seen.op == "placeholder":
         return f"%{seen.name} = {seen.op}"
@@ -237,21 +237,23 @@ def line(seen: Form) -> str:
         called = f"{seen.op}[{called}]"
     if seen.op == "get_attr":
         return f"%{seen.name} = {called}"
-    given = [shown(a) for a in seen.args] + [f"{k}={shown(v)}" for k, v in seen.kwargs.items()]
+    given = [argument_text(a) for a in seen.args] + [
+        f"{k}={argument_text(v)}" for k, v in seen.kwargs.items()
+    ]
     start = "" if seen.op == "output" else f"%{seen.name} = "
     return f"{start}{called}({', '.join(given)})"
 
 
-def shown(arg: Any) -> str:
+def argument_text(arg: Any) -> str:
     """An argument as text."""
     if isinstance(arg, torch.fx.Node):
         return f"%{arg.name}"
     if isinstance(arg, (tuple, list)):
-        return f"[{', '.join(map(shown, arg))}]"
+        return f"[{', '.join(map(argument_text, arg))}]"
     if isinstance(arg, dict):
-        return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in arg.items()) + "}"
+        return "{" + ", ".join(f"{k}: {argument_text(v)}" for k, v in arg.items()) + "}"
     if isinstance(arg, slice):
-        return f"slice({shown(arg.start)}, {shown(arg.stop)}, {shown(arg.step)})"
+        return f"slice({argument_text(arg.start)}, {argument_text(arg.stop)}, {argument_text(arg.step)})"
     plain = fx_values.value(arg)
     return str(getattr(plain, "text", None) or repr(plain))
 
@@ -264,22 +266,26 @@ def text(lines: Iterable[tuple[str, str]]) -> str:
     return "\n".join(found)
 
 
-def _swapped(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
+def _changed_arguments(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
     """Pairs of what stood somewhere in the arguments and what stands there now; pairs of None for another
     structure."""
     if old is new:
         return
     if isinstance(old, (tuple, list)) and isinstance(new, (tuple, list)) and len(old) == len(new):
         for a, b in zip(old, new):
-            yield from _swapped(a, b)
+            yield from _changed_arguments(a, b)
     elif isinstance(old, dict) and isinstance(new, dict) and list(old) == list(new):
         for key in old:
-            yield from _swapped(old[key], new[key])
-    elif isinstance(old, torch.fx.Node) or isinstance(new, torch.fx.Node) or shown(old) != shown(new):
+            yield from _changed_arguments(old[key], new[key])
+    elif (
+        isinstance(old, torch.fx.Node)
+        or isinstance(new, torch.fx.Node)
+        or argument_text(old) != argument_text(new)
+    ):
         yield old, new
 
 
-def _moved(places: list[int]) -> int:
+def _moved_count(places: list[int]) -> int:
     """The fewest nodes that one must take out for the rest to be in their old order."""
     tails: list[int] = []
     for place in places:

@@ -75,7 +75,7 @@ def base_name(target: Any) -> str:
     if isinstance(target, _OPERATORS):
         full = _full_name(target)
         namespace, _, bare = full.partition("::")
-        return bare if namespace in native_functions.NAMED else full
+        return bare if namespace in native_functions.BARE_NAMESPACES else full
     if isinstance(target, str):
         return target.rpartition(".")[2]
     return str(getattr(target, "__name__", target))

@@ -19,35 +19,35 @@ from compile_lens.errors import UsageError
 
 from ...record.memory import Kept, Partition
 from ..code.buffer_lifetimes import storage_of
-from ..ground.hooks import hook, kept_hook
+from ..ground.hooks import hook, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import fx_values, graph_chain, operator_kinds
 from .provenance import Lineage
 
-Answer = tuple[tuple[Kept, ...] | None, str]
+Choice = tuple[tuple[Kept, ...] | None, str]
 """What the default partitioner would keep; ``None`` and a reason where it does not say."""
 
-ANSWER: Slot[Answer] = Slot()
+CHOICE: Slot[Choice] = Slot()
 """Its answer, until Inductor's partitioner has chosen."""
 
-ASKING: Slot[Lineage] = Slot()
+QUERIED: Slot[Lineage] = Slot()
 """The joint graph that it is being asked about; nothing while it is not asked."""
 
 
 @dataclasses.dataclass
-class Question:
+class Query:
     """A joint graph that Inductor's partitioner got, and what it was told of it."""
 
     gm: torch.fx.GraphModule
     options: dict[str, Any]
 
 
-QUESTION: Slot[Question] = Slot()
+QUERY: Slot[Query] = Slot()
 """What the default partitioner will be asked about, until it is."""
 
 
 @dataclasses.dataclass
-class Returned:
+class ForwardResults:
     """What the partitioner's forward returns: names of nodes, ``""`` for what is none, and how many of them are results
     of the function."""
 
@@ -55,7 +55,7 @@ class Returned:
     results: int
 
 
-RETURNED: Slot[Returned] = Slot()
+FORWARD_RESULTS: Slot[ForwardResults] = Slot()
 """Until the forward is lowered, which decides where each value lies (``inductor/saved_storage.py``)."""
 
 
@@ -67,7 +67,7 @@ class _Chosen(Exception):
         self.nodes = nodes
 
 
-class _Passed(Exception):
+class _PassedOn(Exception):
     """The default partitioner passed the question on to the min-cut partitioner."""
 
 
@@ -76,32 +76,32 @@ def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwa
     """The joint passes are done, and the min-cut partitioner is next."""
     from torch._functorch import config
 
-    lineage = graph_chain.joint(draft)
+    lineage = graph_chain.joint_of(draft)
     if lineage is not None and getattr(config, "cse", False):
-        QUESTION.put(draft, Question(gm, kwargs))  # it lets go of the graph that it gets: no need of a copy
+        QUERY.put(draft, Query(gm, kwargs))  # it lets go of the graph that it gets: no need of a copy
     elif lineage is not None:
-        ANSWER.put(draft, _ask(draft, lineage, _copy(gm), kwargs))
+        CHOICE.put(draft, _default_choice(draft, lineage, _copy(gm), kwargs))
     try:
         return real(gm, *args, **kwargs)
     finally:
-        QUESTION.take(draft)
+        QUERY.take(draft)
 
 
-def let_go(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None:
+def query_default(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None:
     """The min-cut partitioner has made its own graph from ``graph``: the default partitioner is asked about that."""
-    question = QUESTION.of(draft)
+    question = QUERY.of(draft)
     if question is not None and question.gm.graph is graph:
-        QUESTION.take(draft)
-        ANSWER.put(draft, _ask(draft, lineage, question.gm, question.options))
+        QUERY.take(draft)
+        CHOICE.put(draft, _default_choice(draft, lineage, question.gm, question.options))
 
 
-@kept_hook("torch._functorch.partitioners:classify_nodes", ASKING)
-def classified(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+@slot_hook("torch._functorch.partitioners:classify_nodes", QUERIED)
+def classify_lazily(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
     """The default partitioner has the nodes classified, for the halves that it will not make."""
-    return _WhenAsked(functools.partial(real, *args, **kwargs))
+    return _Lazy(functools.partial(real, *args, **kwargs))
 
 
-class _WhenAsked:
+class _Lazy:
     """Stands for what a function returns, which is worked out once somebody looks at it."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
@@ -111,28 +111,28 @@ class _WhenAsked:
         return getattr(self._work(), name)
 
 
-@kept_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", ASKING)
+@slot_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", QUERIED)
 def extract(asked: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
     """The default partitioner has chosen, and is about to make the halves from its choice."""
     raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
 
 
-@kept_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", ASKING)
-def passed_on(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+@slot_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", QUERIED)
+def refuse_min_cut(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
     """For some graphs with checkpoints the default partitioner calls the other one."""
-    raise _Passed
+    raise _PassedOn
 
 
 def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, results: Any) -> None:
     """Keep what was chosen: ``forward`` returns ``results`` values of the function, then what it keeps."""
-    lineage = graph_chain.joint(draft)
-    default, note = ANSWER.take(draft) or (None, "Inductor's own partitioner did not run")
+    lineage = graph_chain.joint_of(draft)
+    default, note = CHOICE.take(draft) or (None, "Inductor's own partitioner did not run")
     if lineage is None or not isinstance(results, int):
         return
     outputs = fx_values.results(forward.graph)
-    chosen = _kept(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
+    chosen = _kept_values(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
     names = (n.name if isinstance(n, torch.fx.Node) else "" for n in outputs)
-    RETURNED.put(draft, Returned(tuple(names), results))
+    FORWARD_RESULTS.put(draft, ForwardResults(tuple(names), results))
     both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
     again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
     work = [n for n in again if operator_kinds.is_work(operator_kinds.kind_of(n.target))]
@@ -140,7 +140,9 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     draft.partition = Partition(chosen, tuple(recomputed), default, note)
 
 
-def _ask(draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]) -> Answer:
+def _default_choice(
+    draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]
+) -> Choice:
     """What the default partitioner keeps of ``gm``, a graph of which nobody else has need; ``None`` and a reason if it
     does not say."""
     from torch._functorch import config, partitioners
@@ -150,21 +152,21 @@ def _ask(draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict
         return None, "the partitioner was not told which results are the function's own"
     if getattr(config, "_sync_decision_cross_ranks", False):
         return None, "the default partitioner was not asked: it would talk to the other ranks"
-    ASKING.put(draft, lineage)
+    QUERIED.put(draft, lineage)
     try:
         # Which inputs live for ever has no part in the choice; without it the nodes would be classified.
         partitioners.default_partition(
             gm, (), num_fwd_outputs=results, static_lifetime_input_nodes=OrderedSet()
         )
     except _Chosen as choice:
-        needed = _needed(gm.graph, choice.nodes, results)
-        return _kept(lineage, gm.graph, needed, results), ""
-    except _Passed:
+        needed = _needed_by_backward(gm.graph, choice.nodes, results)
+        return _kept_values(lineage, gm.graph, needed, results), ""
+    except _PassedOn:
         return None, "the default partitioner leaves this graph to the min-cut partitioner"
     except Exception as error:  # it refuses some graphs; that is all that is lost
         return None, f"the default partitioner refused the graph ({type(error).__name__}: {error})"
     finally:
-        ASKING.take(draft)
+        QUERIED.take(draft)
     return None, "the default partitioner of this torch does not say what it keeps"
 
 
@@ -179,7 +181,9 @@ def _copy(gm: torch.fx.GraphModule) -> Any:
         return _make_graph_module(gm, graph)
 
 
-def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int) -> dict[torch.fx.Node, None]:
+def _needed_by_backward(
+    graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int
+) -> dict[torch.fx.Node, None]:
     """Those of ``saved`` that the backward reads: it is what leads to the gradients, and what has effects."""
     choice, seen = set(saved), set[torch.fx.Node]()
 
@@ -200,7 +204,9 @@ def _needed(graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int)
     return dict.fromkeys(n for n in saved if n in seen)
 
 
-def _kept(lineage: Lineage, graph: torch.fx.Graph, nodes: Iterable[Any], results: int) -> tuple[Kept, ...]:
+def _kept_values(
+    lineage: Lineage, graph: torch.fx.Graph, nodes: Iterable[Any], results: int
+) -> tuple[Kept, ...]:
     owners: dict[int, str] = {}
     given = [n for n in graph.find_nodes(op="placeholder") if not n.name.startswith("tangents")]
     for node in [*given, *fx_values.results(graph)[:results]]:
@@ -229,7 +235,7 @@ def _nbytes(val: Any) -> int | None:
 
 
 @contextlib.contextmanager
-def patched(settings: Mapping[str, Any]) -> Iterator[None]:
+def patched_settings(settings: Mapping[str, Any]) -> Iterator[None]:
     """For the duration, they are set so. Raises ``UsageError`` for one that this torch does not have."""
     if not settings:
         yield

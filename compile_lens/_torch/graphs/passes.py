@@ -14,7 +14,7 @@ import torch
 import torch.fx
 
 from ...record.rewrite import UNNAMED, Pass, Rewrite
-from ..ground.hooks import kept_hook
+from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import patterns
 from .fx import Origins
@@ -31,7 +31,7 @@ UNOBSERVED = (
 OBSERVER = "torch.fx.passes.graph_transform_observer:GraphTransformObserver"
 
 
-class Open:
+class OpenPass:
     """A pass that is running."""
 
     def __init__(self, name: str, where: str, tracked: Tracked) -> None:
@@ -51,7 +51,7 @@ class Passes:
         self._stage = stage
         self._origins = origins
         self._tracked: dict[torch.fx.Graph, Tracked] = {}
-        self._open: list[Open] = []
+        self._open: list[OpenPass] = []
         self._observers: list[tuple[Any, bool]] = []
         self._unhook = contextlib.ExitStack()
         self._where = ""
@@ -135,7 +135,7 @@ class Passes:
         if self._open and self._open[-1].tracked is tracked:
             return False
         self._between(tracked)
-        self._open.append(Open(name, where, tracked))
+        self._open.append(OpenPass(name, where, tracked))
         return True
 
     def _finish(self, always: bool = True) -> None:
@@ -199,7 +199,7 @@ class Passes:
         changes, _ = tracked.settle((*around, *readers))
         if changes:
             group = changes.group((*changes.gone, *changes.old, *changes.made), matched)
-            applied = self._rewrite(patterns.name(entry), group, patterns.where(entry), origins)
+            applied = self._rewrite(patterns.name(entry), group, patterns.place_of_pattern(entry), origins)
             self._open[-1].rewrites.append(applied)
 
     def tell(self, function: Callable[..., Any]) -> None:
@@ -225,7 +225,7 @@ def end(draft: Draft, gm: torch.fx.GraphModule | None = None) -> None:
 
 
 @contextlib.contextmanager
-def recorded(
+def record(
     draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins
 ) -> Iterator[Callable[[Any], Any]]:
     """Record the passes that run inside; call what this gives with the graph module that they left."""
@@ -241,14 +241,14 @@ def recorded(
         end(draft)
 
 
-@kept_hook(f"{OBSERVER}.__enter__", PASSES)
+@slot_hook(f"{OBSERVER}.__enter__", PASSES)
 def enter(passes: Passes, real: Any, observer: Any) -> Any:
     """A named pass begins."""
     passes.enter(observer)
     return real(observer)
 
 
-@kept_hook(f"{OBSERVER}.__exit__", PASSES)
+@slot_hook(f"{OBSERVER}.__exit__", PASSES)
 def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
     """A named pass is over."""
     passes.leave(observer)
@@ -261,10 +261,10 @@ def _apply_pass(passes: Passes, real: Any, observer: Any, function: Any, *args: 
 
 
 for _kind in ("apply_graph_pass", "apply_gm_pass"):
-    kept_hook(f"{OBSERVER}.{_kind}", PASSES)(_apply_pass)
+    slot_hook(f"{OBSERVER}.{_kind}", PASSES)(_apply_pass)
 
 
-@kept_hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply", PASSES)
+@slot_hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply", PASSES)
 def match(passes: Passes, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
     """A set of patterns is applied."""
     graph = gm.graph if isinstance(gm, torch.fx.GraphModule) else gm
@@ -284,4 +284,4 @@ def _named(passes: Passes, real: Any, given: Any, *args: Any, **kwargs: Any) -> 
 
 
 for _path in UNOBSERVED:
-    kept_hook(_path, PASSES)(_named)
+    slot_hook(_path, PASSES)(_named)

@@ -8,22 +8,24 @@ from typing import Any
 
 import torch.fx
 
-Spine = tuple[tuple[Any, int | None], ...]
+Prefix = tuple[tuple[Any, int | None], ...]
 """Parts of a pattern, each with the place of the next one in its arguments."""
 
-_spines: weakref.WeakKeyDictionary[Any, tuple[Spine, Any]] = weakref.WeakKeyDictionary()
+_prefixes: weakref.WeakKeyDictionary[Any, tuple[Prefix, Any]] = weakref.WeakKeyDictionary()
 
 
-def begins(pattern: Any) -> tuple[Spine, Any]:
+def prefix_of(pattern: Any) -> tuple[Prefix, Any]:
     """The parts of a pattern that the matcher tries first, and what is equal for patterns that begin alike."""
-    known = _spines.get(pattern)
+    known = _prefixes.get(pattern)
     if known is None:
-        spine = tuple(_spine(pattern))
-        known = _spines[pattern] = (spine, tuple((_wants(part), place) for part, place in spine))
+        spine = tuple(_parts(pattern))
+        known = _prefixes[pattern] = (spine, tuple((_criterion(part), place) for part, place in spine))
     return known
 
 
-def walk(spine: Spine, alike: Any, node: Any, fitting: dict[tuple[Any, Any], bool]) -> tuple[int, Any] | None:
+def walk(
+    spine: Prefix, alike: Any, node: Any, fitting: dict[tuple[Any, Any], bool]
+) -> tuple[int, Any] | None:
     """How many parts fit at a node, and where the next does not; None if all of them fit.
 
     The first part fits: the node was found under its operator. ``fitting`` keeps what was asked: most patterns have
@@ -45,13 +47,13 @@ def walk(spine: Spine, alike: Any, node: Any, fitting: dict[tuple[Any, Any], boo
     return None
 
 
-def _wants(part: Any) -> Any:
+def _criterion(part: Any) -> Any:
     """What decides whether a part fits a node: equal for parts that fit the same nodes."""
     wanted = getattr(part, "fns_set", None)
     return part if wanted is None else (getattr(part, "op", None), frozenset(wanted))
 
 
-def _spine(pattern: Any) -> Iterator[tuple[Any, int | None]]:
+def _parts(pattern: Any) -> Iterator[tuple[Any, int | None]]:
     """The parts of a pattern that are tried one in the other, each with the place of the next in its arguments."""
     part = (getattr(pattern, "outputs", None) or [pattern])[0]
     while hasattr(part, "_match_fns"):

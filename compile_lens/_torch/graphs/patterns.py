@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 import torch.fx
 
-from ..ground.source_places import place
+from ..ground.source_places import place_in_torch
 from . import fx_values, pattern_prefixes
-from .node_changes import form, line, shown
+from .node_changes import argument_text, line, state_of
 
 MIN_NODES = 3
 """Nodes that must fit before one speaks of a miss."""
@@ -27,7 +27,7 @@ matrix product alone is no attention."""
 MAX_EXPERIMENTS = 24
 """Of one pass, the misses for which it is tried whether the pattern fits without the node in its way."""
 
-AT = "{anchors}"
+ANCHORS = "{anchors}"
 """Stands in a sentence for the nodes of which it is true."""
 
 _sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -53,11 +53,11 @@ def name(entry: Any) -> str:
         return str(registered)
     called = str(getattr(_function(entry), "__name__", ""))
     if not called.isidentifier():
-        return form_of(entry.pattern)
+        return text_of(entry.pattern)
     return called if hasattr(entry, "handler") else _serialized(entry.pattern, called) or called
 
 
-def where(entry: Any) -> str:
+def place_of_pattern(entry: Any) -> str:
     """The place in torch of the function that a pattern was traced from or that it calls."""
     return place_of(_function(entry))
 
@@ -69,26 +69,26 @@ def place_of(function: Any) -> str:
         if inner is None:
             return ""
         function = inner
-    return place(function.__code__, function.__code__.co_firstlineno)
+    return place_in_torch(function.__code__, function.__code__.co_firstlineno)
 
 
-def form_of(pattern: Any) -> str:
+def text_of(pattern: Any) -> str:
     """A pattern as text: ``aten.mul.Tensor(aten.sin.default(x), *)``."""
     if isinstance(pattern, (tuple, list)):
-        return f"[{', '.join(map(form_of, pattern))}]"
+        return f"[{', '.join(map(text_of, pattern))}]"
     outputs = getattr(pattern, "outputs", None)
     if outputs is not None:
-        return form_of([o for o in outputs if o is not None])
+        return text_of([o for o in outputs if o is not None])
     for inner in ("inner_pattern", "pattern"):
         if hasattr(pattern, inner):
-            return f"{form_of(getattr(pattern, inner))}, …"
+            return f"{text_of(getattr(pattern, inner))}, …"
     if hasattr(pattern, "fns"):
-        given = [form_of(a) for a in getattr(pattern, "args", ())]
-        given += [f"{k}={form_of(v)}" for k, v in getattr(pattern, "kwargs", {}).items()]
+        given = [text_of(a) for a in getattr(pattern, "args", ())]
+        given += [f"{k}={text_of(v)}" for k, v in getattr(pattern, "kwargs", {}).items()]
         return f"{_calls(pattern)}({', '.join(given)})"
     if _is_pattern(pattern):
         return str(getattr(pattern, "name", "*"))
-    return shown(pattern)
+    return argument_text(pattern)
 
 
 def matcher_name(matcher: Any) -> str:
@@ -122,16 +122,16 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
         multi = [e for e in entries if size(e.pattern) >= MIN_NODES] if anchors else []
         for entry in multi:
             pattern = entry.pattern
-            spine, alike = pattern_prefixes.begins(pattern)
+            spine, alike = pattern_prefixes.prefix_of(pattern)
             walked = walks.setdefault(alike, {})
             for anchor in anchors:
                 if anchor not in walked:
                     walked[anchor] = pattern_prefixes.walk(spine, alike, anchor, fitting)
                 stopped = walked[anchor]
-                if stopped is not None and (stopped[0] < MIN_NODES or _hopeless(pattern, spine, *stopped)):
+                if stopped is not None and (stopped[0] < MIN_NODES or _is_hopeless(pattern, spine, *stopped)):
                     continue
                 miss = _attempt(entry, anchor)
-                if not _worth_telling(miss):
+                if not _is_worth_reporting(miss):
                     continue
                 best = nearest.setdefault(anchor, [miss])
                 if _nearness(miss) > _nearness(best[0]):
@@ -141,19 +141,21 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
     copied = _Copy(graph)
     told: dict[str, list[str]] = {}
     for anchor, best in sorted(nearest.items()):
-        told.setdefault(_tell(best, copied), []).append(f"%{anchor.name}")
-    return tuple(sentence.replace(AT, ", ".join(anchors)) for sentence, anchors in told.items() if sentence)
+        told.setdefault(_report(best, copied), []).append(f"%{anchor.name}")
+    return tuple(
+        sentence.replace(ANCHORS, ", ".join(anchors)) for sentence, anchors in told.items() if sentence
+    )
 
 
-def _hopeless(pattern: Any, spine: pattern_prefixes.Spine, fits: int, node: Any) -> bool:
+def _is_hopeless(pattern: Any, spine: pattern_prefixes.Prefix, fits: int, node: Any) -> bool:
     """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
 
     The first ``fits`` of them fit, and the next does not fit at ``node``.
     """
-    return not (_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
+    return not (_is_beyond(spine[fits][0], node) or _share(pattern, fits) >= MIN_SHARE)
 
 
-def _worth_telling(miss: Miss) -> bool:
+def _is_worth_reporting(miss: Miss) -> bool:
     if miss.fits < MIN_NODES or (_of_onednn(miss.entry.pattern) and not _on_cpu(miss.anchor)):
         return False
     return miss.beyond or _share(miss.entry.pattern, miss.fits) >= MIN_SHARE
@@ -187,26 +189,26 @@ def _share(pattern: Any, fits: int) -> float:
     return fits / size((getattr(pattern, "outputs", None) or [pattern])[0])
 
 
-def _tell(best: list[Miss], copied: _Copy) -> str:
+def _report(best: list[Miss], copied: _Copy) -> str:
     miss = best[0]
     if miss.expected is None:
         condition = _condition(miss.entry)
         return (
-            f"{name(miss.entry)}: all {size(miss.entry.pattern)} nodes fit at {AT}, but it was not applied: "
+            f"{name(miss.entry)}: all {size(miss.entry.pattern)} nodes fit at {ANCHORS}, but it was not applied: "
             f"forbidden by its own condition{condition and f' {condition}'} (on types, sizes, devices, settings), "
             "or by a write or another stream between the nodes"
         )
     for candidate in best:
         if candidate.beyond and copied.fits_without(candidate):
             return (
-                f"{name(candidate.entry)} at {AT}: {_expectation(candidate)}; without "
+                f"{name(candidate.entry)} at {ANCHORS}: {_expectation(candidate)}; without "
                 f"%{candidate.found.name} all {size(candidate.entry.pattern)} nodes would fit"
             )
     miss = max(best, key=lambda m: (_share(m.entry.pattern, m.fits), m.beyond))
     if _share(miss.entry.pattern, miss.fits) < MIN_SHARE:
         return ""
     return (
-        f"{name(miss.entry)} at {AT}: {miss.fits} of {size(miss.entry.pattern)} nodes fit until "
+        f"{name(miss.entry)} at {ANCHORS}: {miss.fits} of {size(miss.entry.pattern)} nodes fit until "
         f"{_expectation(miss)}"
     )
 
@@ -215,8 +217,8 @@ def _expectation(miss: Miss) -> str:
     """What the pattern expects and what is there instead."""
     expected, found = miss.expected, miss.found
     if not isinstance(found, torch.fx.Node):
-        return f"it wants {_short(expected)} and finds {shown(found)}"
-    there = line(form(found))
+        return f"it wants {_short(expected)} and finds {argument_text(found)}"
+    there = line(state_of(found))
     if hasattr(expected, "fns"):
         if not expected._match_fns(found):
             if miss.beyond:
@@ -230,7 +232,7 @@ def _expectation(miss: Miss) -> str:
                 f"%{found.name} is read by {_count(len(found.users))}, in the pattern by "
                 f"{_count(expected.users)}"
             )
-    return f"{there} does not fit {form_of(expected)}: {_reason(miss.failure)}"
+    return f"{there} does not fit {text_of(expected)}: {_reason(miss.failure)}"
 
 
 def _count(nodes: int) -> str:
@@ -252,7 +254,7 @@ def _reason(failure: Any) -> str:
 
 
 def _short(pattern: Any) -> str:
-    return _calls(pattern) if hasattr(pattern, "fns") else form_of(pattern)
+    return _calls(pattern) if hasattr(pattern, "fns") else text_of(pattern)
 
 
 def _calls(pattern: Any) -> str:
@@ -312,12 +314,12 @@ def _watch() -> Callable[..., Any]:
                 p for p, n in self.pattern_to_node.items() if n is not None and hasattr(p, "_match_fns")
             }
             if self.nearest[4] is None or len(fitting) > self.nearest[0]:
-                self.nearest = (len(fitting), _beyond(pattern, node), pattern, node, failure)
+                self.nearest = (len(fitting), _is_beyond(pattern, node), pattern, node, failure)
 
     return Watch
 
 
-def _beyond(part: Any, node: Any) -> bool:
+def _is_beyond(part: Any, node: Any) -> bool:
     """Whether a node that does not fit computes one value from another that does."""
     if not hasattr(part, "_match_fns") or not isinstance(node, torch.fx.Node) or part._match_fns(node):
         return False

@@ -94,7 +94,7 @@ class Lineage:
             served = dict.fromkeys(name for user in node.users for name in self.origins(user)[0])
             if served:
                 return tuple(served), ""
-        return (), _why_none(node)
+        return (), _why_no_origin(node)
 
     def by_name(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         """As ``origins``, for a graph whose nodes were copied under their own names (the partitioner does)."""
@@ -155,7 +155,7 @@ class Lineage:
     def views_of_result(self, place: Any) -> list[str]:
         """Names of the views on the way to a result of the followed graph, by its place, the last of them first."""
         at_place = isinstance(place, int) and place < len(self._results)
-        return [node.name for node in views_up(self._results[place])] if at_place else []
+        return [node.name for node in view_path(self._results[place])] if at_place else []
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -173,7 +173,7 @@ def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, t
                 yield from modules(inner, f"{prefix}{node.target}/")
 
 
-def views_up(node: Any) -> list[torch.fx.Node]:
+def view_path(node: Any) -> list[torch.fx.Node]:
     """A view, what it is a view of as long as that is a view as well, and so on."""
     found: list[torch.fx.Node] = []
     while (
@@ -186,7 +186,7 @@ def views_up(node: Any) -> list[torch.fx.Node]:
     return found
 
 
-def _described(graph: torch.fx.Graph) -> list[tuple[Any, Any]]:
+def _described_results(graph: torch.fx.Graph) -> list[tuple[Any, Any]]:
     """What a graph returns, each after what AOTAutograd says that it is; nothing where it says none of it."""
     end = fx_values.output(graph)
     said = end.meta.get("desc") if end is not None else None
@@ -200,7 +200,7 @@ def sources(trail: Iterable[Any]) -> Iterator[Any]:
         yield from sources(source.from_node)
 
 
-def _why_none(node: torch.fx.Node) -> str:
+def _why_no_origin(node: torch.fx.Node) -> str:
     if node.op == "output":
         return "the result of the graph"
     if node.op == "placeholder":
@@ -232,7 +232,7 @@ class JointOrigins:
                     self._first.setdefault(number, traced)
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
-        self._results = _described(gm.graph)
+        self._results = _described_results(gm.graph)
         self._traced.update(self._made_anew())
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
@@ -255,7 +255,7 @@ class JointOrigins:
         for one, result in self._results:
             if type(one).__name__ != "PlainAOTOutput":
                 continue
-            made = [n for n in views_up(result) if not n.meta.get("from_node") and "seq_nr" not in n.meta]
+            made = [n for n in view_path(result) if not n.meta.get("from_node") and "seq_nr" not in n.meta]
             views = self._lineage.views_of_result(getattr(one, "idx", None))
             if len(made) != len(views):
                 views = views[:1] * len(made)
@@ -344,7 +344,7 @@ BODY = "compile_lens_body"
 """Key in ``node.meta`` under which what was traced of a body keeps the operator: the ``id`` of its graph, its name."""
 
 
-class Noting(torch.fx.Interpreter):  # type: ignore[misc]
+class BodyTracer(torch.fx.Interpreter):  # type: ignore[misc]
     """A body as a function that notes, while it is traced, what each of its operators becomes. Nothing of torch's own
     notes is changed."""
 
@@ -362,17 +362,19 @@ class Noting(torch.fx.Interpreter):  # type: ignore[misc]
         return result
 
 
-def _called(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+def _call_flex(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
     """The operator is called, by whatever runs or traces the graph that has it."""
-    return real(*map(_noting, args), **{name: _noting(value) for name, value in kwargs.items()})
+    return real(*map(_traced_body, args), **{name: _traced_body(value) for name, value in kwargs.items()})
 
 
-def _noting(value: Any) -> Any:
+def _traced_body(value: Any) -> Any:
     if isinstance(value, tuple):  # a mask, with its body at the end
         return (
-            tuple(map(_noting, value)) if any(isinstance(v, torch.fx.GraphModule) for v in value) else value
+            tuple(map(_traced_body, value))
+            if any(isinstance(v, torch.fx.GraphModule) for v in value)
+            else value
         )
-    return Noting(value) if isinstance(value, torch.fx.GraphModule) else value
+    return BodyTracer(value) if isinstance(value, torch.fx.GraphModule) else value
 
 
-hook("torch._higher_order_ops.flex_attention:FlexAttentionHOP.__call__")(_called)
+hook("torch._higher_order_ops.flex_attention:FlexAttentionHOP.__call__")(_call_flex)

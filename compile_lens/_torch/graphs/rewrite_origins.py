@@ -12,22 +12,22 @@ from typing import Any
 import torch.fx
 
 from ...record.rewrite import Pass, Rewrite
-from ..ground.hooks import hook, kept, kept_hook
+from ..ground.hooks import hook, in_slot, slot_hook
 from ..ground.recorder import Draft
 from . import graph_chain, node_changes, partitioner, patterns
 from .fx_values import MADE, ran, target_text
-from .graph_chain import FOLLOWED, Followed
+from .graph_chain import CHAIN, GraphChain
 from .passes import PASSES
 from .provenance import MERGED, TAG, Lineage, modules
 
 
 @hook("torch._functorch.partitioners:fx_graph_cse")
-def partitioners(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
+def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
     """The partitioner makes the joint graph anew, with one node for all that compute the same."""
     result = real(graph, *args, **kwargs)
-    lineage = graph_chain.joint(draft)
+    lineage = graph_chain.joint_of(draft)
     if lineage is not None:
-        partitioner.let_go(draft, lineage, graph)
+        partitioner.query_default(draft, lineage, graph)
     if lineage is None or not lineage.follows(graph):  # the graph of a body
         return result
     where = patterns.place_of(real)
@@ -40,10 +40,10 @@ def partitioners(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **k
 
 
 @hook("torch._inductor.freezing:fx_graph_cse")
-def freezings(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
+def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
     """Freezing makes the graph anew: a copy keeps the origins of its node and of all that were merged with it."""
     result = real(graph, *args, **kwargs)
-    lineage = graph_chain.of(draft).now
+    lineage = graph_chain.chain_of(draft).current
     if lineage is None or not lineage.follows(graph):
         return result
     copies = {node.name: node for node in result.nodes}
@@ -59,11 +59,11 @@ def freezings(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwar
     return result
 
 
-def _folded(
+def _fold_constant(
     draft: Draft, real: Any, gm: torch.fx.GraphModule, node: torch.fx.Node, *args: Any, **kwargs: Any
 ) -> None:
     """What a node computes does not depend on an input: a constant takes its place, and that of all it was made of."""
-    lineage = graph_chain.of(draft).now
+    lineage = graph_chain.chain_of(draft).current
     before = node.prev
     names: tuple[str, ...] = ()
     if lineage is not None:
@@ -77,14 +77,14 @@ def _folded(
 
 
 for _place in ("freezing", "constant_folding"):
-    hook(f"torch._inductor.{_place}:replace_node_with_constant")(_folded)
+    hook(f"torch._inductor.{_place}:replace_node_with_constant")(_fold_constant)
 
 
 @hook("torch._inductor.freezing:convert_conv_weights_to_channels_last")
-def laid_out(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
+def convert_layouts(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
     """Weights are copied into the layout that a convolution wants, and results into that of the program: a copy is
     there for what reads it, or for what the graph returns."""
-    lineage = graph_chain.of(draft).now
+    lineage = graph_chain.chain_of(draft).current
     before = set(gm.graph.nodes)
     real(gm, *args, **kwargs)
     for node in gm.graph.nodes:
@@ -93,7 +93,7 @@ def laid_out(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
             node.meta[TAG] = lineage.names_of(readers or node.all_input_nodes)
 
 
-def settled(gm: torch.fx.GraphModule) -> None:
+def clear_tags(gm: torch.fx.GraphModule) -> None:
     """The graph is a stage of the record: from here on its nodes are followed under their own names."""
     for _, module in modules(gm):
         for node in module.graph.nodes:
@@ -107,8 +107,8 @@ def _rewrite(
     """Give the node that stays the origins of all that it stands for, and tell of it."""
     origins = tuple(dict.fromkeys(name for node in (kept, *gone) for name in lineage.origins(node)[0]))
     stays.meta[MERGED] = origins
-    before = [(node.name, node_changes.line(node_changes.form(node))) for node in gone]
-    after = [(stays.name, node_changes.line(node_changes.form(stays)))]
+    before = [(node.name, node_changes.line(node_changes.state_of(node))) for node in gone]
+    after = [(stays.name, node_changes.line(node_changes.state_of(stays)))]
     names = tuple(name for name, _ in before)
     return Rewrite(
         "", names, (stays.name,), node_changes.text(before), node_changes.text(after), origins, where
@@ -136,7 +136,7 @@ def merges(
         if node.name not in copies:
             gone.setdefault(stays, []).append(node)
         if not without.isdisjoint(node._input_nodes):
-            for was, now in zip(_read(node), _read(stays)):
+            for was, now in zip(_inputs(node), _inputs(stays)):
                 became.setdefault(was, now)
     order = {stays: place for place, stays in enumerate(new.nodes)}
     return [
@@ -145,7 +145,7 @@ def merges(
     ]
 
 
-def _read(node: torch.fx.Node) -> list[torch.fx.Node]:
+def _inputs(node: torch.fx.Node) -> list[torch.fx.Node]:
     """The nodes in its arguments, as often as they stand there."""
     found: list[torch.fx.Node] = []
 
@@ -157,9 +157,9 @@ def _read(node: torch.fx.Node) -> list[torch.fx.Node]:
     return found
 
 
-@kept_hook("torch._functorch.partitioners:functionalize_rng_ops", FOLLOWED)
+@slot_hook("torch._functorch.partitioners:functionalize_rng_ops", CHAIN)
 def _run_with_state(
-    followed: Followed, real: Any, joint: Any, forward: Any, backward: Any, *args: Any, **kwargs: Any
+    chain: GraphChain, real: Any, joint: Any, forward: Any, backward: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """What is new stands in for the operator that it runs. Names say nothing: torch numbers new ones from what is free
     in the half, where ``getitem_2`` is another than in the joint graph."""
@@ -187,16 +187,16 @@ def _tag(graph: torch.fx.Graph, before: list[torch.fx.Node], values: dict[torch.
             user.meta[TAG] = (old.name,)
 
 
-def _apply(
-    followed: Followed, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
+def _apply_pattern(
+    chain: GraphChain, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
 ) -> Any:
     """The pattern matcher rewrites a match: every node it makes stands in for the nodes that it matched."""
-    lineage = followed.now
+    lineage = chain.current
     if lineage is None:
         return real(entry, match, graph, *args, **kwargs)
     names = lineage.names_of(match.nodes)
     before = set(graph.nodes)
-    passes = kept(PASSES)
+    passes = in_slot(PASSES)
     with passes.applying(entry, match, graph) if passes is not None else contextlib.nullcontext():
         result = real(entry, match, graph, *args, **kwargs)
     for node in graph.nodes:
@@ -206,14 +206,14 @@ def _apply(
 
 
 for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):
-    kept_hook(f"torch._inductor.pattern_matcher:{_entry}.apply", FOLLOWED)(_apply)
+    slot_hook(f"torch._inductor.pattern_matcher:{_entry}.apply", CHAIN)(_apply_pattern)
 
 
-def _written_out(
-    followed: Followed, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any
+def _decompose_write(
+    chain: GraphChain, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """A write into a view is spelt out: the view and the copy stand in for the write."""
-    lineage = followed.now
+    lineage = chain.current
     if lineage is None:
         return real(graph, node, *args, **kwargs)
     names = lineage.origins(node)[0]
@@ -226,4 +226,4 @@ def _written_out(
 
 
 for _way in ("mutating", "functional"):
-    kept_hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}", FOLLOWED)(_written_out)
+    slot_hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}", CHAIN)(_decompose_write)

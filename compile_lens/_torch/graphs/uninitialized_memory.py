@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..ground import values
 from . import operator_kinds
 
-MAKE = (
+OPERATORS = (
     "empty",
     "empty_like",
     "empty_permuted",
@@ -31,7 +31,7 @@ class Filled(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed her
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if operator_kinds.base_name(func) in MAKE:
+        if operator_kinds.base_name(func) in OPERATORS:
             for tensor in values.tensors(out):
                 with torch.no_grad():
                     tensor.fill_(self.number)

@@ -22,7 +22,7 @@ from .undo import Undo
 
 
 @dataclasses.dataclass
-class Visited:
+class CompiledCode:
     """A code object that a capture had compiled, and what Dynamo had for it before.
 
     Attributes:
@@ -43,7 +43,7 @@ class Visited:
     done: bool = False
 
     @classmethod
-    def now(cls, code: types.CodeType, state: dict[str, Any]) -> Visited:
+    def of(cls, code: types.CodeType, state: dict[str, Any]) -> CompiledCode:
         return cls(code, state, dict(state), sum(map(_is_dead, _entries(code))))
 
     @property
@@ -58,17 +58,17 @@ class Visited:
         return self.frame_id is not None and "_id" not in self.before
 
 
-def visit(visited: list[Visited], code: types.CodeType, given: tuple[Any, ...]) -> Visited:
+def remember(visited: list[CompiledCode], code: types.CodeType, given: tuple[Any, ...]) -> CompiledCode:
     """Remember a code object that Dynamo is about to compile for a capture; ``given`` is what it got for that."""
     known = next((v for v in visited if v.code is code), None)
     if known is None:
         state = next((a for a in given if isinstance(a, dict)), {})
-        known = Visited.now(code, state)
+        known = CompiledCode.of(code, state)
         visited.append(known)
     return known
 
 
-def forget(visited: Visited, ours: Callable[[Any], bool]) -> None:
+def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
     """Drop what a capture left on a code object; ``ours`` tells its backends. The program's entries stay.
 
     May be called again if it was interrupted. Another thread that is compiling the same code, or a torch that
@@ -86,7 +86,7 @@ def forget(visited: Visited, ours: Callable[[Any], bool]) -> None:
     if not visited.dropped:
         # Dynamo asks about no frame that it was told to leave alone: entries are all that there was to keep.
         eval_frame.reset_code(visited.code)
-        _forget_rest(visited)
+        _forget_resume_code(visited)
         visited.dropped = True
     there = {id(e.guard_manager) for e in _entries(visited.code)}
     for saved in reversed(visited.kept):  # a new one comes first
@@ -98,7 +98,7 @@ def forget(visited: Visited, ours: Callable[[Any], bool]) -> None:
     visited.done = True
 
 
-def _forget_rest(visited: Visited) -> None:
+def _forget_resume_code(visited: CompiledCode) -> None:
     """Torch keeps the code that it makes of the rest of a function after a break, and that keeps the function:
     one that the program never compiled (a copy of ours) would stay for ever."""
     from torch._dynamo.resume_execution import ContinueExecutionCache
@@ -152,7 +152,7 @@ def can_put_back() -> bool:
     function.__code__ = function.__code__.replace()
     saved = _Saved.blank(function.__code__)
     try:
-        saved.put_back(Visited.now(function.__code__, {}))
+        saved.put_back(CompiledCode.of(function.__code__, {}))
         found = [e.guard_manager for e in _entries(function.__code__)]
     except Exception:  # whatever this torch has against it: it cannot be done here
         return False
@@ -180,24 +180,24 @@ class _Saved:
 
         return cls(code.replace(), GuardManagerWrapper(), None, None, -1)
 
-    def put_back(self, visited: Visited) -> None:
+    def put_back(self, visited: CompiledCode) -> None:
         """Begin a frame of the code and give Dynamo this entry for it; the frame itself does not run."""
         reply = _Reply(self, visited)
         with Undo() as undo, undo:
             _in_region(undo, self.region)
-            _always_asked(undo)
-            _no_frame_of(undo, visited.code, self.code)
-            _begin(undo, reply)
+            _match_no_entry(undo)
+            _stop_frames_of(undo, visited.code, self.code)
+            _begin_frame(undo, reply)
 
 
 class _Reply:
     """Stands for Dynamo's callback: answers with an entry that was saved."""
 
-    def __init__(self, saved: _Saved, visited: Visited) -> None:
+    def __init__(self, saved: _Saved, visited: CompiledCode) -> None:
         code = visited.code
         self.saved, self.before = saved, visited.before
         self._torchdynamo_orig_backend = saved.backend
-        self.function, self.arguments = _begins(code)
+        self.function, self.arguments = _callable_of(code)
 
     def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
         from torch._dynamo.types import ConvertFrameReturn, GuardedCode, wrap_guarded_code
@@ -210,38 +210,38 @@ class _Reply:
         return wrap_guarded_code(GuardedCode(saved.code, saved.guard_manager, saved.compile_id, region))
 
 
-ASKED, FITTING, LEFT = "asked", "fitting", "left"
+COMPILES, MATCHES_ONLY, RUNS_EAGERLY = "asked", "fitting", "left"
 
 
-def treated(code: types.CodeType) -> str:
+def next_frame_treatment(code: types.CodeType) -> str:
     """What becomes of the next frame of a code: Dynamo is ``asked`` where no form fits; it is not, and only a form that
     is ``fitting`` runs; or it is ``left`` to Python, whatever its forms. ``""`` where it cannot be told.
 
     Torch does not give it away: a frame of the code is begun here, for which no form fits, and does not run.
     """
-    question = _Question(code)
+    question = _Probe(code)
     looked: list[bool] = []
     try:
         with Undo() as undo, undo:
-            _always_asked(undo, looked.append)
-            _no_frame_of(undo, code)
-            stopped = _begin(undo, question)
+            _match_no_entry(undo, looked.append)
+            _stop_frames_of(undo, code)
+            stopped = _begin_frame(undo, question)
     except Exception:  # whatever this torch has against it: it cannot be told
         return ""
     if not stopped:
         return ""
     if question.came:
-        return ASKED
-    return FITTING if looked else LEFT
+        return COMPILES
+    return MATCHES_ONLY if looked else RUNS_EAGERLY
 
 
-class _Question:
+class _Probe:
     """Stands for Dynamo's callback: notes that it was asked, and answers nothing. No form is of its backend."""
 
     def __init__(self, code: types.CodeType) -> None:
         self.came = False
         self._torchdynamo_orig_backend = object()
-        self.function, self.arguments = _begins(code)
+        self.function, self.arguments = _callable_of(code)
 
     def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
         from torch._dynamo.types import ConvertFrameReturn
@@ -250,7 +250,7 @@ class _Question:
         return ConvertFrameReturn(apply_to_code=False)
 
 
-def _begin(undo: Undo, callback: _Reply | _Question) -> bool:
+def _begin_frame(undo: Undo, callback: _Reply | _Probe) -> bool:
     """Begin a frame for which Dynamo's callback is this one; whether it was stopped before its first instruction."""
     before = eval_frame.get_eval_frame_callback()
     undo.add(eval_frame.set_eval_frame, before)
@@ -264,7 +264,7 @@ def _begin(undo: Undo, callback: _Reply | _Question) -> bool:
     return False
 
 
-def _begins(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, ...]]:
+def _callable_of(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, ...]]:
     """A function of a code and arguments with which a frame of it begins."""
     cells = tuple(types.CellType() for _ in code.co_freevars)
     function = types.FunctionType(code, {}, closure=cells)
@@ -277,7 +277,7 @@ class _Stopped(BaseException):
     """Ends a frame before its first instruction."""
 
 
-def _no_frame_of(undo: Undo, *codes: types.CodeType) -> None:
+def _stop_frames_of(undo: Undo, *codes: types.CodeType) -> None:
     """No frame of these gets to run on this thread."""
 
     def stop(frame: types.FrameType, event: str, arg: Any) -> None:
@@ -288,7 +288,7 @@ def _no_frame_of(undo: Undo, *codes: types.CodeType) -> None:
     sys.settrace(stop)
 
 
-def _always_asked(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
+def _match_no_entry(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
     """On this thread no entry is taken for a frame, also where one would match; ``looked`` is called for each look."""
     me = threading.get_ident()
 

@@ -16,7 +16,7 @@ from . import hook_points
 from .recorder import Recorder
 from .undo import Undo as Steps
 
-PLACES = (
+COUNTERS = (
     "torch._dynamo.eval_frame:dynamo_tls.traced_frame_infos",
     "torch._dynamo.output_graph:graph_break_reasons",
     "torch._dynamo.utils:_compilation_metrics",
@@ -36,29 +36,29 @@ Undo = Callable[[], None]
 
 
 @contextlib.contextmanager
-def uncounted(recorder: Recorder) -> Iterator[None]:
+def without_counting(recorder: Recorder) -> Iterator[None]:
     """Whatever is counted meanwhile is taken back; the caller holds Dynamo's lock."""
-    undo = take()
+    undo = snapshot()
     with Steps() as steps, steps:
-        steps.add(settle, recorder, undo)
-        recorder.owed.tallies.append(undo)
+        steps.add(restore, recorder, undo)
+        recorder.leftovers.counters.append(undo)
         yield
 
 
-def settle(recorder: Recorder, undo: Undo) -> None:
+def restore(recorder: Recorder, undo: Undo) -> None:
     """Take back what is owed; may be called again where it was interrupted."""
     undo()
-    if undo in recorder.owed.tallies:
-        recorder.owed.tallies.remove(undo)
+    if undo in recorder.leftovers.counters:
+        recorder.leftovers.counters.remove(undo)
 
 
-def take() -> Undo:
+def snapshot() -> Undo:
     """Note what every counter says now; the result puts them back to that."""
     import torch._inductor.metrics as metrics
 
-    found = [f for f in map(hook_points.find, PLACES) if f is not None]
+    found = [f for f in map(hook_points.find, COUNTERS) if f is not None]
     found += [(metrics, name) for name, value in vars(metrics).items() if type(value) in (int, float, list)]
-    undone = [_keep(owner, name) for owner, name in found]
+    undone = [_restorer(owner, name) for owner, name in found]
 
     def undo() -> None:
         for one in undone:
@@ -67,9 +67,9 @@ def take() -> Undo:
     return undo
 
 
-def _keep(owner: Any, name: str) -> Undo:
+def _restorer(owner: Any, name: str) -> Undo:
     value = getattr(owner, name)
-    inside = _inside(value)
+    inside = _content_restorer(value)
 
     def undo() -> None:
         if getattr(owner, name, None) is not value:
@@ -80,10 +80,10 @@ def _keep(owner: Any, name: str) -> Undo:
     return undo
 
 
-def _inside(value: Any) -> Undo | None:
+def _content_restorer(value: Any) -> Undo | None:
     """Puts the content of a container back; None for a plain value."""
     if isinstance(value, dict):
-        return _dict(value)
+        return _dict_restorer(value)
     if isinstance(value, list):
         length = len(value)  # they only grow
         return lambda: value.__delitem__(slice(length, None))
@@ -91,13 +91,13 @@ def _inside(value: Any) -> Undo | None:
         kept = tuple(value)  # of a fixed length: the oldest fall out
         return lambda: _refill(value, kept)
     if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
-        return _dict(vars(value))
+        return _dict_restorer(vars(value))
     return None
 
 
-def _dict(value: dict[Any, Any]) -> Undo:
+def _dict_restorer(value: dict[Any, Any]) -> Undo:
     before = dict(value)
-    inner = [one for item in before.values() if (one := _inside(item)) is not None]
+    inner = [one for item in before.values() if (one := _content_restorer(item)) is not None]
 
     def undo() -> None:
         for key in [k for k in value if k not in before]:

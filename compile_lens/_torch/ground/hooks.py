@@ -35,7 +35,7 @@ _local = _Local()
 _placement = placement.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
-_made: set[str] = set()
+_factories: set[str] = set()
 """Those of the registry that make their wrappers themselves."""
 _slots: dict[str, Slot[Any]] = {}
 """Those of the registry that are called with what a slot holds, and not with the draft."""
@@ -51,7 +51,7 @@ def hook(path: str) -> Callable[[Wrap], Wrap]:
     return register
 
 
-def kept_hook(
+def slot_hook(
     path: str, slot: Slot[T]
 ) -> Callable[[Callable[Concatenate[T, ...], Any]], Callable[Concatenate[T, ...], Any]]:
     """Register a wrapper that is called only while the current draft keeps something in ``slot``, and with that:
@@ -78,19 +78,19 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
     return register
 
 
-def made_hook(path: str) -> Callable[[Wrap], Wrap]:
+def factory_hook(path: str) -> Callable[[Wrap], Wrap]:
     """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of times:
     it costs one call less."""
 
     def register(make: Wrap) -> Wrap:
         _registry[path] = make
-        _made.add(path)
+        _factories.add(path)
         return make
 
     return register
 
 
-def absent() -> list[str]:
+def absent_paths() -> list[str]:
     """Registered paths that the running torch does not have."""
     return [path for path in (*_registry, *_free) if hook_points.find(path) is None]
 
@@ -101,16 +101,16 @@ def current() -> Draft | None:
     return stack[-1] if stack else None
 
 
-def capturing() -> bool:
+def is_capturing() -> bool:
     """Whether a capture works on this thread, or its backend does: what is compiled there is not the program's."""
     return bool(_local.stack)
 
 
-def kept(slot: Slot[T]) -> T | None:
+def in_slot(slot: Slot[T]) -> T | None:
     """What the draft that is being compiled on this thread keeps in ``slot``."""
     stack = _local.stack  # as ``current``, without a call
     draft = stack[-1] if stack else None
-    held: T | None = None if draft is None else draft.kept.get(slot)
+    held: T | None = None if draft is None else draft.slots.get(slot)
     return held
 
 
@@ -132,7 +132,7 @@ def compile_for(undo: Undo, draft: Draft | None) -> None:
 
 
 @contextlib.contextmanager
-def placed() -> Iterator[None]:
+def in_place() -> Iterator[None]:
     """Keep every wrapper in place for the duration."""
     with Undo() as undo, undo:
         place(undo)
@@ -153,10 +153,10 @@ def _fill() -> None:
 
 
 def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:
-    if path in _made:
+    if path in _factories:
         return functools.wraps(real)(wrap(real))
     if path in _slots:
-        return _bind_kept(wrap, real, _slots[path])
+        return _bind_slot(wrap, real, _slots[path])
     bound = _bind(wrap, real, path in _registry)
     return as_convert_frame(bound) if path.startswith(CONVERT_FRAME) else bound
 
@@ -176,14 +176,14 @@ def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
     return _as(real, wrapper if needs_draft else free)
 
 
-def _bind_kept(wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
+def _bind_slot(wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
     @functools.wraps(real)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         stack = _local.stack  # as ``kept``, without a call
         draft = stack[-1] if stack else None
-        if draft is None or slot not in draft.kept:
+        if draft is None or slot not in draft.slots:
             return real(*args, **kwargs)
-        return wrap(draft.kept[slot], real, *args, **kwargs)
+        return wrap(draft.slots[slot], real, *args, **kwargs)
 
     return _as(real, wrapper)
 

@@ -30,7 +30,7 @@ def without_torch_function(function: _F) -> _F:
 
 
 @contextlib.contextmanager
-def no_hooks() -> Iterator[None]:
+def without_saved_tensor_hooks() -> Iterator[None]:
     """Tensors are saved for a backward without the program's hooks, and anomalies are not looked for."""
     looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     autograd = torch._C._autograd

@@ -39,9 +39,9 @@ _settings: list[tuple[int, ...]] = []
 
 
 @contextlib.contextmanager
-def later() -> Iterator[None]:
+def less_garbage_collection() -> Iterator[None]:
     """For the duration, garbage is looked for less often; then as before, once no other thread compiles."""
-    torchs = _torchs()
+    torchs = _torchs_own()
     if torchs is not None:
         with torchs():
             gc.set_threshold(*_quieter(gc.get_threshold()))
@@ -57,7 +57,7 @@ def later() -> Iterator[None]:
         yield
 
 
-def _torchs() -> Callable[[], contextlib.AbstractContextManager[None]] | None:
+def _torchs_own() -> Callable[[], contextlib.AbstractContextManager[None]] | None:
     """Torch's own, where it has one and uses it."""
     found = hook_points.find("torch._dynamo.utils:deferred_full_gc")
     if found is None or getattr(torch._dynamo.config, "gc_gen2_threshold_during_compile", None) is None:
@@ -104,17 +104,17 @@ A block is the smallest power of two that holds them with what each frame has be
 """
 
 
-def roomy(function: Function) -> Function:
+def with_stack_room(function: Function) -> Function:
     """``function``, called on a stack with room above it."""
 
     @functools.wraps(function)
     def with_room(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    return cast(Function, make_room(with_room))
+    return cast(Function, reserve_stack(with_room))
 
 
-def make_room(function: Function) -> Function:
+def reserve_stack(function: Function) -> Function:
     """The same function, whose frame leaves room for those above it."""
     # Elsewhere frames have no blocks.
     if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":

@@ -18,7 +18,7 @@ from ...record.lowering import Lowered
 from ...record.memory import Memory, Partition
 from ...record.rewrite import Pass
 from . import hook_points
-from .recorder_state import Clock, Frames, MadeFor, Numbers, Owed, Refused, Wanted
+from .recorder_state import CaptureSpec, Clock, CodeTarget, Frames, Leftovers, Numbers, RefusedCall
 
 ORDER = (
     "dynamo",
@@ -41,7 +41,7 @@ class Draft:
         self.stages: dict[str, Stage] = {}
         self.guards: tuple[Guard, ...] = ()
         self.ending: Ending | None = None
-        self.rest: Skip | None = None
+        self.resume_skip: Skip | None = None
         self.recompile_reasons: list[str] = []
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.eager: tuple[EagerOp, ...] | None = None
@@ -54,10 +54,10 @@ class Draft:
         self.partition: Partition | None = None
         self.contests: list[Contest] = []
         self.cuda_graphs: list[CudaGraphs] = []
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedCall] = []
         self.phase = ""
-        self.doing = "dynamo"
-        self.kept: Kept = {}  # of the stages in progress, each in a slot of its own
+        self.current_stage = "dynamo"
+        self.slots: SlotValues = {}  # of the stages in progress, each in a slot of its own
 
     def put(self, stage: Stage) -> None:
         """Keep a stage; a later version of the same stage (an outer graph after an inner) replaces it."""
@@ -74,7 +74,7 @@ class Draft:
 
     def finish(self) -> Compilation:
         """The frozen form, with a reason for every stage that is not there."""
-        self.kept.clear()
+        self.slots.clear()
         stages = dict(self.stages)
         for absent in self._absent():
             lost = hook_points.lost(absent.key.rpartition(".")[2]) if isinstance(absent, Missing) else ""
@@ -123,7 +123,7 @@ class Draft:
         else:
             absent.append(Missing("joint", reason))
             if "backward" not in seen:
-                wanted = self.recorder.wanted.backward
+                wanted = self.recorder.spec.backward
                 absent.append(
                     Missing("backward", reason) if wanted else NotApplicable("backward", "backward=False")
                 )
@@ -160,11 +160,11 @@ class Draft:
 class Recorder:
     """Everything that one capture has seen so far: the parts that the rooms of the engine write, and the drafts."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
-        self.made_for = MadeFor()
+    def __init__(self, spec: CaptureSpec) -> None:
+        self.spec = spec
+        self.target = CodeTarget()
         self.frames = Frames()
-        self.owed = Owed()
+        self.leftovers = Leftovers()
         self.numbers = Numbers()
         self.clock = Clock()
         self.drafts: dict[str, Draft] = {}
@@ -197,13 +197,13 @@ class Recorder:
                 call.compiled.append(compile_id)
         return self.drafts[compile_id]
 
-    def begin_again(self, draft: Draft) -> None:
+    def restart(self, draft: Draft) -> None:
         """Dynamo traces this frame anew, knowing more: what was seen of the first attempt is of no graph."""
         self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
         for call in self.frames.calls[-1:]:
             call.compiled.remove(draft.id)
 
-    def ran(self, draft: Draft) -> None:
+    def note_run(self, draft: Draft) -> None:
         """Note that the call that is made now runs the graph of a compile."""
         for call in self.frames.calls[-1:]:
             call.ran.append(draft.id)
@@ -211,7 +211,7 @@ class Recorder:
     def fail(self, draft: Draft | None) -> None:
         """Remember where the compiler failed; the innermost report wins."""
         if self.failed is None and draft is not None:
-            self.failed = draft, draft.doing
+            self.failed = draft, draft.current_stage
 
     @property
     def failed_stage(self) -> str:
@@ -228,9 +228,9 @@ class Recorder:
         )
         return compilations, timings
 
-    def left_to_python(self) -> tuple[Skip, ...]:
+    def eager_frames(self) -> tuple[Skip, ...]:
         """What was not compiled: the rests of functions whose graph was made, then what was given up."""
-        rests = (d.rest for d in self.drafts.values())
+        rests = (d.resume_skip for d in self.drafts.values())
         return (*(r for r in rests if r is not None), *self.frames.skipped)
 
     def stamp(self, phase: str, text: str) -> None:
@@ -249,27 +249,27 @@ class Slot(Generic[T]):
 
     __slots__ = ()
 
-    def of(self, draft: Keeper) -> T | None:
+    def of(self, draft: SlotOwner) -> T | None:
         """What is kept of this draft now."""
-        kept: T | None = draft.kept.get(self)
+        kept: T | None = draft.slots.get(self)
         return kept
 
-    def put(self, draft: Keeper, value: T) -> T:
+    def put(self, draft: SlotOwner, value: T) -> T:
         """Keep ``value``, in place of what was there."""
-        draft.kept[self] = value
+        draft.slots[self] = value
         return value
 
-    def take(self, draft: Keeper) -> T | None:
+    def take(self, draft: SlotOwner) -> T | None:
         """What was kept, which is kept no longer."""
-        kept: T | None = draft.kept.pop(self, None)
+        kept: T | None = draft.slots.pop(self, None)
         return kept
 
 
-Kept = dict[Slot[Any], Any]
+SlotValues = dict[Slot[Any], Any]
 """What is in the slots of one draft; read and written by them alone."""
 
 
-class Keeper(Protocol):
+class SlotOwner(Protocol):
     """What has slots: a draft."""
 
-    kept: Kept
+    slots: SlotValues

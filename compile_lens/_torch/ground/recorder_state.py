@@ -13,11 +13,11 @@ from ...record.breaks import Ending, Skip
 from ...record.device import DeviceModel, Question
 from ...record.graph import Frame as Line
 from ...record.graph import Source
-from .cache_entries import Visited
+from .cache_entries import CompiledCode
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class CaptureSpec:
     """What is asked of a capture; whoever makes the recorder says it, and nobody changes it.
 
     Attributes:
@@ -46,7 +46,7 @@ class StandIn(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Refused:
+class RefusedCall:
     """A library call in the code of one phase that the device raises ``error`` for, with what is said of it: by
     which rule, and from which lines of the program it comes."""
 
@@ -57,7 +57,7 @@ class Refused:
 
 
 @dataclasses.dataclass
-class MadeFor:
+class CodeTarget:
     """The device that code is generated for. Written by ``targets``; ``isa`` and ``device`` by who starts the capture.
 
     Attributes:
@@ -91,7 +91,7 @@ class Root:
 
 
 @dataclasses.dataclass(frozen=True)
-class Logged:
+class LoggedBreak:
     """A break that Dynamo logged: how the graph ends that it makes of what stands before, and whether it goes on
     after that."""
 
@@ -103,7 +103,7 @@ class Logged:
 class Frame:
     """What was heard of the frame that Dynamo looks at: the break it logged, guards that failed, why it gave up."""
 
-    logged: Logged | None = None
+    logged: LoggedBreak | None = None
     failed_guards: list[str] = dataclasses.field(default_factory=list)
     given_up: Skip | None = None
 
@@ -114,7 +114,7 @@ class Call:
 
     compiled: list[str] = dataclasses.field(default_factory=list)
     ran: list[str] = dataclasses.field(default_factory=list)
-    left: list[str] = dataclasses.field(default_factory=list)
+    skipped: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -122,36 +122,36 @@ class Frames:
     """The functions that Dynamo looked at. Written by the room ``frames``.
 
     Attributes:
-        now: the one that it looks at.
+        current: the one that it looks at.
         sources: text of each, by file, first line and name.
         skips: a line of text for each that was left alone.
         skipped: those of the program among them.
-        elsewhere: how many functions outside of the program (``skipped_frames.foreign``) were given up.
+        foreign_count: how many functions outside of the program (``skipped_frames.foreign``) were given up.
         calls: those until now, where the capture is of several.
         inlined: compiled functions that the captured one called, by ``id``.
     """
 
     root: Root | None = None
-    now: Frame = dataclasses.field(default_factory=Frame)
+    current: Frame = dataclasses.field(default_factory=Frame)
     sources: dict[tuple[str, int, str], Source] = dataclasses.field(default_factory=dict)
     skips: list[str] = dataclasses.field(default_factory=list)
     skipped: list[Skip] = dataclasses.field(default_factory=list)
-    elsewhere: int = 0
+    foreign_count: int = 0
     calls: list[Call] = dataclasses.field(default_factory=list)
     inlined: dict[int, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
-class Owed:
+class Leftovers:
     """What torch is to be rid of when the capture is over. Written by ``counters`` and ``cache_entries``.
 
     Attributes:
-        tallies: each puts torch's counters back, while it compiles for us.
-        visited: code objects that were compiled.
+        counters: each puts torch's counters back, while it compiles for us.
+        codes: code objects that were compiled.
     """
 
-    tallies: list[Callable[[], None]] = dataclasses.field(default_factory=list)
-    visited: list[Visited] = dataclasses.field(default_factory=list)
+    counters: list[Callable[[], None]] = dataclasses.field(default_factory=list)
+    codes: list[CompiledCode] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass

@@ -28,7 +28,7 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
         match = _FRAME.match(line)
         if match:
             file = match["file"]
-            found.append(Frame(file, int(match["line"]), match["function"], of_torch=of_torch(file)))
+            found.append(Frame(file, int(match["line"]), match["function"], of_torch=is_torch_file(file)))
             text_line = ""
         elif found and not text_line and line.startswith("    "):
             text_line = line[4:]
@@ -37,7 +37,7 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
         elif found and text_line and found[-1].column is None and _MARKERS.fullmatch(line):
             # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
             found[-1] = _with_columns(found[-1], text_line, line[4:])
-    return tuple(f for f in found if not internal(f.file))
+    return tuple(f for f in found if not is_internal(f.file))
 
 
 def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
@@ -54,19 +54,19 @@ TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 """The folder of torch's own files."""
 
 
-def of_torch(file: str) -> bool:
+def is_torch_file(file: str) -> bool:
     """Whether a file is one of torch's own."""
     return file.startswith(TORCH)
 
 
-def internal(file: str) -> bool:
+def is_internal(file: str) -> bool:
     """Whether a file is ours, or torch's wrapper around a captured callable: no line of the program."""
     return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(
         "/torch/_dynamo/external_utils.py"
     )
 
 
-def place(code: types.CodeType, line: int) -> str:
+def place_in_torch(code: types.CodeType, line: int) -> str:
     """A place in torch as a reader finds it in any installation; elsewhere just the name of the file."""
     return _place(code.co_filename, line, code.co_name)
 

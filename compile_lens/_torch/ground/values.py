@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-REACH = 100_000
+MAX_OBJECTS = 100_000
 """How many objects are looked at in the search for tensors."""
 
 NUMBERS = (bool, int, float, complex)
@@ -59,7 +59,7 @@ def parts(
     seen: dict[int, Any] = {}
     known: dict[int, Shape] = {}
     pending: list[Part] = list(roots)[::-1]
-    for _ in range(REACH):
+    for _ in range(MAX_OBJECTS):
         if not pending:
             return
         name, value = pending.pop()
@@ -69,7 +69,7 @@ def parts(
                     shapes[name] = known[id(value)]
                 continue
             seen[id(value)] = value
-        found = inside(value, code)
+        found = contents(value, code)
         if found is None:
             yield name, value
         else:
@@ -104,12 +104,12 @@ def named_tensors(
     return ((n, x) for n, x in parts(roots, code, opened) if isinstance(x, torch.Tensor))
 
 
-def inside(value: Any, code: bool = False) -> list[Part] | None:
+def contents(value: Any, code: bool = False) -> list[Part] | None:
     """What a value holds, each with the step to it; ``None`` where it is not a container."""
     if isinstance(value, ATOMS):
         return None
     if isinstance(value, torch.nn.Module):
-        return [*_of_module(value), *([("forward", type(value).forward)] if code else [])]
+        return [*_module_parts(value), *([("forward", type(value).forward)] if code else [])]
     if isinstance(value, Mapping):
         return [(f"[{_key(k, i)}]", v) for i, (k, v) in enumerate(value.items())]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -129,11 +129,11 @@ def inside(value: Any, code: bool = False) -> list[Part] | None:
         except ValueError:  # a name that is not bound yet
             return []
     if isinstance(value, types.FunctionType):
-        return _of_function(value) if code else None
-    return _of_object(value)
+        return _function_parts(value) if code else None
+    return _object_parts(value)
 
 
-def _of_module(module: torch.nn.Module) -> list[Part]:
+def _module_parts(module: torch.nn.Module) -> list[Part]:
     own = vars(module)
     found = [
         (f".{n}", v)
@@ -147,7 +147,7 @@ def _of_module(module: torch.nn.Module) -> list[Part]:
 _MODULES_OWN = frozenset(vars(torch.nn.Module())) | {"_compiled_call_impl", "_forward_hooks_always_called"}
 
 
-def _of_function(function: types.FunctionType) -> list[Part]:
+def _function_parts(function: types.FunctionType) -> list[Part]:
     if (function.__module__ or "").partition(".")[0] == "torch":
         return []
     names = function.__code__.co_freevars
@@ -155,17 +155,17 @@ def _of_function(function: types.FunctionType) -> list[Part]:
     found += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
     found += [("attribute", function.__dict__)]
     space = function.__globals__
-    found += [(f"global {n}", space[n]) for n in named(function.__code__) if n in space]
-    return found + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in data_of(kind).items()]
+    found += [(f"global {n}", space[n]) for n in used_names(function.__code__) if n in space]
+    return found + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in class_data(kind).items()]
 
 
 def classes(function: types.FunctionType) -> Iterator[tuple[str, type]]:
     """The user's own classes that a function names, in globals and in what it closes over."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        kind = next((v for _, v in inside(cell) or ()), None)
+        kind = next((v for _, v in contents(cell) or ()), None)
         if isinstance(kind, type) and _is_own(kind):
             yield f"closure {name}", kind
-    for name in dict.fromkeys(named(function.__code__)):
+    for name in dict.fromkeys(used_names(function.__code__)):
         kind = function.__globals__.get(name)
         if isinstance(kind, type) and _is_own(kind):
             yield f"global {name}", kind
@@ -179,7 +179,7 @@ def _is_own(kind: type) -> bool:
 _NOT_OWN = ("", "torch", "numpy", "triton")
 
 
-def data_of(kind: type) -> dict[str, Any]:
+def class_data(kind: type) -> dict[str, Any]:
     """What a class holds under its own names, without its methods and what Python keeps there."""
     return {
         name: value
@@ -188,7 +188,7 @@ def data_of(kind: type) -> dict[str, Any]:
     }
 
 
-def _of_object(value: Any) -> list[Part] | None:
+def _object_parts(value: Any) -> list[Part] | None:
 
     if type(value).__module__ == "numpy":
         return None
@@ -215,12 +215,12 @@ def _of_object(value: Any) -> list[Part] | None:
 _ABSENT = object()
 
 
-def named(code: types.CodeType) -> Iterator[str]:
+def used_names(code: types.CodeType) -> Iterator[str]:
     """Names of globals and attributes that a function and those inside it use."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from named(constant)
+            yield from used_names(constant)
 
 
 def _joined(name: str, step: str) -> str:

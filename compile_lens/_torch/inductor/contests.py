@@ -42,8 +42,8 @@ def select(
     """Inductor has ways for an operator, and would time them if there are several."""
     import torch._inductor.config as config
 
-    model = draft.recorder.made_for.model
-    if draft.recorder.made_for.stand_in is None or model is None:
+    model = draft.recorder.target.model
+    if draft.recorder.target.stand_in is None or model is None:
         return real(selector, name, choices, inputs, *args, **kwargs)
     for narrowed in getattr(selector, "preprocessing_fns", ()):
         choices = narrowed(choices)

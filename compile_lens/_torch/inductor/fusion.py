@@ -15,7 +15,7 @@ from typing import Any
 from ...record.decision import Decision
 from ...record.graph import Node
 from ..ground import hook_points, source_places
-from ..ground.hooks import kept_hook
+from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import fusion_reasons
 
@@ -89,7 +89,9 @@ class Watch:
         pair.outcome = REFUSED
         pair.said = fusion_reasons.words(refusal.said, refusal.args) if refusal.said else ""
         pair.reason, pair.shown = refusal.reason or fusion_reasons.kind(refusal.said), refusal.shown
-        pair.where = source_places.place(refusal.code, refusal.line) if refusal.code is not None else ""
+        pair.where = (
+            source_places.place_in_torch(refusal.code, refusal.line) if refusal.code is not None else ""
+        )
         if refusal.said and nodes is not None:
             pair.reason, pair.shown = fusion_reasons.refine(pair.reason, scheduler, *nodes)
 
@@ -165,14 +167,14 @@ class _Groups:
         return set(loops) <= self._of[loops[0]]
 
 
-@kept_hook(ROUNDS, WATCH)
+@slot_hook(ROUNDS, WATCH)
 def rounds(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """A scheduler starts to fuse; that of a nested body has rounds of its own."""
     watch.round = 0
     return real(scheduler, *args, **kwargs)
 
 
-@kept_hook(ROUND, WATCH)
+@slot_hook(ROUND, WATCH)
 def one_round(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """One round of proposing and fusing."""
     watch.round += 1
@@ -183,7 +185,7 @@ def one_round(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         watch.within = False
 
 
-@kept_hook(MAY, WATCH)
+@slot_hook(MAY, WATCH)
 def may(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
     """Two nodes are considered. What is asked of their members meanwhile is part of the same question."""
     if not watch.within or watch.asking or node1 is node2:
@@ -212,7 +214,7 @@ def refusals_of_scheduler(real: Any, scheduler: Any, node1: Any, node2: Any) -> 
     return reason, "", (), shown, code, code.co_firstlineno if code is not None else 0
 
 
-@kept_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH)
+@slot_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH)
 def why_no_fuse(watch: Watch, real: Any, why: Any, reason: str, *args: Any) -> Any:
     """Inductor gives a reason, which it would log."""
     if watch.within:
@@ -227,7 +229,7 @@ def why_no_fuse(watch: Watch, real: Any, why: Any, reason: str, *args: Any) -> A
     return real(why, reason, *args)
 
 
-@kept_hook("torch._inductor.choices:InductorChoices.can_fuse", WATCH)
+@slot_hook("torch._inductor.choices:InductorChoices.can_fuse", WATCH)
 def shared_data(
     watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, shared: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -240,7 +242,7 @@ def shared_data(
     return real(scheduler, node1, node2, shared, *args, **kwargs)
 
 
-@kept_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH)
+@slot_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH)
 def ranked(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
     """Inductor ranks the pairs that it allows."""
     score = real(scheduler, node1, node2)
@@ -252,7 +254,7 @@ def ranked(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any) -> A
     return score
 
 
-@kept_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH)
+@slot_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH)
 def measured(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
     """Some pairs are built and timed before they are fused."""
     result = real(scheduler, node1, node2, *args)
@@ -266,7 +268,7 @@ def measured(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *a
     return result
 
 
-@kept_hook(DONE, WATCH)
+@slot_hook(DONE, WATCH)
 def done(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
     """Two nodes become one."""
     pair = watch.pair(node1, node2) if watch.within else None
@@ -287,4 +289,4 @@ def _cpp(watch: Watch, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
 
 
 for _way in ("can_fuse_vertical", "can_fuse_horizontal"):
-    kept_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH)(_cpp)
+    slot_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH)(_cpp)

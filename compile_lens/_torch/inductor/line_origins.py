@@ -18,7 +18,7 @@ from typing import Any
 
 from ...record.kernel import NO_LINES, Kernel, LineOrigin
 from ..ground import hook_points
-from ..ground.hooks import _local, hook, kept_hook, made_hook
+from ..ground.hooks import _local, factory_hook, hook, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import line_text, scheduler_nodes
 
@@ -171,7 +171,7 @@ def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
 
 
 # Lowering: loops announce the node that made them.
-@kept_hook(ANNOUNCED, TRACKER)
+@slot_hook(ANNOUNCED, TRACKER)
 def made(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
     """A loop was made: its body announces the graph's node that is being lowered."""
     result = real(ir_node, *args, **kwargs)
@@ -189,7 +189,7 @@ def made(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -
     return result
 
 
-@kept_hook(STORED, TRACKER)
+@slot_hook(STORED, TRACKER)
 def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """The body of a buffer with its store: what stands around the loop's own body belongs to the loop's node."""
     body = real(buffer, *args, **kwargs)
@@ -198,7 +198,7 @@ def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwarg
 
 
 # Tracing: operations keep what is announced.
-@kept_hook(TRACED, TRACKER)
+@slot_hook(TRACED, TRACKER)
 def traced(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """An operation of a loop's body was traced. A body that runs to be traced anew announces nothing, but is
     interpreted."""
@@ -227,7 +227,7 @@ def _names_of(node: Any) -> tuple[str, ...]:
 
 
 # Writing: lines keep the names of the operation in progress.
-@made_hook(WRITTEN)
+@factory_hook(WRITTEN)
 def written(real: Any) -> Any:
     """A line was written, or copied from a buffer into another: then it has its names already.
 
@@ -239,9 +239,9 @@ def written(real: Any) -> Any:
         result = real(buffer, line, *args, **kwargs) if args or kwargs else real(buffer, line)
         stack = _local.stack  # as ``kept(TRACKER)``
         draft = stack[-1] if stack else None
-        if draft is None or TRACKER not in draft.kept:
+        if draft is None or TRACKER not in draft.slots:
             return result
-        tracker = draft.kept[TRACKER]
+        tracker = draft.slots[TRACKER]
         kind = type(line)
         names = line.names if kind is Line else None if kind is str else _kept(line)
         if names is None:
@@ -295,7 +295,7 @@ def _keep(lines: list[Any], position: int, names: Names) -> None:
         line.line = tagged(line.line, names)
 
 
-@kept_hook("torch._inductor.codegen.common:CSE.generate", TRACKER)
+@slot_hook("torch._inductor.codegen.common:CSE.generate", TRACKER)
 def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
     """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
     if tracker.writing:
@@ -321,7 +321,7 @@ def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *arg
     return variable
 
 
-@kept_hook("torch._inductor.codegen.common:CSEProxy.reduction", TRACKER)
+@slot_hook("torch._inductor.codegen.common:CSEProxy.reduction", TRACKER)
 def reduction(
     tracker: Tracker, real: Any, proxy: Any, dtype: Any, src_dtype: Any, kind: Any, value: Any, *args: Any
 ) -> Any:
@@ -337,7 +337,7 @@ def reduction(
         return real(proxy, dtype, src_dtype, kind, value, *args)
 
 
-@kept_hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix", TRACKER)
+@slot_hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix", TRACKER)
 def reduction_prefix(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """What prepares a reduction is written when the loops are known, long after the reduction was asked for."""
     write = real(*args, **kwargs)
@@ -376,7 +376,7 @@ for _name in ("replace_acc_name", "replace_cascade_sum_with_add", "move_code_und
 
 
 # The text is put together: the names of its lines are kept beside it.
-@kept_hook(FINISHED, TRACKER)
+@slot_hook(FINISHED, TRACKER)
 def finished(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """A buffer was turned into text."""
     result = real(buffer, *args, **kwargs)

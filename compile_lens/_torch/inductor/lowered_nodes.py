@@ -14,7 +14,7 @@ from typing import Any
 from ...record.graph import Graph, Node
 from ...record.lowering import Lowered
 from ..ground import hook_points
-from ..ground.hooks import kept_hook
+from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import line_origins, realize_reasons, scheduler_nodes
 
@@ -228,7 +228,7 @@ def _why(calls: Collection[str], node: str, made: Made) -> tuple[str, str, str]:
     return ("extern" if called else "hint"), shown, found.where
 
 
-@kept_hook(LOWERED, WATCH)
+@slot_hook(LOWERED, WATCH)
 def lowered(watch: Watch, real: Any, lowering: Any, node: Any) -> Any:
     """A node was lowered: its value is an expression still, or has a buffer already."""
     result = real(lowering, node)
@@ -248,7 +248,7 @@ def _unwrapped(value: Any) -> Any:
     return value
 
 
-@kept_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH)
+@slot_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH)
 def copied(watch: Watch, real: Any, value: Any) -> Any:
     """A value is copied, for another layout: if it is an expression still, the copy is where it is computed."""
     box = _unwrapped(value)
@@ -260,7 +260,7 @@ def copied(watch: Watch, real: Any, value: Any) -> Any:
     return copy
 
 
-@kept_hook(REUSED, WATCH)
+@slot_hook(REUSED, WATCH)
 def reused(watch: Watch, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
     """Inductor asks whether a value that is read more than once should be realised."""
     answer = real(box, users, *args, **kwargs)
@@ -270,7 +270,7 @@ def reused(watch: Watch, real: Any, box: Any, users: Any, *args: Any, **kwargs: 
     return answer
 
 
-@kept_hook(EXCEEDED, WATCH)
+@slot_hook(EXCEEDED, WATCH)
 def exceeded(watch: Watch, real: Any, box: Any) -> Any:
     """Inductor asks whether the expression of a value has grown too large."""
     answer = real(box)
@@ -279,7 +279,7 @@ def exceeded(watch: Watch, real: Any, box: Any) -> Any:
     return answer
 
 
-@kept_hook(REGISTERED, WATCH)
+@slot_hook(REGISTERED, WATCH)
 def registered(watch: Watch, real: Any, lowering: Any, operation: Any) -> Any:
     """An operation was registered: a value has a buffer from now on."""
     name = real(lowering, operation)

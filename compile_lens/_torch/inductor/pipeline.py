@@ -17,9 +17,9 @@ from .. import targets
 from ..code import buffer_lifetimes, cpu_assembly
 from ..code import wrapper as code_text
 from ..graphs import fx, passes
-from ..graphs.graph_chain import FOLLOWED
+from ..graphs.graph_chain import CHAIN
 from ..graphs.provenance import Lineage
-from ..ground.hooks import current, kept, kept_hook, made_hook
+from ..ground.hooks import current, factory_hook, in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import contests, cuda_graphs, fusion, line_origins, lowered_nodes, saved_storage, scheduler_nodes
 
@@ -90,7 +90,7 @@ def end(draft: Draft, phase: str) -> None:
             draft.put(Graph(stage, phase, before, tuple(seen.nodes), "\n".join(seen.lines)))
 
 
-@kept_hook(RUN, LOWERING)
+@slot_hook(RUN, LOWERING)
 def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
     """Lowering starts: the graph is what post-grad passes left. Bodies of ``cond`` lower in their own run."""
     if scheduler_nodes.prefix(lowering):
@@ -103,7 +103,7 @@ def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> 
     )
     seen.order = {n.name: i for i, n in enumerate(gm.graph.nodes)}
     draft.lap(f"{draft.phase}.post_grad")
-    draft.doing = f"{draft.phase}.loops"
+    draft.current_stage = f"{draft.phase}.loops"
     return real(lowering, *args, **kwargs)
 
 
@@ -113,7 +113,7 @@ def before_fusion(users_pass: Any) -> Any:
     def record(nodes: list[Any]) -> list[Any]:
         if users_pass is not None:
             nodes = users_pass(nodes)
-        seen = kept(LOWERING)
+        seen = in_slot(LOWERING)
         if seen is None:
             return nodes
         draft, loops = seen.draft, seen.loops
@@ -129,13 +129,13 @@ def before_fusion(users_pass: Any) -> Any:
             seen.known[loop.name] = scheduler_nodes.known(part, loop)
             loops.lines.append(scheduler_nodes.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
-        draft.doing = f"{draft.phase}.groups"
+        draft.current_stage = f"{draft.phase}.groups"
         return nodes
 
     return record
 
 
-@kept_hook(CODEGEN, LOWERING)
+@slot_hook(CODEGEN, LOWERING)
 def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """Code generation starts: the scheduler's nodes are the groups that fusion made."""
     draft, groups = seen.draft, seen.groups
@@ -150,7 +150,7 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         found = cuda_graphs.look(draft.phase, scheduler, lowering, seen.static)
         draft.cuda_graphs += [found] if found is not None else []
     draft.lap(f"{draft.phase}.groups")
-    draft.doing = f"{draft.phase}.code"
+    draft.current_stage = f"{draft.phase}.code"
     return real(scheduler, *args, **kwargs)
 
 
@@ -165,10 +165,10 @@ def _kernel_origins(
 
 
 for _path in KERNEL_ORIGINS:
-    kept_hook(_path, LOWERING)(_kernel_origins)
+    slot_hook(_path, LOWERING)(_kernel_origins)
 
 
-@kept_hook("torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING)
+@slot_hook("torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING)
 def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
     """A library call is written. Of some (scatters) Inductor does not say which node the call runs."""
     targets.asked_of(seen.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
@@ -198,13 +198,13 @@ def _operations(node: Any) -> list[str]:
     return []
 
 
-@kept_hook(MODULE, LOWERING)
+@slot_hook(MODULE, LOWERING)
 def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
     """The wrapper module is written: keep it, and stop here unless it is to be built."""
-    draft, wanted = seen.draft, seen.draft.recorder.wanted
+    draft, wanted = seen.draft, seen.draft.recorder.spec
     phase = draft.phase
     text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
-    tree = code_text.parsed(text)
+    tree = code_text.syntax_of(text)
     kernels, flow, note = code_text.kernels(
         text, phase, seen.kernels, seen.groups.nodes, seen.loops.nodes, tree
     )
@@ -214,7 +214,7 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     model, may_differ = targets.said_of(draft, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
-    followed = FOLLOWED.of(draft)
+    followed = CHAIN.of(draft)
     results = followed.results if followed is not None and phase == "forward" else None
     buffer_lifetimes.record(draft, lowering, tree or text, results)
     if results is not None:
@@ -222,7 +222,7 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     draft.lap(f"{phase}.code")
     if wanted.build:
         result = real(lowering, wrapper_code, *args, **kwargs)
-        draft.put(dataclasses.replace(written, kernels=cpu_assembly.built(result, kernels)))
+        draft.put(dataclasses.replace(written, kernels=cpu_assembly.with_assembly(result, kernels)))
         draft.lap(f"{phase}.build")
         return result
     if wanted.interpret is not None:
@@ -282,4 +282,4 @@ def set_up(real: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 if torch_version() < (2, 15):
-    made_hook(SET_UP)(set_up)
+    factory_hook(SET_UP)(set_up)

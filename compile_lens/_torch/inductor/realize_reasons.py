@@ -127,7 +127,7 @@ def _look(sites: Sites) -> _Stack:
             said = sites.said.get(code, "")
             through = code.co_name in _THROUGH or code.co_name.startswith("<")
             if not stack.where and not through and said != "strides":
-                stack.where = source_places.place(code, frame.f_lineno)
+                stack.where = source_places.place_in_torch(code, frame.f_lineno)
             if said == "asks":
                 stack.hinted = True
             elif said == "strides":

@@ -12,13 +12,13 @@ from typing import Any
 
 from ...record.memory import Kept
 from ..code import buffer_lifetimes
-from ..graphs.partitioner import RETURNED
+from ..graphs.partitioner import FORWARD_RESULTS
 from ..ground.recorder import Draft
 
 
 def reconcile(draft: Draft, lowering: Any) -> None:
     """Give what ``draft``'s forward keeps the memory in which the lowered graph returns it."""
-    returned, partition = RETURNED.take(draft), draft.partition
+    returned, partition = FORWARD_RESULTS.take(draft), draft.partition
     if returned is None or partition is None:
         return
     try:

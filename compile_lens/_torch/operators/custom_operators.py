@@ -27,8 +27,8 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 
 from ...errors import UsageError
 from . import inductor_tables, registrations
-from .native_functions import FILLED as _TORCHS
-from .transfers import Place
+from .native_functions import TORCH_NAMESPACES as _TORCHS
+from .transfers import Registration
 
 
 class OutOfOrder(UsageError):
@@ -42,7 +42,7 @@ Importable = Callable[[str], bool]
 """Whether another process finds a module by this name."""
 
 
-class Carried:
+class OperatorTransfer:
     """What of one request is an operator, and which operators its code names.
 
     Args:
@@ -62,7 +62,7 @@ class Carried:
         self._importable = importable
         self._own = own
         self._told = (settings, tables)
-        self._places: list[Place] | None = None
+        self._places: list[Registration] | None = None
         self._names: set[str] = set()
         self._names_there: set[str] = set()
         self._sent: set[str] = set()
@@ -78,10 +78,10 @@ class Carried:
     )
     """Types of what crosses in a way of its own."""
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[Registration]:
         """What else the program told torch."""
         if self._places is None:
-            self._places = [*registrations.places(self._own, *self._told)]
+            self._places = [*registrations.collect(self._own, *self._told)]
         return self._places
 
     def mark(self) -> Any:
@@ -95,7 +95,7 @@ class Carried:
     def reduced(self, value: Any) -> Any:
         """How ``value`` crosses, as pickle takes it; ``None`` for what is no operator."""
         if isinstance(value, types.CodeType):
-            self._names.update(_named_in(value))
+            self._names.update(_names_in(value))
         if isinstance(value, OpOverload):
             packet, _, overload = value.name().partition(".")
             return _overload, (packet, self._source(packet), overload or "default")
@@ -116,7 +116,7 @@ class Carried:
 
     def named_there(self, code: types.CodeType) -> None:
         """Code that another process finds by its name may name operators as well, which its module need not import."""
-        self._names_there.update(_named_in(code))
+        self._names_there.update(_names_in(code))
 
     def rest(self) -> Any:
         """What must be there besides what was reached: operators that code names. ``None`` if there is no more."""
@@ -174,7 +174,7 @@ class Carried:
             path = _path_in(module, made)
             return (_of_module, (module, path)) if path else (_registered_by, (module, name))
         given = (made._namespace, made._name, made._schema, [_tag(tag) for tag in made._tags])
-        return _made, given, _given(made), None, None, _give
+        return _create, given, _registered_parts(made), None, None, _restore
 
     def _module_of(self, name: str) -> str:
         """The module that defined it with a ``Library``, if another process can import it."""
@@ -259,7 +259,7 @@ _LIBRARY = re.compile(
 )
 
 
-def _named_in(code: types.CodeType) -> Iterator[str]:
+def _names_in(code: types.CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, str) and len(constant) < 200:
@@ -316,7 +316,7 @@ def _closure(function: Any) -> dict[str, Any]:
     return dict(zip(names, (cell.cell_contents for cell in cells)))
 
 
-def _given(made: Any) -> dict[str, Any]:
+def _registered_parts(made: Any) -> dict[str, Any]:
     """All that the program registered of it."""
     kernels = {}
     for kind, wrapped in made._backend_fns.items():
@@ -378,16 +378,16 @@ def _higher_order(name: str) -> Any:
 
 def _of_module(module: str, name: str) -> Any:
     made = getattr(importlib.import_module(module), name)
-    _last(made._qualname, module)
+    _check_last(made._qualname, module)
     return made
 
 
 def _registered_by(module: str, name: str) -> Any:
     importlib.import_module(module)
-    return _last(name, module)
+    return _check_last(name, module)
 
 
-def _last(name: str, module: str) -> Any:
+def _check_last(name: str, module: str) -> Any:
     """The operator, which ``module`` made: another may have registered it since."""
     made = custom_ops.OPDEFS[name]
     if (other := _module_that_made(made)) != module:
@@ -395,34 +395,34 @@ def _last(name: str, module: str) -> Any:
             f"the operator {name} is registered by {module} and by {other}: torch calls the last, which is that of "
             f"{module} here, and of {other} there. Give them two names"
         )
-    _due[name] = module, weakref.ref(sys.modules["__main__"])
+    _last_modules[name] = module, weakref.ref(sys.modules["__main__"])
     return made
 
 
-_due: dict[str, tuple[str, weakref.ref[Any]]] = {}
+_last_modules: dict[str, tuple[str, weakref.ref[Any]]] = {}
 """By operator: the module whose is the last, and the script of the request, as each has one of its own."""
 
 
-def in_order() -> None:
+def check_order() -> None:
     """Raises ``OutOfOrder`` where what a request ran registered an operator anew, which here was registered before."""
-    for name, (module, script) in [*_due.items()]:
+    for name, (module, script) in [*_last_modules.items()]:
         if script() is sys.modules["__main__"]:
-            _last(name, module)
-    _due.clear()
+            _check_last(name, module)
+    _last_modules.clear()
 
 
-def _made(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
+def _create(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
     """An operator of which nothing is known yet but its schema: what is registered of it may name the operator."""
     return custom_ops.CustomOpDef(
-        namespace, name, schema, _nothing, [getattr(torch.Tag, tag) for tag in tags]
+        namespace, name, schema, _unregistered, [getattr(torch.Tag, tag) for tag in tags]
     )
 
 
-def _nothing(*args: Any, **kwargs: Any) -> Any:
+def _unregistered(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("the operator is just being registered")
 
 
-def _give(made: Any, given: dict[str, Any]) -> None:
+def _restore(made: Any, given: dict[str, Any]) -> None:
     made._init_fn = given["function"]
     for kind, kernel in given["kernels"].items():
         made.register_kernel(kind)(kernel)

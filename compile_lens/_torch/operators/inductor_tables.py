@@ -21,8 +21,8 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from . import unsent_registrations
-from .native_functions import FILLED
-from .transfers import Place, Undo, called, content, function_in, functions_in, of_torch
+from .native_functions import TORCH_NAMESPACES
+from .transfers import Registration, Undo, cell_content, display_name, function_in, functions_in, is_torchs
 
 TABLES = (
     ("torch._inductor.lowering", "lowerings", "lowering"),
@@ -40,53 +40,54 @@ Own = Mapping[str, Mapping[str, str]]
 
 # In the other process, before it has run anything ---------------------------------------------------------------
 
-_at_first: dict[str, dict[Any, Any]] = {}
+_initial: dict[str, dict[Any, Any]] = {}
 
 
 def remember() -> None:
     """What the tables hold now is torch's own."""
     for module, name, _ in TABLES:
         found = importlib.import_module(module)
-        _at_first[name] = dict(getattr(found, name, {}))
+        _initial[name] = dict(getattr(found, name, {}))
     extra = getattr(found, "extra_random_decomps", {})
-    _at_first["fast_random_decomps"] = {**_at_first["decompositions"], **extra}
+    _initial["fast_random_decomps"] = {**_initial["decompositions"], **extra}
 
 
-def own() -> Own:
+def torch_entries() -> Own:
     """What was remembered, as plain data."""
     return {
-        name: {_name(one): _reads(value) for one, value in held.items()} for name, held in _at_first.items()
+        name: {_name(one): _fingerprint(value) for one, value in held.items()}
+        for name, held in _initial.items()
     }
 
 
 # In this process ---------------------------------------------------------------------------------------------------
 
 
-def used() -> bool:
+def may_be_changed() -> bool:
     """Whether the program may have put something into the tables: none that nobody loaded has anything of it."""
     return TABLES[0][0] in sys.modules
 
 
-def places(torchs: Own) -> Iterator[Place]:
+def changed_entries(torchs: Own) -> Iterator[Registration]:
     """What the program put into the tables, or removed; ``torchs`` are the entries of torch's own."""
     for module, name, kind in TABLES:
         if module in sys.modules:
-            yield from _of_table(module, name, kind, torchs)
-    yield from _of_patterns()
+            yield from _changes_of_table(module, name, kind, torchs)
+    yield from _added_patterns()
 
 
-_known: dict[str, dict[Any, Any]] = {}
+_torchs_entries: dict[str, dict[Any, Any]] = {}
 """By table: entries that were found to be torch's."""
 
-_whole: set[str] = set()
+_complete: set[str] = set()
 """Tables that had all of torch's entries when they were last looked through."""
 
 
-def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]:
-    table, at_first = _asked(module, name)
-    known = _known.setdefault(at_first, {})
+def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Registration]:
+    table, at_first = _current_table(module, name)
+    known = _torchs_entries.setdefault(at_first, {})
     same = len(known) == len(table) and all(map(operator.is_, known.values(), table.values()))
-    if same and at_first in _whole:
+    if same and at_first in _complete:
         return
     reads = torchs.get(at_first, {})
     fresh: dict[Any, Any] = {}
@@ -95,29 +96,29 @@ def _of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Place]
         if known.get(key, known) is value:
             fresh[key] = value
         elif _is_torchs(name, key, value, reads, torchs):
-            if kind != "constraint" or _namespace(key) in FILLED:  # else it hangs on the lowering
+            if kind != "constraint" or _namespace(key) in TORCH_NAMESPACES:  # else it hangs on the lowering
                 fresh[key] = value
         else:
             theirs.append((key, value))
-    _known[at_first] = fresh
+    _torchs_entries[at_first] = fresh
     others = {id(value): one for one, value in fresh.items() if _name(one) in reads} if theirs else {}
     for key, value in theirs:
         if kind == "constraint" and key not in sys.modules[module].lowerings:
             continue  # torch makes the entry anew, with a lowering, when it meets the operator
         where, function = f"{module}.{name}[{_name(key)}]", function_in(value)
         if id(value) in others:  # torch's for another operator
-            yield Place(where, kind, _like, (module, name, key, others[id(value)]), None)
+            yield Registration(where, kind, _like, (module, name, key, others[id(value)]), None)
         else:
-            by = None if of_torch(function) else function
+            by = None if is_torchs(function) else function
             watch = unsent_registrations.entry, (where, module, name, key)
-            yield Place(where, kind, _put, (module, name, key, value), by, watch=watch)
+            yield Registration(where, kind, _put, (module, name, key, value), by, watch=watch)
     removed = sorted(reads.keys() - {_name(key) for key in table})
-    (_whole.discard if removed else _whole.add)(at_first)
+    (_complete.discard if removed else _complete.add)(at_first)
     for gone in removed:
-        yield Place(f"{module}.{name} without {gone}", "removal", _remove, (module, name, gone), None)
+        yield Registration(f"{module}.{name} without {gone}", "removal", _remove, (module, name, gone), None)
 
 
-def _asked(module: str, name: str) -> tuple[dict[Any, Any], str]:
+def _current_table(module: str, name: str) -> tuple[dict[Any, Any], str]:
     """The table that torch asks, and the name under which it was remembered: of decompositions, torch makes a copy when
     it first asks for them."""
     found = sys.modules[module]
@@ -130,27 +131,27 @@ def _asked(module: str, name: str) -> tuple[dict[Any, Any], str]:
 def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs: Own) -> bool:
     reads = table.get(_name(key))
     if reads is not None:
-        return reads == _reads(value)
+        return reads == _fingerprint(value)
     if name == "_maybe_layout_constraints" and _name(key) in torchs.get("lowerings", {}):
         return False  # torch adds one only together with a lowering
     namespace, function = _namespace(key), function_in(value)
-    if function is not None and not of_torch(function):
+    if function is not None and not is_torchs(function):
         return False
-    return not namespace or namespace in FILLED or _made_when_met(name, key, value)
+    return not namespace or namespace in TORCH_NAMESPACES or _is_made_on_demand(name, key, value)
 
 
-def _made_when_met(name: str, key: Any, value: Any) -> bool:
+def _is_made_on_demand(name: str, key: Any, value: Any) -> bool:
     """Whether torch makes the entry itself in any process that compiles an operator which it does not know: a call of
     that very operator, and beside it the layout that its tags ask for."""
     if name == "_maybe_layout_constraints":
         lowering: Any = sys.modules[TABLES[0][0]]
         tag = torch._library.utils.get_layout_constraint_tag(key, with_default=True)
-        called = _made_when_met("lowerings", key, lowering.lowerings.get(key))
+        called = _is_made_on_demand("lowerings", key, lowering.lowerings.get(key))
         return called and value is lowering.tag_to_layout_constraint(tag)
     function = function_in(value)
     if name != "lowerings" or function is None or not function.__qualname__.startswith("fallback_handler."):
         return False
-    held = (_name(content(cell)) for cell in function.__closure__ or ())
+    held = (_name(cell_content(cell)) for cell in function.__closure__ or ())
     return any(_name(key) == one or _name(key).startswith(f"{one}.") for one in held)
 
 
@@ -162,10 +163,10 @@ def _namespace(key: Any) -> str:
 def _name(key: Any) -> str:
     if isinstance(key, (str, OpOverload, OpOverloadPacket)):
         return str(key)
-    return called(key)
+    return display_name(key)
 
 
-def _reads(value: Any) -> str:
+def _fingerprint(value: Any) -> str:
     return hashlib.md5(repr(_facts(value, 5)).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -178,7 +179,7 @@ def _facts(value: Any, depth: int) -> Any:
     if depth == 0:
         return type(value).__name__
     if isinstance(value, types.FunctionType):
-        cells = [_facts(content(cell), depth - 1) for cell in value.__closure__ or ()]
+        cells = [_facts(cell_content(cell), depth - 1) for cell in value.__closure__ or ()]
         code = value.__code__
         return value.__module__, value.__qualname__, code.co_filename, code.co_firstlineno, cells
     if isinstance(value, functools.partial):
@@ -195,7 +196,7 @@ def _facts(value: Any, depth: int) -> Any:
 # Patterns ----------------------------------------------------------------------------------------------------------
 
 
-def _of_patterns() -> Iterator[Place]:
+def _added_patterns() -> Iterator[Registration]:
     matcher = sys.modules.get("torch._inductor.pattern_matcher")
     kind = getattr(matcher, "PatternMatcherPass", None)
     if kind is None:
@@ -209,14 +210,14 @@ def _of_patterns() -> Iterator[Place]:
     for path, found in passes:
         for key, some in list(found.patterns.items()):
             for position, one in enumerate(some):
-                if id(one) not in known and not all(map(of_torch, functions_in(one))):
+                if id(one) not in known and not all(map(is_torchs, functions_in(one))):
                     theirs.setdefault(id(one), [one]).append((path, key, position))
     _torchs_patterns[:] = [one for one in entries if id(one) not in theirs]
     for number, (entry, *at) in enumerate(theirs.values()):
-        by = next(one for one in functions_in(entry) if not of_torch(one))
+        by = next(one for one in functions_in(entry) if not is_torchs(one))
         module, name, _ = at[0][0]
-        where = f"{module}.{name}: {called(by)}" + (f" ({number + 1})" if number else "")
-        yield Place(
+        where = f"{module}.{name}: {display_name(by)}" + (f" ({number + 1})" if number else "")
+        yield Registration(
             where, "pattern", _add, (entry, at), by, watch=(unsent_registrations.pattern, (where, at))
         )
 
@@ -227,13 +228,13 @@ _torchs_patterns: list[Any] = []
 Path = tuple[str, str, Any]
 """Where a pass has its patterns: a module, a name, and a place in what has that name."""
 
-_found: tuple[int, list[tuple[Path, Any]]] = (0, [])
+_cached_passes: tuple[int, list[tuple[Path, Any]]] = (0, [])
 
 
 def _passes(kind: type) -> list[tuple[Path, Any]]:
     """Those that modules of Inductor's hold."""
-    global _found
-    if _found[0] != len(sys.modules):
+    global _cached_passes
+    if _cached_passes[0] != len(sys.modules):
         passes: dict[int, tuple[Path, Any]] = {}
         for module, held in list(sys.modules.items()):
             if module.startswith(PATTERNS):
@@ -241,8 +242,8 @@ def _passes(kind: type) -> list[tuple[Path, Any]]:
                     for place, one in _inside(value):
                         if isinstance(one, kind):
                             passes.setdefault(id(one), ((module, name, place), one))
-        _found = len(sys.modules), list(passes.values())
-    return _found[1]
+        _cached_passes = len(sys.modules), list(passes.values())
+    return _cached_passes[1]
 
 
 def _inside(value: Any) -> Iterator[tuple[Any, Any]]:

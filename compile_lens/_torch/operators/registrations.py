@@ -16,7 +16,7 @@ from typing import Any
 import torch.utils._pytree as pytree
 
 from . import inductor_tables, unsent_registrations
-from .transfers import Place, Undo, called, function_in, of_torch
+from .transfers import Registration, Undo, display_name, function_in, is_torchs
 
 IDS = {
     "_allowed_callable_ids": "torch.compiler.allow_in_graph",
@@ -34,45 +34,45 @@ Setting = tuple[str, str, Any]
 """A module of settings, a name in it, and the value, which is no plain one."""
 
 
-def places(
+def collect(
     own: Mapping[str, Any], settings: Iterable[Setting] = (), torchs: inductor_tables.Own | None = None
-) -> Iterator[Place]:
+) -> Iterator[Registration]:
     """All of this process; ``own`` are the program's modules by name, its script among them. ``torchs`` is what
     Inductor's tables hold where nothing was put into them."""
     for module, name, value in settings:
-        yield Place(f"{module}.{name}", "function", _set, (module, name, value), function_in(value))
+        yield Registration(f"{module}.{name}", "function", _set, (module, name, value), function_in(value))
     yield from _substitutes(own)
-    yield from _treated(own)
+    yield from _marked_functions(own)
     yield from container_places(own)
-    yield from inductor_tables.places(torchs or {})
+    yield from inductor_tables.changed_entries(torchs or {})
 
 
-def _of(value: Any, own: Mapping[str, Any]) -> Any:
+def _if_programs(value: Any, own: Mapping[str, Any]) -> Any:
     """The function, where it matters only if the program's code reaches it: one of the program's."""
     name = getattr(value, "__globals__", {}).get("__name__")
     return value if name == "__main__" or name in own else None
 
 
-def _substitutes(own: Mapping[str, Any]) -> Iterator[Place]:
+def _substitutes(own: Mapping[str, Any]) -> Iterator[Registration]:
     handlers = _handlers() if "torch._dynamo.variables" in sys.modules else {}
     for original, made in list(handlers.items()):
         handler = getattr(made, "__torch_dynamo_polyfill__", None)
         name = str(getattr(handler, "__globals__", {}).get("__name__"))
         if original is made or name.startswith(_OWN):  # it stands there under both
             continue
-        where = f"torch.compiler.substitute_in_graph({called(original)})"
-        of = _of(original, own)
+        where = f"torch.compiler.substitute_in_graph({display_name(original)})"
+        of = _if_programs(original, own)
         watch = None
         if of is None and not isinstance(original, _OF_TYPES):
             watch = unsent_registrations.function, (where, original)
-        yield Place(where, "substitute", _substitute, made, function_in(handler), of, watch)
+        yield Registration(where, "substitute", _substitute, made, function_in(handler), of, watch)
 
 
 _OF_TYPES = types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType
 """Methods of types in C, which Dynamo also finds by an object of theirs."""
 
 
-def _treated(own: Mapping[str, Any]) -> Iterator[Place]:
+def _marked_functions(own: Mapping[str, Any]) -> Iterator[Registration]:
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:
         return
@@ -83,19 +83,19 @@ def _treated(own: Mapping[str, Any]) -> Iterator[Place]:
             there.setdefault(one, []).append(table)
     if not there:
         return
-    for value in _with_addresses(there, rules):
+    for value in _objects_at(there, rules):
         if str(getattr(value, "__module__", "")).startswith(_OWN):
             continue
         tables = there[id(value)]
         by = function_in(value)
-        by = by if _of(by, own) is not None else None
-        yield Place(
-            f"{IDS[tables[-1]]}({called(value)})",
+        by = by if _if_programs(by, own) is not None else None
+        yield Registration(
+            f"{IDS[tables[-1]]}({display_name(value)})",
             "mark",
-            _treat,
+            _mark_function,
             (value, tables),
             by,
-            _of(value, own),
+            _if_programs(value, own),
         )
 
 
@@ -103,7 +103,7 @@ _addresses: dict[int, Callable[[], Any]] = {}
 """Where objects were found by their addresses before, so that not all of the process has to be asked again."""
 
 
-def _with_addresses(wanted: Iterable[int], rules: Any) -> list[Any]:
+def _objects_at(wanted: Iterable[int], rules: Any) -> list[Any]:
     """The objects that have these addresses."""
     left = set(wanted)
     found: list[Any] = []
@@ -116,7 +116,7 @@ def _with_addresses(wanted: Iterable[int], rules: Any) -> list[Any]:
                 with contextlib.suppress(TypeError):  # a method of C
                     _addresses[id(value)] = weakref.ref(value)
 
-    take([value for one in [*left] if (value := _addresses.get(one, _nothing)()) is not None])
+    take([value for one in [*left] if (value := _addresses.get(one, _no_undo)()) is not None])
     if left:
         rule_map = getattr(rules, "get_torch_obj_rule_map", None)
         take([] if rule_map is None else [one for one in rule_map() if callable(one)])
@@ -125,7 +125,7 @@ def _with_addresses(wanted: Iterable[int], rules: Any) -> list[Any]:
     return found
 
 
-def _nothing() -> None:
+def _no_undo() -> None:
     return None
 
 
@@ -145,7 +145,7 @@ def _set(given: Setting) -> Undo:
     return lambda: patch.__exit__(None, None, None)
 
 
-def _treat(given: tuple[Any, list[str]]) -> Undo:
+def _mark_function(given: tuple[Any, list[str]]) -> Undo:
     value, wanted = given
     rules: Any = importlib.import_module("torch._dynamo.trace_rules")
     undo: list[Undo] = []
@@ -168,9 +168,9 @@ def _substitute(made: Any) -> Undo:
     handlers = _handlers()
     before = handlers.get(original)
     if before is made:  # the import of its module told it
-        return _nothing
+        return _no_undo
     addresses = builder.VariableBuilder._id_dispatch()
-    tables = ((handlers, _itself), (rules.get_torch_obj_rule_map(), _itself), (addresses, id))
+    tables = ((handlers, _identity), (rules.get_torch_obj_rule_map(), _identity), (addresses, id))
     ids = rules._polyfilled_function_ids
 
     def take(*functions: Any) -> list[tuple[dict[Any, Any], Any, Any]]:
@@ -199,14 +199,14 @@ def _substitute(made: Any) -> Undo:
     return undo
 
 
-def _itself(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 _WORDS = "torch.utils._pytree.register_pytree_node"
 
 
-def container_places(own: Mapping[str, Any]) -> Iterator[Place]:
+def container_places(own: Mapping[str, Any]) -> Iterator[Registration]:
     """Those of the program's; ``own`` are its modules by name. What a module does upon import is done there too."""
     for kind, node in list(pytree.SUPPORTED_NODES.items()):
         module = str(getattr(kind, "__module__", ""))
@@ -217,7 +217,9 @@ def container_places(own: Mapping[str, Any]) -> Iterator[Place]:
         stored = pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
         value = kind, tuple(node), None if stored is None else tuple(stored), kind in _constants()
         where = f"{_WORDS}({kind.__qualname__})"
-        yield Place(where, "container", _register, value, None if of_torch(function) else function, kind)
+        yield Registration(
+            where, "container", _register, value, None if is_torchs(function) else function, kind
+        )
 
 
 def _constants() -> set[type]:

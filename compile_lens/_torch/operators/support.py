@@ -243,13 +243,13 @@ def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
     if getattr(found, "_is_fallback_handler", False):
         said = "Inductor calls it as it is: it generates no code for it, and fuses nothing with it."
         return "library call", said + first
-    if found is not None and _chooses(found):
+    if found is not None and _is_choice(found):
         said = "Inductor calls a library for it, or generates it from a template where a setting allows that."
         return "library or template", said + first
     if found is not None:
         limits = _limits(op)
         said = "Inductor has a lowering for it" + ("." if limits else ", and generates code.")
-        if _may_call(found):
+        if _may_call_kernel(found):
             said = (
                 "Inductor has a lowering for it, which generates code or calls the operator's kernel, by type, size, "
                 "device or setting: a capture says which."
@@ -260,13 +260,13 @@ def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
     return "not registered", "Inductor has no lowering for it: where it meets it, it calls it as it is."
 
 
-def _chooses(lowering: Any) -> bool:
+def _is_choice(lowering: Any) -> bool:
     """Whether a lowering is one of those that choose among library calls and templates (products, convolutions)."""
     home = getattr(lowering, "__module__", "") or ""
     return home.startswith("torch._inductor.kernel") or home == "torch._inductor.mkldnn_lowerings"
 
 
-def _may_call(lowering: Any) -> bool:
+def _may_call_kernel(lowering: Any) -> bool:
     """Whether a lowering that generates code has a way out: it reads one of Inductor's that calls the operator."""
     function = inspect.unwrap(lowering)
     code = getattr(function, "__code__", None)
@@ -304,7 +304,7 @@ def features(device: str) -> tuple[str, ...] | None:
         return None  # a torch that asks for more of the device: one detail less
 
 
-def fate(target: str) -> str:
+def lowering_kind(target: str) -> str:
     """What Inductor does with an operator that it is handed, ``""`` for what it does not know."""
     op = _of_target(target)
     return _inductor(op, ())[0] if op is not None else ""
@@ -317,7 +317,7 @@ def may_call(target: str) -> bool:
     except ImportError:
         return False
     found = lowering.lowerings.get(_of_target(target))
-    return found is not None and _may_call(found)
+    return found is not None and _may_call_kernel(found)
 
 
 def _of_target(target: str) -> Any:

@@ -14,7 +14,7 @@ Undo = Callable[[], Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Registration:
     """One thing that torch was told.
 
     Attributes:
@@ -50,7 +50,7 @@ def function_in(value: Any) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def called(value: Any) -> str:
+def display_name(value: Any) -> str:
     """A function's name, as a reader would write it."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or str(value)
     module = getattr(value, "__module__", None)
@@ -67,10 +67,10 @@ def functions_in(entry: Any) -> Iterator[types.FunctionType]:
             seen.add(id(function))
             yield function
             for cell in function.__closure__ or ():
-                todo.append(content(cell))
+                todo.append(cell_content(cell))
 
 
-def content(cell: Any) -> Any:
+def cell_content(cell: Any) -> Any:
     """What a cell holds; ``None`` for an empty one."""
     try:
         return cell.cell_contents
@@ -78,7 +78,7 @@ def content(cell: Any) -> Any:
         return None
 
 
-def of_torch(function: Any) -> bool:
+def is_torchs(function: Any) -> bool:
     """Whether a function was written in torch, or in what it is made of; so is what is no function, and what torch
     generates from text, which is in no module."""
     name = None if function is None else function.__globals__.get("__name__")

@@ -17,13 +17,13 @@ import torch
 
 from .transfers import Undo
 
-_met: set[str] = set()
+_requested: set[str] = set()
 
 
-def met() -> list[str]:
+def requested() -> list[str]:
     """What torch asked for since it was last asked here, as ``Place.where``."""
-    found = sorted(_met)
-    _met.clear()
+    found = sorted(_requested)
+    _requested.clear()
     return found
 
 
@@ -31,15 +31,15 @@ def entry(given: tuple[str, str, str, Any]) -> Undo:
     """An operator's entry in a table: its place, the table's module and name, and the operator."""
     where, module, name, key = given
     held = importlib.import_module(module)
-    note = functools.partial(_met.add, where)
+    note = functools.partial(_requested.add, where)
     if name == "decompositions":
-        return _before("torch.fx.experimental.proxy_tensor", "", "maybe_handle_decomp", key, note)
+        return _note_calls("torch.fx.experimental.proxy_tensor", "", "maybe_handle_decomp", key, note)
     if name == "_maybe_layout_constraints":
         note = functools.partial(_constrained, key, note)
     table = getattr(held, name)
     real = table.get(key)
     if name != "lowerings" or real is None:
-        return _before("torch._inductor.graph", "GraphLowering", "call_function", key, note)
+        return _note_calls("torch._inductor.graph", "GraphLowering", "call_function", key, note)
 
     @functools.wraps(real)
     def lowered(*args: Any, **kwargs: Any) -> Any:
@@ -61,15 +61,15 @@ def function(given: tuple[str, Any]) -> Undo:
     """A function that Dynamo is to trace as another: met where it makes of the function what it traces."""
     where, original = given
     builder = "torch._dynamo.variables.builder"
-    note = functools.partial(_met.add, where)
+    note = functools.partial(_requested.add, where)
     undo = [
-        _before(builder, "VariableBuilder", "__call__", original, note),
-        _before(builder, "SourcelessBuilder", "create", original, note),
+        _note_calls(builder, "VariableBuilder", "__call__", original, note),
+        _note_calls(builder, "SourcelessBuilder", "create", original, note),
     ]
     return lambda: [one() for one in undo]
 
 
-def _before(module: str, kind: str, name: str, key: Any, note: Callable[[], None]) -> Undo:
+def _note_calls(module: str, kind: str, name: str, key: Any, note: Callable[[], None]) -> Undo:
     """Note when torch's function, which takes an operator after its first argument, is given this one."""
     owner: Any = importlib.import_module(module)
     owner = getattr(owner, kind) if kind else owner
@@ -99,7 +99,7 @@ def pattern(given: tuple[str, list[tuple[tuple[str, str, Any], Any, int]]]) -> U
     """A pattern, where each pass has it: met where a graph has the operator that it ends with."""
     where, at = given
     undo: list[Undo] = []
-    entry = _Watch(where)
+    entry = _PatternStandIn(where)
     for (module, name, place), key, position in at:
         held = getattr(importlib.import_module(module), name)
         some = (held if place is None else held[place]).patterns[key]
@@ -108,7 +108,7 @@ def pattern(given: tuple[str, list[tuple[tuple[str, str, Any], Any, int]]]) -> U
     return lambda: [one() for one in undo]
 
 
-class _Watch:
+class _PatternStandIn:
     """Stands for a pattern in a pass, and in it, and matches nothing."""
 
     def __init__(self, where: str) -> None:
@@ -116,6 +116,6 @@ class _Watch:
         self.pattern = self
 
     def match(self, node: Any) -> Any:
-        _met.add(self._where)
+        _requested.add(self._where)
         matcher: Any = importlib.import_module("torch._inductor.pattern_matcher")
         return matcher.FailedMatch("only watched")

@@ -25,17 +25,17 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
         from . import vector_isa
 
         with vector_isa.standing_in(model.arch):
-            recorder.made_for.model = model
-            recorder.made_for.may_differ = vector_isa.may_differ(model.arch)
+            recorder.target.model = model
+            recorder.target.may_differ = vector_isa.may_differ(model.arch)
             yield
     else:
         from . import caveats
         from .stand_in import StandIn
 
-        made_for = recorder.made_for
+        made_for = recorder.target
         made_for.model = model
         made_for.stand_in = stand_in = StandIn(model)
-        made_for.may_differ = caveats.of_capture(model, recorder.wanted.patches)
+        made_for.may_differ = caveats.of_capture(model, recorder.spec.patches)
         try:
             with stand_in.placed():
                 yield
@@ -54,29 +54,29 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
 
 def look_at(draft: Draft, gm: Any) -> None:
     """Dynamo captured a graph: note where it needs a device that there is not."""
-    stand_in = draft.recorder.made_for.stand_in
+    stand_in = draft.recorder.target.stand_in
     if stand_in is None:
         return
     from ..ground import source_places
-    from ..ground.recorder_state import Refused
+    from ..ground.recorder_state import RefusedCall
     from . import device_refusals
 
     found = device_refusals.second_device(gm, stand_in.device)
     if found is not None:
         error, why, node = found
         draft.refused.append(
-            Refused("dynamo", error, why, source_places.frames(node.meta.get("stack_trace")))
+            RefusedCall("dynamo", error, why, source_places.frames(node.meta.get("stack_trace")))
         )
 
 
 def asked_of(draft: Draft, node: Any, nested: str) -> None:
     """A library call is written, for which Inductor has ``node``: note it where the device will refuse it. ``nested``
     says in which body of a higher-order operator it stands: whether that runs is not known here."""
-    made_for = draft.recorder.made_for
+    made_for = draft.recorder.target
     if made_for.model is None or made_for.stand_in is None:
         return
     from ..ground import source_places
-    from ..ground.recorder_state import Refused
+    from ..ground.recorder_state import RefusedCall
     from . import device_refusals
 
     made_for.stand_in.undecided.product(node)
@@ -93,22 +93,22 @@ def asked_of(draft: Draft, node: Any, nested: str) -> None:
             "called", str(called), words, frames[-1] if frames else None, once=True
         )
     else:
-        draft.refused.append(Refused(draft.phase, error, why, frames))
+        draft.refused.append(RefusedCall(draft.phase, error, why, frames))
 
 
 def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
     """The name of the model that code was generated for, and what may be otherwise on the real device."""
     recorder = draft.recorder
-    model = recorder.made_for.model
+    model = recorder.target.model
     if model is None:
         return "", ()
     if model.device == "cpu":
-        return model.name, recorder.made_for.may_differ
+        return model.name, recorder.target.may_differ
     from ...record.graph import Graph
     from . import caveats
 
     captured = draft.stages.get("dynamo")
-    stand_in = recorder.made_for.stand_in
+    stand_in = recorder.target.stand_in
     pads, splits = (True, True) if stand_in is None else stand_in.undecided.take()
     graph = captured if isinstance(captured, Graph) else None
     return model.name, caveats.of_code(model, kernels, graph, pads=pads, splits=splits)

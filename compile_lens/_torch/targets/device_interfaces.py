@@ -195,7 +195,7 @@ def _triton(places: Places, model: DeviceModel, questions: Questions) -> None:
     if importlib.util.find_spec("triton") is not None:
         from ..._triton import driver
 
-        places.enter(driver.in_place(model))
+        places.enter(driver.model_driver(model))
         user_kernels.place(places, MARK, questions)
         version = f"Triton {importlib.metadata.version('triton')}"
     else:

@@ -51,7 +51,7 @@ def folder() -> Iterator[Folder]:
         contextlib.ExitStack() as stack,
     ):
         if triton.knobs.runtime.interpret:  # the program's own wish: then Triton launches nothing otherwise
-            stack.enter_context(interpreter.quick())
+            stack.enter_context(interpreter.faster_interpreter())
         for key, value in before.items():
             stack.callback(setattr, triton_helpers, key, value)
             setattr(triton_helpers, key, ours[key])

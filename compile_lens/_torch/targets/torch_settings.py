@@ -19,7 +19,7 @@ KINDS = ("cpu", "cuda", "mps")
 """Devices for which a region of autocast may be on."""
 
 
-def taken() -> tuple[dict[str, Any], list[Setting]]:
+def snapshot() -> tuple[dict[str, Any], list[Setting]]:
     """The settings as plain data, and those of configurations that are none (a function), which go in another way."""
     configs: dict[str, dict[str, Any]] = {}
     left: list[Setting] = []
@@ -55,7 +55,7 @@ def taken() -> tuple[dict[str, Any], list[Setting]]:
 
 
 @contextlib.contextmanager
-def placed(settings: dict[str, Any]) -> Iterator[None]:
+def restored(settings: dict[str, Any]) -> Iterator[None]:
     """For the duration, torch is set as it was where ``settings`` were taken."""
     with contextlib.ExitStack() as stack:
         for name, values in settings["configs"].items():
@@ -208,7 +208,7 @@ MOST = 200
 """Characters of a value."""
 
 
-def otherwise() -> Iterator[tuple[str, str]]:
+def non_default_configs() -> Iterator[tuple[str, str]]:
     """Names in full and values, as ``repr`` has them, without those that torch itself says change no code."""
     for module in CONFIGS:
         config = sys.modules.get(module)  # one that nobody imported is as torch has it

@@ -12,7 +12,7 @@ from torch._dynamo import convert_frame
 from ... import errors
 from ...record.graph import Frame
 from ..frames import eager_lines
-from ..frames.skipped_frames import foreign
+from ..frames.skipped_frames import is_foreign
 from ..ground import source_places
 from .observers import unnoticed
 
@@ -67,13 +67,13 @@ def asking(file: str) -> bool:
 def library(file: str) -> bool:
     """Whether a file is not the program's own: one of the standard library, of an installed package, of torch, or
     one of ours, into which Dynamo looks where a compiled function opens a watch."""
-    return elsewhere(file) or source_places.of_torch(file)
+    return elsewhere(file) or source_places.is_torch_file(file)
 
 
 def elsewhere(file: str) -> bool:
     """The same, but torch's layers and optimizers are the program's."""
     ours = file.startswith(_OURS) and not file.startswith(_EXERCISES)
-    return ours or foreign(file)
+    return ours or is_foreign(file)
 
 
 _OURS = os.path.join(os.path.dirname(errors.__file__), "")
@@ -82,4 +82,8 @@ _EXERCISES = os.path.join(_OURS, "course", "")
 
 
 def _between(file: str) -> bool:
-    return source_places.of_torch(file) or source_places.internal(file) or file.startswith("<compile_lens")
+    return (
+        source_places.is_torch_file(file)
+        or source_places.is_internal(file)
+        or file.startswith("<compile_lens")
+    )

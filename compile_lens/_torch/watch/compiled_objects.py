@@ -19,7 +19,7 @@ from .callers import library
 def is_wrapper(code: types.CodeType) -> bool:
     """Whether a code is torch's function around what it cannot look into by itself, or the rest of that."""
     own = code.co_name == "inner" or eager_lines.plain(code.co_name) == "inner"
-    return own and source_places.internal(code.co_filename)
+    return own and source_places.is_internal(code.co_filename)
 
 
 def behind(frame: Any) -> Frame | None:
@@ -37,7 +37,9 @@ _UNNAMED = "what follows a call of torch's"
 
 def shown(ending: Ending, behind: Frame, caller: Frame | None) -> Ending:
     """A reason without torch's function in its stack: the program called what is behind."""
-    own = tuple(at for at in ending.frames if at.function != "inner" or not source_places.internal(at.file))
+    own = tuple(
+        at for at in ending.frames if at.function != "inner" or not source_places.is_internal(at.file)
+    )
     return dataclasses.replace(ending, frames=own or (place(behind, caller),))
 
 

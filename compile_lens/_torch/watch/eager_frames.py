@@ -34,7 +34,7 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
     outer = (
         "DistributedDataParallel" if "/nn/parallel/distributed" in by.co_filename else "a wrapper of torch's"
     )
-    name = getattr(code, "co_qualname", "").rpartition(".")[0] or source_places.place(
+    name = getattr(code, "co_qualname", "").rpartition(".")[0] or source_places.place_in_torch(
         code, code.co_firstlineno
     )
     key = (WRAPPED, code, visiting.caller)
@@ -155,7 +155,7 @@ def at_breaks(visiting: Visiting, gm: Any) -> None:
 
 
 def _begins(code: types.CodeType) -> int:
-    found = re.search(r"_at_(\d+)", code.co_name) if eager_lines.is_rest(code) else None
+    found = re.search(r"_at_(\d+)", code.co_name) if eager_lines.is_resume(code) else None
     return int(found[1]) if found else 0
 
 
@@ -166,6 +166,6 @@ def _is(code: types.CodeType, frame: Frame) -> bool:
 
 def _plain(one: Uncompiled, code: types.CodeType | None) -> Unvisited:
     file, line = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
-    own = eager_lines.with_code(code) if code is not None else ()
+    own = eager_lines.code_ranges(code) if code is not None else ()
     eager = eager_lines.lines(code) if code is not None and one.certain else ()
     return Unvisited(one.kind, one.why, one.name, file, line, own, eager, one.caller, one.times, one.certain)

@@ -17,9 +17,9 @@ from ...record.graph import Frame
 from ...record.program import RESUMED, ProgramFrame
 from ...record.unvisited import BEFORE
 from ..frames import dynamo, eager_lines
-from ..frames.skipped_frames import foreign
+from ..frames.skipped_frames import is_foreign
 from ..ground import cache_entries, hook_points
-from ..ground.cache_entries import ASKED, LEFT
+from ..ground.cache_entries import COMPILES, RUNS_EAGERLY
 from . import callers, compiled_objects
 from .scopes import Scope, Uncompiled
 
@@ -52,7 +52,7 @@ def find() -> Before:
     tracker = getattr(*place) if place is not None else None
     for reference in list(getattr(tracker, "seen", ())):
         code = reference()
-        if code is None or foreign(code.co_filename):
+        if code is None or is_foreign(code.co_filename):
             continue
         entries = forms(code)
         own = [e.compile_id for e in entries if dynamo.recorder_of(e.backend) is None]
@@ -60,12 +60,12 @@ def find() -> Before:
             # Torch puts first what was used last.
             own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
             compiled[code] = tuple(map(str, own))
-        is_rest = eager_lines.is_rest(code)
-        if not is_rest and (callers.library(code.co_filename) or not eager_lines.computes(code)):
+        is_rest = eager_lines.is_resume(code)
+        if not is_rest and (callers.library(code.co_filename) or not eager_lines.may_compute(code)):
             continue
         if _tried_since(own) if own else not entries:
-            treated = cache_entries.treated(code)
-            if treated == LEFT or (not own and treated != ASKED):
+            treated = cache_entries.next_frame_treatment(code)
+            if treated == RUNS_EAGERLY or (not own and treated != COMPILES):
                 (rests if is_rest else whole)[code] = None
     return Before(compiled, tuple(rests), tuple(whole))
 

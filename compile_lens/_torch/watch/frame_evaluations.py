@@ -19,7 +19,7 @@ from ...record.program import Break
 from ..frames import dynamo, eager_lines, graph_breaks
 from ..graphs import fx_values
 from ..ground import source_places
-from ..ground.python_runtime import make_room
+from ..ground.python_runtime import reserve_stack
 from . import (
     compiled_objects,
     eager_frames,
@@ -51,7 +51,7 @@ def _unsaid(visiting: Visiting) -> str:
 
 
 @observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
-@make_room
+@reserve_stack
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo is asked about a frame."""
     mine = () if dynamo.recorder_of(wrapper) is not None else scopes.owners(frame.f_code.co_name)
@@ -98,8 +98,8 @@ def keep(visiting: Visiting, frame: Any) -> None:
         if visiting.reason == _OWN:
             continue
         file = visiting.code.co_filename
-        made = source_places.of_torch(file) or generated(visiting.code)
-        others = visiting.behind is None or eager_lines.is_rest(visiting.code)
+        made = source_places.is_torch_file(file) or generated(visiting.code)
+        others = visiting.behind is None or eager_lines.is_resume(visiting.code)
         if not worked and others and (elsewhere(file) or (visiting.error is None and made)):
             scope.elsewhere[_short(visiting)] += 1
             if made:
@@ -111,7 +111,7 @@ def keep(visiting: Visiting, frame: Any) -> None:
             if known is not visiting:
                 known.times += 1
                 continue
-            visiting.plain = eager_lines.of_plain_values(visiting.code, frame.f_globals)
+            visiting.plain = eager_lines.uses_plain_values_only(visiting.code, frame.f_globals)
         scope.add(visiting)
         if scope.kept is not None:
             scope.kept(visiting)

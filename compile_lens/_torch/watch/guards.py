@@ -29,7 +29,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
     if visiting is not None and output is not None:
         with noting(visiting.scopes, "guards"):
             root = getattr(getattr(manager, "guard_manager", None), "root", None)
-            tensors = dynamo.asked_of_tensors(root) if root is not None else {}
+            tensors = dynamo.tensor_checks(root) if root is not None else {}
             visiting.guards = (
                 *_of_values(output, tensors),
                 *_of_sizes(output, {code.co_filename for code in visiting.lines}),
@@ -37,7 +37,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
             visiting.held |= _held(output)
             shapes = getattr(output, "shape_env", None)
             visiting.specialized = tuple(_specialized(shapes))
-            symbols = dynamo.of_environment(visiting.dynamic, shapes)
+            symbols = dynamo.with_environment_symbols(visiting.dynamic, shapes)
             visiting.dynamic = ranges.with_asked(symbols, _asked(output))
     return result
 
@@ -46,7 +46,7 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     found = []
     for guard in _in_order(output.guards):
         kind = dynamo.kind_of(guard)
-        parts = tuple(messages.stable(line) for line in dynamo.parts(guard))
+        parts = tuple(messages.stable(line) for line in dynamo.conditions(guard))
         if kind == "SHAPE_ENV":
             continue  # its parts are told by the sizes
         name = guard.name if isinstance(guard.name, str) else guard.name()
@@ -60,7 +60,7 @@ def _of_values(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
 def _asked(output: Any) -> list[str]:
     """What is asked of sizes and numbers that are symbols."""
     shapes = (guard for guard in output.guards if dynamo.kind_of(guard) == "SHAPE_ENV")
-    return [part for guard in shapes for part in dynamo.parts(guard)]
+    return [part for guard in shapes for part in dynamo.conditions(guard)]
 
 
 def _held(output: Any) -> dict[str, str]:
@@ -68,7 +68,7 @@ def _held(output: Any) -> dict[str, str]:
     found = {}
     for guard in output.guards:
         name = guard.name if isinstance(guard.name, str) else guard.name()
-        asked = [failed_guards.object_of(line) for line in dynamo.parts(guard)]
+        asked = [failed_guards.object_of(line) for line in dynamo.conditions(guard)]
         # Of a function torch does not say on the guard what it asks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             asked.append(f"{messages.plain_source(name)}.__code__")
@@ -96,7 +96,7 @@ def _in_order(guards: Iterable[Any]) -> list[Any]:
 def _line(stack: Any) -> Frame | None:
     """The line of the program in a stack: the last that is not torch's own."""
     for summary in reversed(stack or ()):
-        if not source_places.of_torch(summary.filename):
+        if not source_places.is_torch_file(summary.filename):
             found = fx.frame_of(summary)
             return dataclasses.replace(found, function=eager_lines.plain(found.function))
     return None

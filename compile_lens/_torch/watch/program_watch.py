@@ -280,7 +280,7 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         seconds=v.seconds,
         number=number,
         times=v.times,
-        computes=eager_lines.computes(v.code) and not v.plain,
+        computes=eager_lines.may_compute(v.code) and not v.plain,
     )
 
 
@@ -340,7 +340,7 @@ def _traced(code: types.CodeType, lines: set[int]) -> Traced:
     known = eager_lines.code_lines(code)
     name = eager_lines.plain(code.co_name)
     own = eager_lines.ranges(lines, known)
-    return Traced(code.co_filename, name, code.co_firstlineno, own, eager_lines.with_code(code))
+    return Traced(code.co_filename, name, code.co_firstlineno, own, eager_lines.code_ranges(code))
 
 
 def _eager(v: Visiting, outcome: str) -> Ranges:
@@ -372,12 +372,12 @@ def _frame(
     name = eager_lines.plain(code.co_name)
     resumes = None
     first = code.co_firstlineno
-    if eager_lines.is_rest(code):
+    if eager_lines.is_resume(code):
         at = re.search(r"_at_(\d+)", code.co_name)
         resumes = int(at[1]) if at else first
         whole = (c.co_firstlineno for c in known if (c.co_filename, c.co_name) == (code.co_filename, name))
         first = max((line for line in whole if line <= first), default=first)
-    return ProgramFrame(name, code.co_filename, first, resumes, eager_lines.with_code(code), found, before)
+    return ProgramFrame(name, code.co_filename, first, resumes, eager_lines.code_ranges(code), found, before)
 
 
 def _sources(made: Iterable[Visiting], more: Iterable[types.CodeType] = ()) -> tuple[Source, ...]:

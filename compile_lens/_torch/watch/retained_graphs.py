@@ -19,7 +19,7 @@ from ..frames import dynamo
 from ..graphs import fx_values
 from ..ground import hooks
 from ..ground.recorder import Recorder
-from ..ground.recorder_state import Numbers, Wanted
+from ..ground.recorder_state import CaptureSpec, Numbers
 from ..ground.undo import Undo
 
 VERIFIED = f"{SAME_CODE}: its text is that of the code which the program compiled"
@@ -76,7 +76,7 @@ def keep(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> Kept:
 def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
     """The graph anew, with what Dynamo hangs on it beside its meta just before it calls the backend: by that
     AOTAutograd knows which inputs are parameters, whose addresses stay, and saves others for the backward."""
-    copied = backend.own_copy(gm)
+    copied = backend.copy_graph(gm)
     sources = getattr(gm, "_param_name_to_source", getattr(output, "param_name_to_source", None))
     if sources is not None:
         copied._param_name_to_source = sources
@@ -145,7 +145,7 @@ def as_call(kept: Kept, device: str) -> Called | None:
         if kind is not None and isinstance(arg, torch.Tensor):
             # As a parameter has it, which the graph alone is given as any other input.
             setattr(arg, _STATIC, kind)
-    gm = backend.own_copy(kept.gm)
+    gm = backend.copy_graph(kept.gm)
     gm.meta = {}  # of the program's compile, and it would not cross to another process
     return Called(gm, args, tuple(sorted(fixed.items())))
 
@@ -190,7 +190,7 @@ def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exceptio
     whether it is one of them.
     Returns what was seen, and the error that ended it.
     """
-    recorder = Recorder(Wanted(build=False, backward=True, patches=kept.patches))
+    recorder = Recorder(CaptureSpec(build=False, backward=True, patches=kept.patches))
     recorder.numbers = _OneNumber(id)
     raised: list[Exception] = []
 
@@ -200,8 +200,8 @@ def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exceptio
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
             undo.enter(settings_of(kept))
-            recorder.made_for.isa = session.instruction_set(False)
-            recorder.made_for.device = next((d for d, _, _ in kept.autocast if d != "cpu"), "")
+            recorder.target.isa = session.instruction_set(False)
+            recorder.target.device = next((d for d, _, _ in kept.autocast if d != "cpu"), "")
             number = torch._guards.CompileId(frame_id=0, frame_compile_id=0)
             for manager in (
                 torch._guards.tracing(torch._guards.TracingContext(kept.mode)),
@@ -218,7 +218,7 @@ def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exceptio
             except Exception as error:
                 raised.append(error)
 
-    with isolation.alone():
+    with isolation.one_at_a_time():
         isolation.in_own_context(call)
     _stamp(recorder, codes)
     return recorder, raised[0] if raised else None

@@ -182,7 +182,7 @@ def owners(who: str = "") -> tuple[Scope, ...]:
 
     ``who`` is doing something: where it cannot be told for which watch, each of them notes it.
     """
-    if not _open or hooks.capturing():
+    if not _open or hooks.is_capturing():
         return ()
     found = tuple(s for s in _open if s.whole)
     own = tuple(s for s in _here() if s.open)

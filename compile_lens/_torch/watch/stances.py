@@ -150,7 +150,7 @@ def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _others(file: str) -> bool:
-    return not source_places.internal(file) and library(file)
+    return not source_places.is_internal(file) and library(file)
 
 
 def _has_forms(function: Any) -> bool:

@@ -81,7 +81,7 @@ def _built(
 
     candidates: tuple[Candidate, ...] = ()
     try:
-        with driver.in_place(model), triton_configs.without_device():
+        with driver.model_driver(model), triton_configs.without_device():
             tuner = assembly.run_definition(source, name)
             configurations = triton_configs.configurations(tuner)
             candidates = tuple(Candidate(triton_configs.settings(c)) for c in configurations)
@@ -90,11 +90,11 @@ def _built(
             recipe = triton_configs.recipe(tuner, configurations[index])
             if other := _other_device(recipe.backend, recipe.arch, model):
                 return candidates, None, other
-            machine = assembly.machine(recipe, index)
+            machine = assembly.compile_machine(recipe, index)
     except BuildError as error:
         return candidates, None, str(error)
     except (Exception, SystemExit) as error:  # whatever the text, Inductor or Triton raise is the reason
-        return candidates, None, f"its text could not be run: {assembly.reason(error)}"
+        return candidates, None, f"its text could not be run: {assembly.error_text(error)}"
     return candidates, machine, _too_large(machine, model)
 
 

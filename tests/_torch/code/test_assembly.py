@@ -31,7 +31,7 @@ X86 = platform.machine() in ("x86_64", "AMD64")
 
 @pytest.fixture(scope="module", autouse=True)
 def tools() -> None:
-    if lacks := session.lacks_compiler():
+    if lacks := session.missing_compiler():
         not_here(f"there is no C++ compiler: {lacks}")
     for tool in ("objdump", "addr2line"):
         if shutil.which(tool) is None:
@@ -89,7 +89,7 @@ def kernels(whole: dict[str, Capture]) -> dict[str, Kernel]:
     found = {name: made.kernels[0] for name, made in whole.items()}
     if versions.torch_version() >= (2, 13):
         return found
-    return {name: cpu_assembly.compiled([kernel])[0] for name, kernel in found.items()}
+    return {name: cpu_assembly.compile_kernels([kernel])[0] for name, kernel in found.items()}
 
 
 def linked(kernel: Kernel) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -225,11 +225,11 @@ def test_a_tool_that_is_not_there_costs_its_part_only(
     monkeypatch.setattr(
         cpu_assembly.shutil, "which", lambda tool: None if tool == "addr2line" else real(tool)
     )
-    machine = cpu_assembly.read(libraries, [kernel])[0].machine
+    machine = cpu_assembly.read_libraries(libraries, [kernel])[0].machine
     assert machine is not None and machine.forms[0].links == ()
     assert "addr2line is not there" in dict(machine.missing)[cpu_assembly.LINKS]
     monkeypatch.setattr(cpu_assembly.shutil, "which", lambda tool: None)
-    note = cpu_assembly.read(libraries, [kernel])[0].machine_note
+    note = cpu_assembly.read_libraries(libraries, [kernel])[0].machine_note
     assert "objdump is not there" in note and "binutils" in note
 
 
@@ -237,9 +237,9 @@ def test_a_library_that_cannot_be_read_is_said(whole: dict[str, Capture], tmp_pa
     kernel = whole["wave"].kernels[0]
     broken = tmp_path / "kernel.so"
     broken.write_bytes(b"no library")
-    note = cpu_assembly.read({kernel.name: broken}, [kernel])[0].machine_note
+    note = cpu_assembly.read_libraries({kernel.name: broken}, [kernel])[0].machine_note
     assert note.startswith("objdump failed (") and str(tmp_path) not in note
-    assert "could not be found" in cpu_assembly.read({}, [kernel])[0].machine_note
+    assert "could not be found" in cpu_assembly.read_libraries({}, [kernel])[0].machine_note
 
 
 def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_kernel_for_another_processor_is_compiled_but_not_run(arch: str, bits: int, register: str) -> None:
     with vector_isa.standing_in(arch):
         made = capture(wave, *inputs("wave"))
-    kernel = cpu_assembly.compiled(made.kernels, arch)[0]
+    kernel = cpu_assembly.compile_kernels(made.kernels, arch)[0]
     assert kernel.machine is not None, kernel.machine_note
     assert (kernel.machine.arch, kernel.machine.vector_bits) == (arch, bits)
     assert cpu_assembly.MARCH[arch] in kernel.machine.compiler or "clang" in kernel.machine.compiler
@@ -278,7 +278,7 @@ def test_what_runs_is_what_the_same_compiler_makes_again(
     whole: dict[str, Capture], kernels: dict[str, Kernel]
 ) -> None:
     for name, kernel in kernels.items():
-        again = cpu_assembly.compiled([whole[name].kernels[0]])[0]
+        again = cpu_assembly.compile_kernels([whole[name].kernels[0]])[0]
         assert again.assembly == whole[name].kernels[0].assembly
         assert again.machine == kernel.machine
 
@@ -287,7 +287,7 @@ def test_a_processor_of_another_family_needs_another_machine() -> None:
     arch = "neon" if X86 else "avx2"
     with vector_isa.standing_in(arch):
         made = capture(wave, torch.rand(64))
-    note = cpu_assembly.compiled(made.kernels, arch)[0].machine_note
+    note = cpu_assembly.compile_kernels(made.kernels, arch)[0].machine_note
     assert platform.machine() in note and arch in note and "on a machine with an" in note
 
 

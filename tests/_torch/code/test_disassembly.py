@@ -73,7 +73,7 @@ def test_padding_behind_a_function_is_none_of_it(one: tuple[Function, ...]) -> N
 
 
 def test_a_kernel_reaches_its_parts_and_what_they_call(one: tuple[Function, ...]) -> None:
-    names = {f.name for f in objdump.reached(one, "kernel")}
+    names = {f.name for f in objdump.reachable(one, "kernel")}
     assert names >= {"kernel", "kernel._omp_fn.0", "kernel.cold", "helper<float>(float*)"}
     assert "PyInit_kernel" not in names
 

@@ -214,7 +214,7 @@ def test_a_torch_that_differs_loses_the_buffers_with_a_note(monkeypatch: pytest.
     def broken(*_: Any) -> Any:
         raise AttributeError("no name_to_buffer here")
 
-    monkeypatch.setattr(buffer_lifetimes, "Held", broken)
+    monkeypatch.setattr(buffer_lifetimes, "CallMemory", broken)
     seen = capture(waves, grad(N))
     assert all("no name_to_buffer here" in m.note and not m.buffers for m in seen.compilations[0].memory)
     assert seen.kernels and seen.compilations[0].partition is not None
@@ -276,7 +276,7 @@ def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None
         }  # less the number of the compile
 
     asked = texts()
-    monkeypatch.setattr(partitioner, "_ask", lambda *_: (None, "not asked"))
+    monkeypatch.setattr(partitioner, "_default_choice", lambda *_: (None, "not asked"))
     assert texts() == asked and asked
 
 
@@ -300,12 +300,12 @@ def test_the_record_holds_it(captured: dict[str, Capture]) -> None:
 
 
 def test_text_without_a_call_says_so() -> None:
-    found = wrapper_buffers.Held("cpp_wrapper_src = '''…'''", lambda name: None).memory("forward")
+    found = wrapper_buffers.CallMemory("cpp_wrapper_src = '''…'''", lambda name: None).memory("forward")
     assert found.peak is None and "no call()" in found.note
 
 
 def test_pools_and_partitions_of_the_text() -> None:
-    facts = {"buf0": wrapper_buffers.Fact(64), "buf1": wrapper_buffers.Fact(64)}
+    facts = {"buf0": wrapper_buffers.BufferFacts(64), "buf1": wrapper_buffers.BufferFacts(64)}
     text = "\n".join(
         [
             "def call(args):",
@@ -317,7 +317,7 @@ def test_pools_and_partitions_of_the_text() -> None:
             "    return (buf1, )",
         ]
     )
-    found = wrapper_buffers.Held(text, facts.get).memory("inference")
+    found = wrapper_buffers.CallMemory(text, facts.get).memory("inference")
     assert [(b.name, b.nbytes, b.within, b.born, b.dead) for b in found.buffers] == [
         ("pool0", 128, "", 2, 0),
         ("buf0", 64, "pool0", 3, 5),
@@ -325,7 +325,7 @@ def test_pools_and_partitions_of_the_text() -> None:
     ]
     assert found.peak == 128 and buffer(found, "buf1").kind == "output"
     split = "def call(self, args):\n    out = self.partitions[0](args)\n    return out"
-    assert "partitions" in wrapper_buffers.Held(split, facts.get).memory("inference").note
+    assert "partitions" in wrapper_buffers.CallMemory(split, facts.get).memory("inference").note
 
 
 @pytest.mark.slow

@@ -67,5 +67,5 @@ def test_the_body_of_one_call_is_not_linked_to_the_kernel_of_another() -> None:
 
 def test_noting_changes_nothing_of_what_torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     noted = capture(attention, *inputs(True), target="h100").code
-    monkeypatch.setattr(provenance, "_noting", lambda value: value)
+    monkeypatch.setattr(provenance, "_traced_body", lambda value: value)
     assert noted == capture(attention, *inputs(True), target="h100").code

@@ -331,7 +331,7 @@ def test_patterns_as_text() -> None:
 
     aten = torch.ops.aten
     pattern = CallFunction(aten.mul.Tensor, CallFunction(aten.sin, KeywordArg("x")), Ignored())
-    assert patterns.form_of(pattern) == "aten.mul.Tensor(aten.sin(x), *)"
+    assert patterns.text_of(pattern) == "aten.mul.Tensor(aten.sin(x), *)"
     assert patterns.size(pattern) == 2
 
 

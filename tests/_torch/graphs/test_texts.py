@@ -31,7 +31,7 @@ def test_every_text_is_what_torch_would_write_then(monkeypatch: pytest.MonkeyPat
     def both(gm: torch.fx.GraphModule) -> str:
         text = real(gm)
         with hooks.compiling(None):
-            pairs.append((text, gm.print_readable(**graph_text.FORM)))
+            pairs.append((text, gm.print_readable(**graph_text.TEXT_OPTIONS)))
         return text
 
     monkeypatch.setattr(fx, "readable", both)

@@ -13,7 +13,7 @@ import torch
 from torch._inductor import config
 
 from compile_lens import CaptureError, capture
-from compile_lens._torch.ground.python_runtime import OLDEST, YOUNG, later
+from compile_lens._torch.ground.python_runtime import OLDEST, YOUNG, less_garbage_collection
 
 pytestmark = pytest.mark.torch
 
@@ -62,7 +62,7 @@ def test_a_capture_is_not_searched_for_garbage_again_and_again() -> None:
 
 
 def test_everything_is_looked_through_less_often() -> None:
-    with settings(700, 10, 10), later():
+    with settings(700, 10, 10), less_garbage_collection():
         found = gc.get_threshold()
     assert found[0] * found[1] * found[2] > 10 * (700 * 10 * 10)
 
@@ -100,7 +100,7 @@ def test_a_collector_that_is_off_or_quieter_still_is_left_alone(thresholds: tupl
     with settings(*thresholds):
         with torchs() or contextlib.nullcontext():
             torch_sets = gc.get_threshold()
-        with later():
+        with less_garbage_collection():
             assert gc.get_threshold() == torch_sets
         assert gc.get_threshold() == thresholds
     assert torchs() is not None or torch_sets == thresholds
@@ -109,7 +109,7 @@ def test_a_collector_that_is_off_or_quieter_still_is_left_alone(thresholds: tupl
 @pytest.mark.skipif(torchs() is not None, reason="this torch itself puts back what it found")
 def test_what_the_program_sets_meanwhile_stays() -> None:
     with settings(703, 11, 12):
-        with later():
+        with less_garbage_collection():
             gc.set_threshold(999, 8, 8)
         assert gc.get_threshold() == (999, 8, 8)
 
@@ -119,7 +119,9 @@ def test_what_the_program_sets_meanwhile_stays() -> None:
 def test_a_capture_and_a_compile_of_another_thread_that_overlap(captures: str) -> None:
     """Whichever ends last puts back what was set before both."""
     begun, over = threading.Event(), threading.Event()
-    first, second = (later, torchs) if captures == "first" else (torchs, later)
+    first, second = (
+        (less_garbage_collection, torchs) if captures == "first" else (torchs, less_garbage_collection)
+    )
 
     def other() -> None:
         with first() or contextlib.nullcontext():
@@ -141,14 +143,14 @@ def test_compiles_of_several_threads_that_overlap() -> None:
     begun, over = threading.Event(), threading.Event()
 
     def other() -> None:
-        with later():
+        with less_garbage_collection():
             begun.set()
             over.wait(10)
 
     with settings(704, 11, 12):
         thread = threading.Thread(target=other)
-        with later():
-            with later():
+        with less_garbage_collection():
+            with less_garbage_collection():
                 thread.start()
                 assert begun.wait(10)
             assert gc.get_threshold()[0] == YOUNG

@@ -48,9 +48,9 @@ def test_every_hook_is_put_back() -> None:
     def not_placed() -> list[str]:
         return [path for path in HERE if held(path) is before[path]]
 
-    with hooks.placed():
+    with hooks.in_place():
         assert not_placed() == []
-        with hooks.placed():
+        with hooks.in_place():
             pass
         assert not_placed() == []
     assert not_placed() == HERE
@@ -63,7 +63,7 @@ def test_a_wrapper_of_someone_else_stays() -> None:
     def theirs(*args: object, **kwargs: object) -> object:
         return ours(*args, **kwargs)
 
-    with hooks.placed():
+    with hooks.in_place():
         ours = vars(owner)[name]
         setattr(owner, name, theirs)
     try:
@@ -94,7 +94,7 @@ def test_what_torch_renamed_keeps_its_hook(monkeypatch: pytest.MonkeyPatch) -> N
     owner, name = hook_points.find(old)  # type: ignore[misc]
     assert (owner, name) == (compile_fx, "split_joint") and not hook_points.lost("joint")
     before = compile_fx.split_joint
-    with hooks.placed():
+    with hooks.in_place():
         assert compile_fx.split_joint is not before
     assert compile_fx.split_joint is before
 

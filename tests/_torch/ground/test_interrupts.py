@@ -117,9 +117,9 @@ def state(functions: list[Any]) -> dict[str, Any]:
     found["torch functions"] = torch._C._is_torch_function_enabled()
     found["drafts"] = len(hooks._local.stack or ())
     found["capturing"] = {k: v for k, v in vars(isolation._capturing).items() if v}
-    found["no compiler"] = {k: v for k, v in vars(compiler_probe._here).items() if v}
-    found["captures without a compiler"] = len(compiler_probe._going_on)
-    locks = (placement.lock, python_runtime._lock, isolation._one_at_a_time, compiler_probe.lock)
+    found["no compiler"] = {k: v for k, v in vars(compiler_probe._local).items() if v}
+    found["captures without a compiler"] = len(compiler_probe._active)
+    locks = (placement.lock, python_runtime._lock, isolation._turn, compiler_probe.lock)
     found["lock"] = tuple(_free(lock) for lock in locks)
     return found
 

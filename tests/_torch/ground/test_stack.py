@@ -10,7 +10,7 @@ import torch
 from torch._inductor import config
 
 from compile_lens import capture
-from compile_lens._torch.ground.python_runtime import roomy
+from compile_lens._torch.ground.python_runtime import with_stack_room
 
 resource = pytest.importorskip("resource")
 
@@ -46,7 +46,7 @@ def worst() -> int:
 
 def test_somewhere_each_call_costs_a_page_and_with_room_none_does() -> None:
     assert worst() >= CALLS
-    assert roomy(worst)() < CALLS / 4
+    assert with_stack_room(worst)() < CALLS / 4
 
 
 def test_a_compile_has_room() -> None:
@@ -68,7 +68,7 @@ def test_what_is_called_is_the_same() -> None:
         """Adds."""
         return a + b
 
-    assert roomy(add)(1, b=3) == 4 and roomy(add)(1) == 3
-    assert roomy(add).__name__ == "add" and roomy(add).__doc__ == "Adds."
+    assert with_stack_room(add)(1, b=3) == 4 and with_stack_room(add)(1) == 3
+    assert with_stack_room(add).__name__ == "add" and with_stack_room(add).__doc__ == "Adds."
     with pytest.raises(ZeroDivisionError):
-        roomy(lambda: 1 // 0)()
+        with_stack_room(lambda: 1 // 0)()

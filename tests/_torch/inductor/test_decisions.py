@@ -252,7 +252,7 @@ def test_words_of_a_torch_to_come() -> None:
 
 def test_places_outside_of_torch_show_no_path() -> None:
     code = test_places_outside_of_torch_show_no_path.__code__
-    assert source_places.place(code, 3) == f"test_decisions.py:3 in {code.co_name}"
+    assert source_places.place_in_torch(code, 3) == f"test_decisions.py:3 in {code.co_name}"
 
 
 # Listening changes nothing, keeps nothing.

@@ -33,7 +33,7 @@ def told() -> dict[str, Any]:
 @pytest.fixture
 def looked() -> Iterator[Any]:
     """While a capture looks on."""
-    with hooks.placed(), hooks.compiling(types.SimpleNamespace(kept={})):  # type: ignore[arg-type]
+    with hooks.in_place(), hooks.compiling(types.SimpleNamespace(kept={})):  # type: ignore[arg-type]
         yield
 
 

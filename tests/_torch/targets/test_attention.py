@@ -436,14 +436,14 @@ def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
 
 
 def test_switches_are_put_back_after_an_exception() -> None:
-    settings, _ = torch_settings.taken()
+    settings, _ = torch_settings.snapshot()
     ask = (
         torch.backends.cuda.flash_sdp_enabled,
         torch.backends.cuda.math_sdp_enabled,
         torch._C._get_sdp_priority_order,
     )
     before = [one() for one in ask]
-    with pytest.raises(ZeroDivisionError), torch_settings.placed(settings):
+    with pytest.raises(ZeroDivisionError), torch_settings.restored(settings):
         torch.nn.attention._sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION], set_priority=True)
         assert [one() for one in ask] != before
         raise ZeroDivisionError

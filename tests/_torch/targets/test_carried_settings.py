@@ -38,11 +38,11 @@ def set_apart() -> Iterator[list[str]]:
 def test_precisions_that_are_set_apart_are_put_in_place_and_back(set_apart: list[str]) -> None:
     with pytest.raises(RuntimeError):
         torch.get_float32_matmul_precision()
-    settings, _ = torch_settings.taken()
+    settings, _ = torch_settings.snapshot()
     torch.backends.cuda.matmul.fp32_precision = torch.backends.mkldnn.matmul.fp32_precision = "none"
     before = precisions()
     assert before != set_apart
-    with torch_settings.placed(settings):
+    with torch_settings.restored(settings):
         assert precisions() == set_apart
     assert precisions() == before and torch.get_float32_matmul_precision() == "highest"
 
@@ -54,12 +54,12 @@ def test_one_word_is_put_in_place_and_back() -> None:
     torch.set_float32_matmul_precision("high")
     try:
         there = precisions()
-        settings, _ = torch_settings.taken()
+        settings, _ = torch_settings.snapshot()
     finally:
         torch.set_float32_matmul_precision("highest")
         torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = own
     assert precisions() == before
-    with torch_settings.placed(settings):
+    with torch_settings.restored(settings):
         assert precisions() == there and torch.get_float32_matmul_precision() == "high"
     assert precisions() == before and torch.get_float32_matmul_precision() == "highest"
 

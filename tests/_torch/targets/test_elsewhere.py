@@ -343,13 +343,18 @@ source = "{{ a }} of {{ b | indent_except_first(1) }}"
 made = KernelTemplate._template_from_string(source)
 later = mm.mm_template.template
 print(type(made).__name__, type(later).__name__, bool(later), callable(later.render))
-from compile_lens._torch import warm
-with warm.templates_later():
+from compile_lens._torch import preload
+with preload.late_templates():
     kept = KernelTemplate._template_from_string(source)
 print(type(kept).__name__, kept.render(a=1, b="2") == made.render(a=1, b="2") == "1 of 2")
 """
     )
-    assert said.splitlines() == ["True True", "True 2", "Template Later True True", "Later True"]
+    assert said.splitlines() == [
+        "True True",
+        "True 2",
+        "Template LateTemplate True True",
+        "LateTemplate True",
+    ]
 
 
 OPERATORS = """

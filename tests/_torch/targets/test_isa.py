@@ -202,8 +202,8 @@ def test_what_is_assumed_in_two_threads_is_forgotten_with_the_last() -> None:
 
     probe = cpu_vec_isa.valid_vec_isa_list
     probe.cache_clear()
-    with hooks.placed():
-        first, second = (compiler_probe.not_asked(lambda note: None) for _ in range(2))
+    with hooks.in_place():
+        first, second = (compiler_probe.without_probing(lambda note: None) for _ in range(2))
         first.__enter__()
         cpu_vec_isa.pick_vec_isa()
         second.__enter__()

@@ -99,7 +99,7 @@ def test_what_torch_itself_adds_later_is_not_the_programs() -> None:
         torch.compile(lambda x: twice(x) + 1)(torch.rand(4))
     lowering = torch._inductor.lowering
     assert any("twice" in str(op) for op in lowering.lowerings), "an entry that torch made"
-    assert [*registrations.places({}, (), remote.tables())] == []
+    assert [*registrations.collect({}, (), remote.tables())] == []
     operator, layouts = torch.ops.lens_told.twice.default, lowering._maybe_layout_constraints
     assert layouts[operator] is lowering.constrain_to_fake_tensors, "as its tags ask"
     own_lowering = {operator: lowering.lowerings[torch.ops.aten.exp.default]}
@@ -109,7 +109,7 @@ def test_what_torch_itself_adds_later_is_not_the_programs() -> None:
     ):
         before = dict(of)
         of.update(change)  # nothing is taken for torch's because it was before
-        told = [one.where for one in registrations.places({}, (), remote.tables())]
+        told = [one.where for one in registrations.collect({}, (), remote.tables())]
         of.update(before)
         assert f"torch._inductor.lowering.{name}[lens_told.twice.default]" in told
         assert "torch._inductor.lowering._maybe_layout_constraints[lens_told.twice.default]" in told
