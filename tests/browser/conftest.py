@@ -22,6 +22,7 @@ from compile_lens import Capture
 from . import captures
 from .notebooks import cell, executed
 from .servers import Server, homes, started
+from .settling import SCRIPT
 from .viewer import Viewer
 from .watch import Watch
 
@@ -100,6 +101,7 @@ def context(browser: Browser, colour_scheme: str, viewport: tuple[int, int]) -> 
         viewport={"width": width, "height": height},
         locale="en-US",
     )
+    made.add_init_script(SCRIPT)
     yield made
     made.close()
 

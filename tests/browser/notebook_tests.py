@@ -110,8 +110,9 @@ class NotebookTests:
         assert notebook.cells() == before
         notebook.select(0)
         page.keyboard.type("b")
-        page.wait_for_timeout(500)
-        assert len(notebook.cells()) == len(before) + 1, "outside of the app it is a command"
+        assert notebook.within(5000, lambda: len(notebook.cells()) == len(before) + 1), (
+            "there it is a command"
+        )
 
     def test_a_saved_notebook_is_alive_again(self, page: Page, opened: Opened) -> None:
         notebook = opened(trusted=True)

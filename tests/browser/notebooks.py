@@ -130,7 +130,7 @@ class Notebook:
             # A front end that is still setting itself up can lose the key, so it is pressed again.
             self._focus(number)
             self.page.keyboard.press("Control+Enter")
-            if self._within(wait, lambda: bool(outputs.evaluate_all(fresh))):
+            if self.within(wait, lambda: bool(outputs.evaluate_all(fresh))):
                 break
         else:
             focused = self.page.evaluate("() => document.activeElement.outerHTML.slice(0, 200)")
@@ -144,7 +144,7 @@ class Notebook:
         before = self.file.stat().st_mtime_ns
         for wait in RUNS:  # as when a cell is run, the key can be lost
             self.page.keyboard.press("Control+s")
-            if self._within(wait, lambda: self.file.stat().st_mtime_ns != before):
+            if self.within(wait, lambda: self.file.stat().st_mtime_ns != before):
                 break
         else:
             raise AssertionError("not in time: the file is written")
@@ -161,7 +161,7 @@ class Notebook:
     def _wait_for_kernel(self) -> None:
         raise NotImplementedError
 
-    def _within(self, wait: int, done: Callable[[], bool]) -> bool:
+    def within(self, wait: int, done: Callable[[], bool]) -> bool:
         """Whether it is done before so many milliseconds have passed."""
         until = time.monotonic() + wait / 1000
         while not done():

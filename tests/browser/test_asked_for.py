@@ -12,6 +12,7 @@ import torch
 from compile_lens import Capture, capture
 
 from . import captures
+from .settling import settle
 from .test_graphs import blocks
 from .viewer import Viewer, box
 
@@ -164,15 +165,15 @@ def test_a_kernel_that_is_half_in_view_is_chosen_by_a_click(viewer: Open, viewpo
     row = rows.nth(cut)
     at = box(row)
     page.page.mouse.move(at["x"] + 200, bottom - 5)
-    page.page.wait_for_timeout(100)
+    settle(page.page)
     page.page.mouse.down()
     page.page.mouse.up()
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     assert row.get_attribute("aria-selected") == "true"
     over = strip.evaluate("e => e.querySelector('.code-tab:hover').dataset.page")
     assert over == str(cut + 1), "another one came below the pointer"
     page.leave()
-    page.page.wait_for_timeout(200)
+    settle(page.page)
     assert box(row)["y"] + box(row)["height"] <= bottom + 1, "it comes into view once the pointer has left"
 
 
@@ -188,7 +189,7 @@ def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int
         hits = sum(looked in name for name in names)
         assert hits > 0
         page.find(".find-all").fill(typed)
-        page.page.wait_for_timeout(400)
+        settle(page.page)
         assert pane.locator(".code-tab[data-found]").count() == hits
         assert int(said.inner_text().split("/")[1]) >= hits
     page.page.keyboard.press("Enter")
@@ -197,7 +198,7 @@ def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int
     window, row = box(pane.locator(".code-launches")), box(now)
     assert window["y"] <= row["y"] and row["y"] + row["height"] <= window["y"] + window["height"] + 1
     page.find(".find-all").fill("nothing is called this")
-    page.page.wait_for_timeout(400)
+    settle(page.page)
     assert said.inner_text() == "no match"
     assert pane.locator(".code-tab[data-found]").count() == 0
 
@@ -228,8 +229,7 @@ def test_where_a_chip_led_is_shown_for_a_moment(viewer: Open) -> None:
     line.wait_for()
     shown = "e => [getComputedStyle(e).outlineStyle, getComputedStyle(e).outlineWidth]"
     assert line.evaluate(shown) == ["solid", "3px"]
-    page.page.wait_for_timeout(1700)
-    assert line.evaluate(shown) != ["solid", "3px"]
+    page.page.wait_for_function(f"e => ({shown})(e).join() !== 'solid,3px'", arg=line.element_handle())
 
 
 def test_a_stage_says_what_a_click_does(viewer: Open) -> None:

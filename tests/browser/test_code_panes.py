@@ -12,6 +12,7 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Node
 
 from . import captures
+from .settling import settle
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def test_a_search_leaves_tidied_code_as_it_is(viewer: Open) -> None:
 
     def found(text: str) -> list[str]:
         field.fill(text)
-        page.page.wait_for_timeout(300)
+        settle(page.page)
         page.page.keyboard.press("Enter")
         return list(pane.evaluate(_SHOWN))
 
@@ -229,5 +230,5 @@ def test_a_search_leaves_tidied_code_as_it_is(viewer: Open) -> None:
     indents = [[len(line) - len(line.lstrip()) for line in lines] for lines in (before, whole)]
     assert indents[0] == indents[1]
     field.fill("")
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     assert list(pane.evaluate(_SHOWN)) == before and box.evaluate("e => e.scrollLeft") == 0

@@ -16,6 +16,7 @@ from compile_lens.views.words.quantities import figure
 
 from . import captures
 from .pages import APP, ROOT, alive, contrast
+from .settling import settle
 from .viewer import box
 
 if TYPE_CHECKING:
@@ -143,14 +144,14 @@ def test_the_graph_ends_below_whole_nodes_and_their_tags_and_stays_as_high(
 ) -> None:
     page = app()
     page.locator(".compare-graph .unit-tag").first.wait_for()
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     seen = page.locator(".compare-graph .graph-view").evaluate(CUT)
     assert seen["whole"] >= 4 and seen["cut"] == 0, seen
     band = page.locator(".compare-band")
     before = box(band)
     assert abs(before["height"] - 0.35 * viewport[1]) < 60
     page.locator(".compare-band .call[role=button]").first.click(position={"x": 4, "y": 8})
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     assert box(band) == before, "nothing moves away from under the pointer"
 
 
@@ -270,7 +271,7 @@ def test_the_whole_chain_of_a_click_is_in_view(app: Open, viewport: tuple[int, i
     for call in calls:
         call.click(position={"x": 4, "y": 8})
         page.page.mouse.move(1, 1)
-        page.page.wait_for_timeout(60)
+        settle(page.page)
         for column in page.locator(".compare-column").all():
             seen = column.evaluate(
                 """
@@ -301,7 +302,7 @@ def test_one_graph_stands_for_all_where_they_are_equal_and_is_lit_with_them(app:
     assert any(name.startswith("mm") for name in names)
     page.locator(".compare-band .call").filter(has_text="x @ w").last.click(position={"x": 4, "y": 8})
     page.page.mouse.move(1, 1)
-    page.page.wait_for_timeout(60)
+    settle(page.page)
     assert graph.locator(".node.lit").count() > 0
     page.page.keyboard.press("Escape")
     assert graph.locator(".node.lit").count() == 0

@@ -13,6 +13,7 @@ from compile_lens import Capture
 
 from . import captures
 from .pages import APP, ROOT, contrast, images, is_dark
+from .settling import settle
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_in_a_frame_with_scripts_it_is_alive(
     assert frame.locator(APP).is_visible()
     unit = frame.locator(f"{APP} .listing-line").nth(1)
     unit.click(position={"x": 60, "y": 6})
-    page.wait_for_timeout(600)
+    settle(page)
     assert frame.locator(APP).is_visible()
 
 

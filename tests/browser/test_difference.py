@@ -12,6 +12,7 @@ from compile_lens.views.difference.html import document
 
 from . import captures
 from .pages import APP, ROOT, alive, contrast
+from .settling import settle
 from .viewer import box
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def test_the_head_is_low_and_each_unit_is_seen_in_the_code(
     page = app()
     most = 96 if viewport[1] > 640 else 84
     assert 60 < box(page.locator(".compare-band"))["y"] <= most
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     seen: dict[str, list[str]] = page.evaluate(COLOURS_IN_VIEW)
     assert len(set(seen["source"])) == 3
     assert set(seen["source"]) == set(seen["launches"]), seen
@@ -228,7 +229,7 @@ def test_the_graph_opens_where_the_first_difference_is(
     alive(page)
     graph = page.locator(f"{ROOT} .compare-graph")
     graph.locator(".graph-note", has_text="Shown first: what differs first.").wait_for()
-    page.wait_for_timeout(300)
+    settle(page)
     stage, node = (
         box(graph.locator(".graph-stage")),
         box(graph.locator(".node", has=page.get_by_text("tanh", exact=True))),
@@ -248,7 +249,7 @@ def test_several_causes_leave_sources_and_code_in_view(
     alive(page)
     shown = page.locator(f"{ROOT} .cl-app")
     shown.locator(".compare-column .listing-number").first.wait_for()
-    page.wait_for_timeout(200)
+    settle(page)
 
     def bottom(thing: Locator) -> float:
         place = box(thing)

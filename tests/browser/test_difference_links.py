@@ -12,6 +12,7 @@ from compile_lens.views.difference.html import document
 
 from . import captures
 from .pages import ROOT, alive
+from .settling import settle
 from .viewer import box
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def opened(standalone: Callable[..., Page]) -> Callable[[str, str], Locator]:
         alive(page)
         app = page.locator(f"{ROOT} .cl-app")
         app.locator(".compare-column .listing-number").first.wait_for()
-        page.wait_for_timeout(400)
+        settle(page)
         return app
 
     return shown
@@ -62,7 +63,7 @@ def _graph(app: Locator, side: str) -> Locator:
     if tab.get_attribute("aria-pressed") != "true":
         tab.click()
     app.locator(f".compare-graph .frame-tab[aria-pressed=true]:has-text('{side}')").wait_for()
-    app.page.wait_for_timeout(400)
+    settle(app.page)
     return app.locator(".compare-graph .graph-svg")
 
 
@@ -108,7 +109,7 @@ def test_nodes_that_the_other_has_not_bear_a_sign_and_can_be_gone_to(
     assert "3 nodes that the other graph has not" in (tabs.first.get_attribute("title") or "")
     tabs.first.click()
     app.locator(".compare-graph .node .unequal").first.wait_for()
-    app.page.wait_for_timeout(400)
+    settle(app.page)
     signed = app.locator(".compare-graph .node:has(> .graph-stop > .unequal)")
     assert sorted(_names(signed)) == ["add_1", "mul_1", "sigmoid"]
     stage = box(app.locator(".compare-graph .graph-stage"))
@@ -120,7 +121,7 @@ def test_nodes_that_the_other_has_not_bear_a_sign_and_can_be_gone_to(
         )
         seen += _names(app.locator(".compare-graph .node:has(.ring.at)"))
         tabs.first.click()
-        app.page.wait_for_timeout(300)
+        settle(app.page)
     assert sorted(seen) == ["add_1", "mul_1", "sigmoid"]
     for node in signed.locator("> .graph-stop").all():
         assert "≠ only here, not in after" in (node.get_attribute("aria-label") or "")
@@ -192,7 +193,7 @@ def test_a_line_of_the_story_comes_into_view_in_its_source(
     sources = app.locator(".compare-band .source-scroll")
     sources.nth(1).evaluate("e => (e.scrollTop = 0)")
     app.locator(".compare-place", has_text="torch.erf").first.click()
-    app.page.wait_for_timeout(300)
+    settle(app.page)
     assert sources.nth(1).evaluate_all(SEEN, ["erf"]) == [True]
 
 
@@ -221,10 +222,10 @@ def test_what_is_clicked_stays_where_it_is(
     column.locator(".listing-box").evaluate(
         "(e, by) => e.scrollBy(0, by)", box(row)["y"] + 14 - window["y"] - window["height"]
     )
-    app.page.wait_for_timeout(300)
+    settle(app.page)
     place, text = box(row), row.inner_text()
     app.page.mouse.click(place["x"] + 120, place["y"] + 8)
-    app.page.wait_for_timeout(300)
+    settle(app.page)
     pinned = column.locator(".listing-line.lit-self")
     assert pinned.count() == 1 and pinned.inner_text() == text
     assert abs(box(pinned)["y"] - place["y"]) < 2

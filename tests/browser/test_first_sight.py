@@ -19,6 +19,7 @@ from compile_lens.views.words import outcome, stamp
 
 from . import captures
 from .pages import contrast, static
+from .settling import settle
 from .viewer import Viewer, box
 
 if TYPE_CHECKING:
@@ -974,7 +975,7 @@ def test_a_graph_that_does_not_open_at_its_top_says_why(viewer: Open) -> None:
     for made, said in ((captures.layer, True), (captures.sin_cos, False)):
         page = viewer(made())
         page.pane("forward").locator(".node.in-unit").first.wait_for()
-        page.page.wait_for_timeout(400)
+        settle(page.page)
         notes = page.pane("forward").locator(".graph-note:visible").all_inner_texts()
         why = "none of the first 12 joins more lines"  # of a layer's forward
         assert notes == ([f"Shown first: what the open kernel computes; {why}."] if said else [])

@@ -13,6 +13,7 @@ from compile_lens import diff
 from . import captures
 from .keys import Keys
 from .pages import alive
+from .settling import settle
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def test_keys_are_heard_after_back(standalone: Standalone) -> None:
     capture = captures.sin_cos()
     page = standalone(capture)
     viewer, keys = Viewer(page, capture), Keys(page)
-    page.wait_for_timeout(400)
+    settle(page)
     viewer.find(".listing-line[data-item]").first.click()
     assert viewer.pins()
     page.wait_for_function("() => location.hash !== ''")

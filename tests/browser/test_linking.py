@@ -14,6 +14,7 @@ from compile_lens.measures.chain import PYTHON, Address
 from compile_lens.views.live.modules import modules
 
 from . import captures
+from .settling import settle
 from .viewer import Viewer, box, expected, kernel_line, keys, python_line, through
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def test_what_is_taken_away_under_the_pointer_is_not_lit_any_more(viewer: Open) 
     # What comes to stand there is asked too.
     page.press("forward")
     page.ready("forward")
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     assert page.app.evaluate(UNDER, place) is not False
 
 
@@ -203,7 +204,7 @@ def test_to_press_in_another_pane_does_not_put_the_light_out(viewer: Open) -> No
     page.pane("forward").locator(".node", has_text="cos").first.locator(".graph-stop").hover()
     lit = page.find(".lit-hover")
     lit.first.wait_for()
-    page.page.wait_for_timeout(200)  # what follows the light
+    settle(page.page)  # what follows the light
     page.find(".shell").evaluate(
         """
         (shell) => {
@@ -215,7 +216,7 @@ def test_to_press_in_another_pane_does_not_put_the_light_out(viewer: Open) -> No
     )
     before = lit.count()
     page.page.mouse.down()
-    page.page.wait_for_timeout(100)
+    settle(page.page)
     assert before > 3 and lit.count() == before
     assert page.page.evaluate("() => window.changed.length") == 0, "nothing is painted twice for a click"
     page.page.mouse.up()

@@ -13,6 +13,7 @@ from samples_machine import ASSEMBLY, CROSSING, MAY_DIFFER, PTX, SASS, cpu, h100
 from compile_lens import Capture
 from compile_lens.views.words import machine
 
+from .settling import settle
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -243,10 +244,10 @@ def test_with_other_room_code_is_read_from_its_start(opened: Opened) -> None:
     box = pane.locator(".listing-box").last
     box.evaluate("e => e.querySelector('.listing-body').style.minWidth = '3000px'")
     box.evaluate("e => e.scrollTo(90, 0)")
-    viewer.page.wait_for_timeout(100)
+    settle(viewer.page)
     assert box.evaluate("e => e.scrollLeft") == 90
     pane.locator(".frame-size").click()
-    viewer.page.wait_for_timeout(200)
+    settle(viewer.page)
     assert box.evaluate("e => e.scrollLeft") == 0
 
 

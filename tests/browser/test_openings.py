@@ -12,6 +12,7 @@ import pytest
 from compile_lens import Capture, capture
 
 from . import captures
+from .settling import settle
 from .viewer import Viewer, box
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def viewer(standalone: Standalone) -> Open:
     def opened(shown: Capture) -> Viewer:
         page = Viewer(standalone(shown), shown)
         page.opened()
-        page.page.wait_for_timeout(300)  # what the first look scrolls
+        settle(page.page)  # what the first look scrolls
         return page
 
     return opened
@@ -119,7 +120,7 @@ def test_a_box_that_is_opened_shows_what_works_in_it(viewer: Open) -> None:
     face = box(node.locator(".face:not(.back)").first)
     page.page.mouse.dblclick(face["x"] + 0.8 * face["width"], face["y"] + face["height"] / 2)
     page.frame()
-    page.page.wait_for_timeout(300)
+    settle(page.page)
     frame = page.find(".graph-svg .node.open").filter(has_text=name).last
     assert frame.count() == 1
     view, inside = box(page.find(".graph-view")), box(frame)

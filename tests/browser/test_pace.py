@@ -11,6 +11,7 @@ import pytest
 from compile_lens import Capture
 
 from . import captures
+from .settling import settle
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def test_boxes_that_open_touch_nothing_that_is_far_and_no_size_of_the_drawing(vi
             pane.evaluate(TOUCHED)
         opens.evaluate("e => e.click()")
         page.frame()
-        page.page.wait_for_timeout(200)
+        settle(page.page)
     assert level > 1
     # Opened while less was open, and what else there is was never made.
     assert pane.locator(".node[style*='display: none']").count() > 5

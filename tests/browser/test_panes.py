@@ -19,6 +19,7 @@ from compile_lens.views.render.html import capture as html
 from compile_lens.views.words import quantities
 
 from . import captures
+from .settling import settle
 from .viewer import ROOM, Viewer, box, expected, through
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ def test_scrolling_is_remembered(viewer: Open) -> None:
 def test_on_a_phone_a_page_opens_at_its_top(viewer: Open, made: Callable[[], Capture]) -> None:
     page = viewer(made())
     page.frame()
-    page.page.wait_for_timeout(300)  # what the first look scrolls
+    settle(page.page)  # what the first look scrolls
     assert page.page.evaluate("() => scrollY") == 0
     assert box(page.find(".top"))["y"] == 0
 
@@ -379,7 +380,7 @@ def test_captures_on_one_page_do_not_disturb_each_other(standalone: Standalone) 
     assert (one.pins(), other.pins()) == (["sin"], [])
     assert one.lit("joint") == expected(shown[0], [("0/0", "dynamo", "sin")])["0/0 joint"]
     # A cell of a notebook leaves the address of the page alone, and styles nothing outside.
-    page.wait_for_timeout(300)
+    settle(page)
     assert "#" not in page.url
     assert page.locator("#top").evaluate("e => getComputedStyle(e).fontFamily") == page.evaluate(
         "() => getComputedStyle(document.body).fontFamily"

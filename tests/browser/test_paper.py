@@ -16,6 +16,7 @@ from compile_lens.views.words.palette import UNITS
 
 from . import captures
 from .pages import WITHOUT_PAPER, alive, is_dark, static
+from .settling import settle
 from .viewer import Viewer
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def test_what_is_not_printed_is_said(standalone: Standalone) -> None:
 def test_a_model_is_a_few_pages(standalone: Standalone) -> None:
     capture = captures.layer()
     page = standalone(capture)
-    Viewer(page, capture).page.wait_for_timeout(1000)
+    settle(Viewer(page, capture).page)
 
     def pages() -> int:
         return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4")))

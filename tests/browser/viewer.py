@@ -12,6 +12,7 @@ from compile_lens.record.kernel import Code
 from compile_lens.views.live.items import Items, SeenStage
 
 from .pages import APP, alive
+from .settling import settle
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page
@@ -381,10 +382,8 @@ class Viewer:
         self.frame()
 
     def frame(self) -> None:
-        """Waits until words have followed what is lit."""
-        self.page.evaluate(
-            "() => new Promise(done => requestAnimationFrame(() => setTimeout(() => setTimeout(done))))"
-        )
+        """Waits until the page has done what it set out to do: words follow what is lit, views scroll."""
+        settle(self.page)
 
 
 def _key(key: str, compilation: int) -> tuple[str, int, bool]:
