@@ -56,7 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """What is named on the command line runs in full; all of it together, in the quick tier."""
-    if hasattr(config, "workerinput"):
+    worker = getattr(config, "workerinput", None)
+    if worker:
+        config.option.tier = worker["tier"]
         return
     everything = [ROOT, ROOT / "tests"]
     paths = [Path(config.invocation_params.dir, str(arg).partition("::")[0]).resolve() for arg in config.args]
@@ -64,6 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.tier = config.option.tier or (FULL if named else QUICK)
     if config.option.tier == EXHAUSTIVE and not named and not config.option.collectonly:
         config.pluginmanager.register(Nightly(ROOT), "nightly")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["tier"] = node.config.option.tier
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -139,3 +140,11 @@ def test_what_is_named_runs_in_full(words: list[str], tier: str) -> None:
     )
     conftest.pytest_configure(config)
     assert option.tier == tier
+
+
+def test_processes_that_share_the_tests_choose_alike() -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
+    file = "tests/record/test_codec.py"
+    done = subprocess.run([*command, "--quick", file], cwd=root, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and "This was the quick tier." in done.stdout, done.stdout + done.stderr
