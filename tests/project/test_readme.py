@@ -29,8 +29,7 @@ PAGES = (
             *("record", "checking", "command-line", "ledger", "targets"),
             *(f"programs-{of}" for of in ("watch", "names", "run", "logs", "counts", "unvisited")),
             *(f"programs-{of}" for of in ("graphs", "times", "ranks", "calls", "backend")),
-            *(f"targets-{of}" for of in ("devices", "answers", "child", "memory", "machine-code", "triton")),
-            *(f"targets-{of}" for of in ("autotune", "cuda-graphs")),
+            *("targets-run", "targets-code"),
             *("testing", "diff", "what-if"),
         )
     ),
@@ -196,14 +195,14 @@ def test_a_device_that_is_not_there(
 def test_a_layer_that_is_larger_than_the_machine(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["targets-memory"][0], session, tmp_path, "meta")
+    _run(PYTHON["targets#does-it-fit-the-device"][0], session, tmp_path, "meta")
     # By hand: the weight, the bias, the input and the result, two bytes each.
     held = 200_000 * 250_000 + 250_000 + 16 * 200_000 + 16 * 250_000
     assert int(capsys.readouterr().out) == 2 * held
 
 
 def test_which_devices(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON["targets-devices"][0], session, tmp_path, "devices")
+    _run(PYTHON["targets#which-targets-there-are"][0], session, tmp_path, "devices")
     said = capsys.readouterr().out
     assert "Vectorized<float>::loadu(in_ptr0 + static_cast<int64_t>(x0), static_cast<int64_t>(16))" in said
     assert "aten.sort" in said and "mps" in said
@@ -212,16 +211,16 @@ def test_which_devices(session: dict[str, Any], tmp_path: Path, capsys: pytest.C
 def test_what_cannot_be_as_on_the_device(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["targets-answers"][0], session, tmp_path, "asks")
+    _run(PYTHON["targets-run#device-queries"][0], session, tmp_path, "asks")
     (said,) = capsys.readouterr().out.splitlines()
     assert said.startswith("torch.cuda.mem_get_info() (") and "asks.py:2 in g" in said
 
 
 def test_a_step_of_an_optimizer_for_a_device(session: dict[str, Any], tmp_path: Path) -> None:
-    code = PYTHON["targets-child"][0].replace("there =", "before = weight.detach().clone()\nthere =")
+    code = PYTHON["targets-run"][0].replace("h100 =", "before = weight.detach().clone()\nh100 =")
     _run(code, session, tmp_path, "step")
-    assert "@triton.jit" in session["there"].kernels[0].source
-    assert {"in_ptr0", "in_ptr1"} <= set(re.findall(r"in_ptr\d", session["there"].kernels[0].source))
+    assert "@triton.jit" in session["h100"].kernels[0].source
+    assert {"in_ptr0", "in_ptr1"} <= set(re.findall(r"in_ptr\d", session["h100"].kernels[0].source))
     assert torch.equal(session["weight"], session["before"])
 
 
@@ -229,7 +228,7 @@ def test_a_kernel_of_ones_own(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets-triton"][0], session, tmp_path, "own")
+    _run(PYTHON["targets-code#your-triton-kernels"][0], session, tmp_path, "own")
     assert "['double_0', 'triton_poi_fused_add_0']" in capsys.readouterr().out
 
 
@@ -237,7 +236,7 @@ def test_what_autotuning_would_try(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets-autotune"][0], session, tmp_path, "autotune")
+    _run(PYTHON["targets-code#what-autotuning-would-try"][0], session, tmp_path, "autotune")
     said = capsys.readouterr().out
     assert "nothing was timed" in said and "extern_kernels.mm" in said and "num_warps" in said
 
@@ -245,7 +244,7 @@ def test_what_autotuning_would_try(
 def test_what_would_be_a_cuda_graph(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["targets-cuda-graphs"][0], session, tmp_path, "recorded")
+    _run(PYTHON["targets-code#cuda-graphs"][0], session, tmp_path, "recorded")
     assert capsys.readouterr().out.count("'cpu ops'") == 2  # the copy, forward and backward
 
 
@@ -279,7 +278,7 @@ def test_machine_code_and_the_interpreter(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets-machine-code"][0], session, tmp_path, "machine")
+    _run(PYTHON["targets-code#machine-code"][0], session, tmp_path, "machine")
     said = capsys.readouterr().out
     assert "STG.E" in said and "compiled agrees with eager" in said
 
