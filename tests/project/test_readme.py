@@ -23,16 +23,10 @@ pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
-    *(
-        f"docs/{name}.md"
-        for name in (
-            *("record", "checking", "command-line", "ledger", "targets"),
-            *(f"programs-{of}" for of in ("watch", "names", "run", "logs", "counts", "unvisited")),
-            *(f"programs-{of}" for of in ("graphs", "times", "ranks", "calls", "backend")),
-            *("targets-run", "targets-code"),
-            *("testing", "diff", "what-if"),
-        )
-    ),
+    *("docs/record.md", "docs/checking.md", "docs/command-line.md", "docs/ledger.md"),
+    *("docs/targets.md", "docs/targets-run.md", "docs/targets-code.md"),
+    *("docs/programs.md", "docs/programs-run.md", "docs/programs-counts.md", "docs/programs-graphs.md"),
+    *("docs/testing.md", "docs/diff.md", "docs/what-if.md"),
 )
 """Pages with code or figures, in the order in which their code stands on what came before."""
 
@@ -124,7 +118,7 @@ def test_the_record_in_code(
 def test_a_program_that_is_watched(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
     program = session["program"]
     assert (program.counts.graphs, program.counts.places, program.counts.recompiles) == (4, 1, 2)
     assert "why is it not faster" in capsys.readouterr().out
@@ -134,9 +128,9 @@ def test_a_program_that_is_watched(
 def test_a_function_called_several_times(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
     capsys.readouterr()
-    _run(PYTHON["programs-calls"][0], session, tmp_path, "calls")
+    _run(PYTHON["programs-run#several-calls-of-one-function"][0], session, tmp_path, "calls")
     assert capsys.readouterr().out
     calls = session["capture"].calls
     assert len(calls) == 3
@@ -151,11 +145,11 @@ def test_times_of_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
     session["x"] = session["torch"].rand(8)
     capsys.readouterr()
     with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # put back afterwards
-        _run(PYTHON["programs-times"][0], session, tmp_path, "profile")
+        _run(PYTHON["programs-graphs#times-of-kernels"][0], session, tmp_path, "profile")
     said = capsys.readouterr().out
     assert "2 kernels measured" in said and "cpp_fused_sin_0" in said
 
@@ -167,7 +161,7 @@ def test_the_backend_by_name(
         pytest.skip(
             "compile_lens is not installed here, so torch does not know its backend: pip install -e ."
         )
-    _run(PYTHON["programs-backend"][0], session, tmp_path, "backend")
+    _run(PYTHON["programs-run#by-the-name-of-a-backend"][0], session, tmp_path, "backend")
     said = " ".join(capsys.readouterr().out.split())
     assert "of a program: 1 graph" in said and "What ran eagerly was not seen" in said
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
@@ -251,9 +245,9 @@ def test_what_would_be_a_cuda_graph(
 def test_what_is_counted_of_a_program_and_its_graphs(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs-watch"][0], session, tmp_path, "watched")
+    _run(PYTHON["programs"][0], session, tmp_path, "watched")
     capsys.readouterr()
-    _run(PYTHON["programs-names"][0], session, tmp_path, "names")
+    _run(PYTHON["programs#in-code"][0], session, tmp_path, "names")
     assert capsys.readouterr().out.startswith("graph break 2 watched.py:3")
     _run(PYTHON["programs-counts"][0], session, tmp_path, "counts")
     counted = dict(re.findall(r"(\w+)=(\d+)", capsys.readouterr().out))
@@ -268,7 +262,7 @@ def test_what_is_counted_of_a_program_and_its_graphs(
 def test_what_was_not_compiled(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs-unvisited"][0], session, tmp_path, "eager")
+    _run(PYTHON["programs-counts#what-ran-eagerly"][0], session, tmp_path, "eager")
     promised = re.search(r"each\.certain\) +# (.*)", README)
     assert promised is not None and capsys.readouterr().out == f"{promised[1]}\n"
 
@@ -335,9 +329,9 @@ def test_no_block_is_left_out() -> None:
     assert not [p for p in others if re.search("```(python|bash)", p.read_text(encoding="utf-8"))]
     named = {page: [line.split()[1] for line in lines] for page, lines in COMMANDS.items() if lines}
     assert named == {
-        "programs-run": ["run"],
-        "programs-logs": ["import"],  # in tests/api/test_logs.py
-        "programs-ranks": ["merge"],  # in tests/api/test_ranks.py
+        "programs-run#run-a-script": ["run"],
+        "programs-run#from-a-log": ["import"],  # in tests/api/test_logs.py
+        "programs-run#several-ranks": ["merge"],  # in tests/api/test_ranks.py
         "command-line": [
             *("show", "show", "show", "compare", "show", "support", "open", "import", "import", "merge"),
             *("what-if", "doctor"),
@@ -349,7 +343,7 @@ def test_no_block_is_left_out() -> None:
 
 
 def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
-    words = shlex.split(COMMANDS["programs-run"][0])[1:]
+    words = shlex.split(COMMANDS["programs-run#run-a-script"][0])[1:]
     (tmp_path / "train.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "compile_lens", *words],
