@@ -40,6 +40,7 @@ include_patterns = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "assets/gallery/*.md",
     "docs/**.md",
     "tutorials/**.md",
@@ -49,7 +50,7 @@ exclude_patterns = [
     ".*", "**/.*", "**/node_modules", "benchmarks", "build", "compile_lens", "compile-lens-demo", "dist", "tests",
 ]  # fmt: skip
 if not tags.has("solutions"):  # type: ignore[name-defined]  # noqa: F821  # Sphinx brings it
-    exclude_patterns += ["docs/solutions.md", "tutorials/INSTRUCTORS.md"]
+    exclude_patterns += ["tutorials/solutions.md", "tutorials/INSTRUCTORS.md"]
 
 html_theme = "sphinx_book_theme"
 html_title = "compile_lens"

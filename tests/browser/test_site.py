@@ -63,7 +63,7 @@ def test_every_page_is_there(site: Path) -> None:
         "assets/gallery/*.md",
     )
     wanted = {p.relative_to(ROOT).with_suffix(".html") for pattern in patterns for p in ROOT.glob(pattern)}
-    wanted -= {Path("docs/solutions.html"), Path("tutorials/INSTRUCTORS.html")}
+    wanted -= {Path("tutorials/solutions.html"), Path("tutorials/INSTRUCTORS.html")}
     made = {page.relative_to(site) for page in pages(site)}
     assert wanted <= made and len(wanted) > 60
     assert 'url=docs/index.html"' in _text(site / "index.html")
@@ -125,7 +125,7 @@ def test_a_lesson_that_was_run_is_alive_and_another_shows_its_code(site: Path) -
 
 def test_no_solution_is_given_away(site: Path) -> None:
     """A student finds it by ``course.solution``, after an attempt."""
-    assert not (site / "docs" / "solutions.html").exists()
+    assert not (site / "tutorials" / "solutions.html").exists()
     assert not (site / "tutorials" / "INSTRUCTORS.html").exists(), "it has the answers to the questions"
     assert not [file for file in site.rglob("*") if "INSTRUCTORS" in file.name]
     assert not [page for page in pages(site) if re.search(r'href="[^"]*INSTRUCTORS', _text(page))]
@@ -198,18 +198,3 @@ def test_the_page_of_a_capture_lives_inside_a_lesson(site: Path, page: Page, wat
     assert app.locator(".lit").count() == 0
     app.get_by_text("torch.cos(x)").first.click()
     page.wait_for_function(LIT)
-
-
-@pytest.mark.parametrize("language", ("", "zh/"))
-def test_pages_are_at_most_a_screen_and_a_half(site: Path, page: Page, watch: Watch, language: str) -> None:
-    """All but the reference and the lecturers' solutions."""
-    watch.allow(f"{site.as_uri()}/")
-    page.set_viewport_size({"width": 1280, "height": 900})
-    names = {path.stem for path in (ROOT / "docs" / language).glob("*.md")} - {"solutions"}
-    long = {name for name in names if name.startswith("api")}
-    assert len(names - long) > 30
-    heights = {}
-    for name in sorted(names - long):
-        page.goto((site / f"docs/{language}{name}.html").as_uri())
-        heights[name] = page.evaluate("document.documentElement.scrollHeight")
-    assert {name: height for name, height in heights.items() if height > 1350} == {}

@@ -24,9 +24,7 @@ PAGES = {
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
-SITE_ONLY = {
-    f"docs/{name}.md" for name in ("index", "solutions", "api", "api-capture", "api-record", "api-measures")
-}
+SITE_ONLY = {"docs/index.md", "docs/api.md"}
 """Pages that only the site has."""
 
 LESSONS = sorted((ROOT / "tutorials").rglob("*.ipynb"))
@@ -106,6 +104,14 @@ def test_the_readme_leads_to_every_page(folder: str, readme: str) -> None:
     assert pages and pages <= {path for path, _ in links(PAGES[ROOT / readme])}
 
 
+def test_the_site_leads_to_every_page() -> None:
+    """In the map of its first page, and in its side bar."""
+    index = PAGES[ROOT / "docs" / "index.md"]
+    pages = {page.stem for page in ROOT.glob("docs/*.md")} - {"index"}
+    assert pages <= {path.removesuffix(".md") for path, _ in links(index)}
+    assert pages <= set(re.findall(r"^([\w-]+)$", index, re.M))
+
+
 def test_the_readme_begins_with_its_picture() -> None:
     """After a sentence or two, so that the first screen shows it."""
     start = README.partition("](assets/viewer.png)")[0].partition("![")[0]
@@ -139,8 +145,12 @@ def test_every_dependency_is_accounted_for() -> None:
     listed = re.search(r"^dependencies = \[\n(.*?)^\]", PROJECT, re.MULTILINE | re.DOTALL)
     assert listed is not None
     needed = re.findall(r'^    "([\w-]+)', listed[1], re.MULTILINE)
-    table = PAGES[ROOT / "docs" / "dependencies.md"].partition("\n## ")[0]
-    assert sorted(needed) == sorted(re.findall(r"^\| (\w+) \|", table.lower(), re.MULTILINE)[1:])
+    table, _, others = PAGES[ROOT / "docs" / "dependencies.md"].lower().partition("\n## ")
+    assert sorted(needed) == sorted(re.findall(r"^\| (\w+) \|", table, re.MULTILINE)[1:])
+    extras = PROJECT.partition("[project.optional-dependencies]")[2].partition("\n[project.")[0]
+    optional = {name for name in re.findall(r'"([\w-]+)[>"]', extras) if name != "compile-lens"}
+    rows = re.findall(r"^\| ([\w, -]+) \|", others, re.MULTILINE)
+    assert optional and optional <= {name for row in rows for name in row.split(", ")}
 
 
 @for_each(
