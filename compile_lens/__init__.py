@@ -124,7 +124,7 @@ delegates.PLACES.update(
         "Graph.to_pydot": "views.drawing.dot:to_pydot",
         "Graph.to_svg": "views.drawing.svg:to_svg",
         "Lacking.__str__": "views.support:lacking",
-        "Program.capture": "api.deepening:deepen",
+        "Program.capture": "api.graph_capture:capture_graph",
         "Roofline._repr_html_": "views.render.html.cell_image:cell_image",
         "Roofline.to_svg": "views.drawing.roofline:to_svg",
         "Support.__str__": "views.support:page",

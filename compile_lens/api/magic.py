@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from ..errors import UsageError
-from .watch import Watching, ending
+from .watch import WatchContext, ending
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -64,7 +64,7 @@ class _Watched:
         self._result = shell.displayhook.exec_result  # what the shell notes of the cell
         self._thread = threading.get_ident()
         self._within = 0
-        self._watching = Watching("a cell")
+        self._watching = WatchContext("a cell")
         self._watching.__enter__()
         shell.events.register("pre_execute", self._begins)
         shell.events.register("post_execute", self._is_over)

@@ -10,7 +10,7 @@ import torch
 from ..engine.description import describe
 from ..engine.environment import environment
 from ..engine.options import CaptureOptions, inductor_patches
-from ..engine.recorded import recorded
+from ..engine.record import recorded
 from ..record.capture import Options
 from ..results.capture import Capture
 

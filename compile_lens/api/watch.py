@@ -1,4 +1,4 @@
-"""Watching a whole program: ``with compile_lens.watch() as program:`` and ``@compile_lens.watch``."""
+"""WatchContext a whole program: ``with compile_lens.watch() as program:`` and ``@compile_lens.watch``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..results.program import Program
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class Watching:
+class WatchContext:
     """A watch: a context that gives a ``Program``, or a decorator that watches each call.
 
     Attributes:
@@ -46,7 +46,7 @@ class Watching:
         from .._torch.watch.program_watch import Watch
 
         self._watch = watch = Watch(self._whole, keeps=self._keeps)
-        records = _Made(watch, self._name or _where(), self._arguments)
+        records = _Records(watch, self._name or _where(), self._arguments)
         self.program = Program(records.record, records.kept)
         kept = self._kept
         watch.open(None if kept is None else lambda seen: kept(records.of(seen, "")))
@@ -73,7 +73,7 @@ class Watching:
 
         @functools.wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            watching = Watching(name)
+            watching = WatchContext(name)
             with watching as program:
                 vars(watched)["program"] = program
                 return function(*args, **kwargs)
@@ -82,7 +82,7 @@ class Watching:
 
 
 @overload
-def watch() -> Watching: ...
+def watch() -> WatchContext: ...
 @overload
 def watch(function: _F) -> _F: ...
 def watch(function: Any = None) -> Any:
@@ -98,18 +98,18 @@ def watch(function: Any = None) -> Any:
     Nothing is lowered for it: ``compile_lens.capture`` looks into one function in depth.
 
     Args:
-        function: what to decorate; without it, a context (``Watching``) is returned.
+        function: what to decorate; without it, a context (``WatchContext``) is returned.
 
     Raises:
         UsageError: ``function`` is not callable, or its call ends before it runs (a generator, ``async def``).
     """
-    return Watching() if function is None else Watching()(function)
+    return WatchContext() if function is None else WatchContext()(function)
 
 
 _LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
-class _Made:
+class _Records:
     """Makes the record of a watch, and keeps it once the watch is over."""
 
     def __init__(self, watch: Any, name: str, arguments: tuple[str, ...]) -> None:

@@ -18,10 +18,10 @@ from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.what_if import WhatIf
-from ..trials.applied import applied
 from ..trials.interrupts import interrupts
 from ..trials.progress import bar, watched
-from ..trials.switches import SWITCHES, Held, Switch, merged, only_run
+from ..trials.snippet import applied
+from ..trials.switches import SWITCHES, CaptureContents, Switch, merged, only_run
 from .capture import capture
 
 PAIRS = 6
@@ -79,10 +79,12 @@ def what_if(
         base = capture(fn, *args, kwargs=kwargs, target=target, **options)
         left_out: list[tuple[str, str]] = []
         to_try: list[Switch] = []
-        held = Held(base)
+        contents = CaptureContents(base)
         own = {**(options.get("options") or {}), **options}
         for switch in wanted:
-            reason = _given(switch, own) or (switch.idle(held) if held.known and switches is None else "")
+            reason = _given(switch, own) or (
+                switch.idle(contents) if contents.known and switches is None else ""
+            )
             if reason:
                 left_out.append((switch.name, reason))
             else:
@@ -116,7 +118,7 @@ def what_if(
     left_out += [(t.name, t.failure) for t in trials if _unknown_here(t)]
     tried = {t.name for t in trials}
     left_out += [(s.name, "not reached: it was interrupted before") for s in to_try if s.name not in tried]
-    left_out += only_run(held) if switches is None else ()
+    left_out += only_run(contents) if switches is None else ()
     return WhatIf(base.function, base, kept, tuple(left_out), interrupted)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ChildError
-from . import life, message, start
-from .output import Heard
+from . import launcher, lifetime, message
+from .output import OutputReader
 
 BEAT = 0.5
 """Seconds between two looks at a child that says nothing."""
@@ -53,7 +53,7 @@ class Child:
         self._held_since: float | None = None
         self._replies, theirs = os.pipe()
         try:
-            self._process, self._life = start.start(module, environment, (theirs,), folder)
+            self._process, self._life = launcher.start(module, environment, (theirs,), folder)
         except OSError as error:
             os.close(self._replies)
             raise ChildError(f"no child process could be started with {sys.executable!r}: {error}") from error
@@ -61,7 +61,7 @@ class Child:
             os.close(theirs)
         pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
         self._requests, *outputs = [pipe.fileno() for pipe in pipes if pipe is not None]
-        self._heard = [Heard(name, fd) for name, fd in zip(("stdout", "stderr"), outputs)]
+        self._heard = [OutputReader(name, fd) for name, fd in zip(("stdout", "stderr"), outputs)]
         for fd in (self._requests, self._replies):
             os.set_blocking(fd, False)
 
@@ -75,7 +75,7 @@ class Child:
         """True if it can take a request."""
         if self.owner != os.getpid() or self._process.returncode is not None:
             return False
-        return not life.ended(self._process.pid) and not self._come
+        return not lifetime.ended(self._process.pid) and not self._come
 
     def ask(self, data: bytes, seconds: float = math.inf) -> dict[str, Any]:
         """Send a request and wait for the reply, at most for ``seconds``, the child's own start included.
@@ -164,9 +164,9 @@ class Child:
         if os.getpid() != self.owner:
             raise message.Broken("it is the child of another process, which forked this one")
         pid = self._process.pid
-        if life.ended(pid):
+        if lifetime.ended(pid):
             raise self._ending(began)
-        if not life.stopped(pid):
+        if not lifetime.stopped(pid):
             self._held_since = None
         elif self._held_since is None:
             self._held_since = now
@@ -177,7 +177,7 @@ class Child:
 
     def _ending(self, began: bool) -> ChildError:
         self._hear(began and self._show)
-        code = life.end(self._process)
+        code = lifetime.end(self._process)
         if Child.leaving:
             return ChildError("this program is ending, and so did the child process")
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
@@ -189,7 +189,7 @@ class Child:
     def end(self) -> None:
         """End the process, and all that it started. Its pipes stay open for whoever waits for a reply."""
         if self.owner == os.getpid():
-            life.end(self._process)
+            lifetime.end(self._process)
 
     def close(self) -> None:
         """End it, and forget it."""

@@ -22,7 +22,7 @@ KEPT = 4000
 """Characters that are remembered, to be said if the child ends."""
 
 
-class Heard:
+class OutputReader:
     """The caller's end of one of the two: what comes is written to ``sys.stdout`` or ``sys.stderr`` of now."""
 
     def __init__(self, name: str, fd: int) -> None:
@@ -61,7 +61,7 @@ def _write(stream: Any, text: str) -> None:
 # In the child ----------------------------------------------------------------------------------------------
 
 
-class Said:
+class OutputWriter:
     """The child's two descriptors. Python and C write to them at once, so that what they say stays in order."""
 
     def __init__(self) -> None:

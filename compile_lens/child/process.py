@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import errors
 from ..errors import ChildError
-from . import crossing, imports, message, raised, surroundings
+from . import context, exceptions, imports, message, pickling
 from .child import Child
 
 _children: dict[tuple[tuple[str, str], ...], Child] = {}
@@ -29,7 +29,7 @@ def call(
     failed: Callable[[str, str], BaseException] | None = None,
     within: str = "",
     along: Any = None,
-) -> tuple[Any, crossing.Parcel]:
+) -> tuple[Any, pickling.Parcel]:
     """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
 
     Args:
@@ -38,21 +38,21 @@ def call(
         first: names of modules that a new child imports while the request is made.
         failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
         within: ``"module:name"`` of a context in which the child imports what ``args`` need.
-        along: knows how more kinds of objects cross, as ``crossing.packed`` takes it.
+        along: knows how more kinds of objects cross, as ``crossing.pack`` takes it.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
     """
     if not sys.executable:
-        raise crossing.CannotCross("this program has no Python executable to start another process with")
+        raise pickling.CannotCross("this program has no Python executable to start another process with")
     with _lock:
         if any(
             child.busy for child in _children.values()
         ):  # a signal's handler, or a stream of the program's
-            raise crossing.CannotCross("this thread waits for the child process already")
-        apart: crossing.Apart | None = crossing.Apart()
+            raise pickling.CannotCross("this thread waits for the child process already")
+        apart: pickling.SendingRules | None = pickling.SendingRules()
         while apart is not None:
             child = _child(environment or {}, first)  # it gets ready while the request is made
-            body = crossing.packed(args, along, apart)
+            body = pickling.pack(args, along, apart)
             if not child.registered <= body.registered:  # it holds what this program has no more
                 child.close()
                 child = _child(environment or {}, first)
@@ -62,7 +62,7 @@ def call(
                 "within": within,
                 "environment": {**os.environ, **(environment or {})},
                 "files": imports.loaded(),
-                **surroundings.all_of_them(),
+                **context.current(),
             }
             new = child.new
             reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
@@ -71,18 +71,20 @@ def call(
                 continue
             apart = _otherwise(apart, reply, body)
     if "stuck" in reply:
-        raise crossing.CannotCross(reply["stuck"], reply["said_how"])
+        raise pickling.CannotCross(reply["stuck"], reply["said_how"])
     if "error" in reply:
         raise _error(reply["error"], failed)
     return reply["value"], body
 
 
-def _otherwise(apart: crossing.Apart, reply: dict[str, Any], body: crossing.Parcel) -> crossing.Apart | None:
+def _otherwise(
+    apart: pickling.SendingRules, reply: dict[str, Any], body: pickling.Parcel
+) -> pickling.SendingRules | None:
     """Return how to send the request again after the child could not take a part of it; None if it could, or never
     will."""
     if "differs" in reply:
         if reply["differs"] in apart.by_value:
-            raise crossing.CannotCross(
+            raise pickling.CannotCross(
                 f"{reply['differs'].replace(':', '.')} is not what its module makes it"
             )
         return dataclasses.replace(apart, by_value=apart.by_value | {reply["differs"]})
@@ -135,7 +137,7 @@ def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
     if Child.leaving:
         raise ChildError("this program is ending: no child process is started")
     key = tuple(sorted(environment.items()))
-    written = surroundings.versions_of_modules()
+    written = context.versions_of_modules()
     child = _children.get(key)
     if child is not None:
         changed = any(child.known.get(name, when) != when for name, when in written.items())
@@ -151,7 +153,7 @@ def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
 
 
 def _error(said: dict[str, Any], failed: Callable[[str, str], BaseException] | None) -> BaseException:
-    original = raised.made(said["raised"])
+    original = exceptions.unpack(said["raised"])
     if said["capture"] and failed is not None:
         error = failed(said["message"], said["capture"])
         error.__cause__ = original

@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from . import imports, message, raised
-from .output import Said
+from . import exceptions, imports, message
+from .output import OutputWriter
 
 IDLE = 1800.0
 """Seconds without a request after which the child ends by itself."""
@@ -36,16 +36,16 @@ YOUNG = 200_000
 def main(replies: int) -> None:
     """Serve until the caller closes the pipe, or is silent for long."""
     gc.set_threshold(YOUNG, 20, 100)
-    serve(replies, _served, _made_ready)
+    serve(replies, _answer, _prepare)
 
 
-def _made_ready() -> None:
+def _prepare() -> None:
     with quick_imports(), warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
         )  # what libraries say of themselves is not of the program, which may forbid it
         load()  # while the caller makes its request
-        from . import placed as placed  # it imports torch: not before imports are quick
+        from . import placement as placement  # it imports torch: not before imports are quick
 
 
 def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callable[[], None]) -> None:
@@ -56,7 +56,7 @@ def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callab
     pipes = Pipes(os.dup(0), replies)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    output = Said()
+    output = OutputWriter()
     ready()
     output.flush()
     pipes.put(message.READY, b"")
@@ -155,19 +155,19 @@ def quick_imports() -> Iterator[None]:
         gc.enable()
 
 
-def _served(data: bytes) -> dict[str, Any]:
-    from . import placed
+def _answer(data: bytes) -> dict[str, Any]:
+    from . import placement
 
     try:
         head, body = pickle.loads(data)
-        _look_like(head)
-        placed.begin()
+        _adopt_context(head)
+        placement.begin()
         call = _named(head["call"])
         done: list[int] = []
         try:
             with _named(head["within"])() if head["within"] else contextlib.nullcontext():
-                args = _unpacked(body, done)
-        except placed.Differs as error:
+                args = _unpack(body, done)
+        except placement.Differs as error:
             return {"differs": str(error)}
         except UsageError as error:
             anew = getattr(error, "anew", False)
@@ -179,15 +179,15 @@ def _served(data: bytes) -> dict[str, Any]:
     except BaseException as error:
         return {"error": _error(error), "anew": getattr(error, "anew", False)}
     finally:
-        placed.put_back()
+        placement.restore()
 
 
-def _unpacked(body: bytes, done: list[int]) -> Any:
+def _unpack(body: bytes, done: list[int]) -> Any:
     """Return what was sent; what follows it in ``body`` only has to be loaded, such as operators that the code names.
 
     ``done`` gets the end of each part that was loaded.
     """
-    from . import placed
+    from . import placement
 
     stream = io.BytesIO(body)
     loader = pickle.Unpickler(stream)
@@ -196,7 +196,7 @@ def _unpacked(body: bytes, done: list[int]) -> Any:
     while stream.tell() < len(body):
         loader.load()
         done.append(stream.tell())
-    placed.check()
+    placement.check()
     return sent
 
 
@@ -205,7 +205,7 @@ def _named(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _look_like(head: dict[str, Any]) -> None:
+def _adopt_context(head: dict[str, Any]) -> None:
     """Search for modules where the caller does, stand where it stands, and know the texts that only it has."""
     import linecache
 
@@ -250,6 +250,6 @@ def _error(error: BaseException) -> dict[str, Any]:
         "module": type(error).__module__,
         "message": str(error),
         "traceback": "".join(traceback.format_exception(error)),
-        "raised": raised.packed(original),
+        "raised": exceptions.pack(original),
         "capture": capture.to_json() if capture is not None else "",
     }

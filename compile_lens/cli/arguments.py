@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from ..errors import UsageError
 from ..versions import __version__
-from . import commands, imports
+from . import commands, import_trace
 from .check import check
 from .compare import compare
 from .diff import diff
@@ -243,7 +243,7 @@ def parser() -> argparse.ArgumentParser:
 
     imported = add(
         "import",
-        imports.imported,
+        import_trace.imported,
         "Read what torch logged of a program that ran with TORCH_TRACE set, or what its profiler measured",
         "Needs no torch and runs nothing\nof the log.",
     )

@@ -20,7 +20,7 @@ from .output import check_endings, say
 from .script import AfterImport, Script, module, script
 
 if TYPE_CHECKING:
-    from ..api.watch import Watching
+    from ..api.watch import WatchContext
     from ..record.program import ProgramRecord
 
 
@@ -65,7 +65,7 @@ class Run:
         self._program = program
         self._out = [_of_rank(path).absolute() for path in out]  # the program may go to another folder
         self._journal = Journal(_beside(self._out[0])) if out else None
-        self._watching: Watching | None = None
+        self._watching: WatchContext | None = None
         self._ended = "the program ended"
         self._process = os.getpid()
         self._done = False
@@ -105,10 +105,10 @@ class Run:
             raise
 
     def _watch(self) -> None:
-        from ..api.watch import Watching
+        from ..api.watch import WatchContext
 
         kept = self._journal.keep if self._journal is not None else None
-        self._watching = Watching(
+        self._watching = WatchContext(
             self._program.name, self._program.arguments, kept, whole=True, keeps=self._cuda_graphs is not None
         )
         program = self._watching.__enter__()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..results.difference import Difference
 
 
-ELSEWHERE = Path(__file__).resolve().with_name("elsewhere.py")
+BOOTSTRAP = Path(__file__).resolve().with_name("bootstrap.py")
 """Script that runs the command line under another Python."""
 
 
@@ -99,7 +99,7 @@ def _captured(args: argparse.Namespace, version: str, folder: Path, records: Pat
     one = environments.make(version, folder, args.extra, args.index_url, args.quiet)
     path = records / f"torch-{version}.json"
     path.unlink(missing_ok=True)
-    command = [str(one.python), str(ELSEWHERE), "show", args.function]
+    command = [str(one.python), str(BOOTSTRAP), "show", args.function]
     command += ["--json", "--quiet", "--out", str(path), *_options(args)]
     with progress(f"capturing under torch {one.torch}", quiet=args.quiet):
         variables = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}

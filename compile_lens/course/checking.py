@@ -14,11 +14,11 @@ from ..results.capture import Capture, CaptureError
 from ..views.story.language import text
 from ..views.words.characters import flat
 from . import state
+from .display import Shown
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
 from .facts import FACTS, said
-from .fresh import captured, differs, plain_error
 from .lessons import exercise
-from .shown import Shown
+from .reference import captured, differs, plain_error
 from .stubs import untouched
 from .wording import slips, tell
 

@@ -15,7 +15,7 @@ from ..record.kernel import Kernel
 from ..record.memory import Partition, extra
 from ..results.capture import Capture
 from ..views.words.launches import counted
-from .fresh import LOOP
+from .reference import LOOP
 from .wording import chinese, tell
 
 Number = int | Figure | AtLeast | None

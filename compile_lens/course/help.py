@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from . import state, wording
+from .display import Shown
 from .lessons import exercise
-from .shown import Shown
 
 
 class Words(Shown, str):

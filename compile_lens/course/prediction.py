@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ..errors import UsageError
 from ..results.capture import Capture
 from . import state, wording
+from .display import Shown
 from .exercise import Question
 from .facts import FACTS, said
 from .lessons import question
-from .shown import Shown
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import UsageError
 from ..views.render.files import write_text
+from .display import Shown
 from .lessons import EXERCISES, QUESTIONS
-from .shown import Shown
 from .wording import tell
 
 FILE = Path("course-progress.json")

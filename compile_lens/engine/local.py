@@ -14,7 +14,7 @@ from ..results.capture import Capture, CaptureError
 from .call import Call, WeakCall
 from .environment import environment, settings
 from .machine_code import machine_code
-from .recorded import recorded
+from .record import recorded
 from .sources import run_early
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ def capture(call: Call) -> Capture:
         ChildError: the child process ended.
     """
     from .._torch.frames import code_copies
-    from ..child import crossing, process
+    from ..child import pickling, process
     from ..errors import ChildError
 
     model = call.model
@@ -36,7 +36,7 @@ def capture(call: Call) -> Capture:
     call = dataclasses.replace(call, fn=code_copies.compiled_module(call.fn))
     try:
         captured, how = _in_child(call)
-    except crossing.CannotCross as error:
+    except pickling.CannotCross as error:
         if model.device != "cpu":
             how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
             raise UsageError(

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..engine.ablation_steps import with_steps
 from ..engine.call import Call, WeakCall
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
-from ..engine.steps import with_steps
 from ..errors import BuildError, UsageError
 from ..measures.ledger import ledger
 from ..measures.steps import stepped
@@ -28,7 +28,7 @@ from .agreement import TOLERANCES
 from .clock import Clock, clock_of
 from .copies import copied
 from .progress import bar, progress, watched
-from .repeatable import Reached
+from .restoration import SavedState
 from .trial import draws
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def benchmark(
     kind = device.partition(":")[0]
     _needs_compiler(kind)
     measuring = _Measuring(run.args, run.kwargs, clock_of(kind), seconds, backward is not False, quiet)
-    held = Reached(run.fn, run.args, run.kwargs)
+    held = SavedState(run.fn, run.args, run.kwargs)
     measuring.held = held
     busy = _busy(kind)
     names = ABLATIONS if ablations else ()
@@ -126,7 +126,7 @@ class _Measuring:
     ) -> None:
         self.args, self.kwargs, self.clock = args, kwargs, clock
         self.seconds, self.backward, self.quiet = seconds, backward, quiet
-        self.held = Reached()
+        self.held = SavedState()
         self.built: Callable[[], None] = lambda: None
         self.taken: list[Series] = []
         self.notes: list[str] = []

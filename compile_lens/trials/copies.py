@@ -1,7 +1,7 @@
 """A call of its own: the same function, arguments and module on tensors that are copies.
 
 Copies stand to each other as their originals do: what is one tensor stays one, what shares memory shares it, with the
-same strides and offsets. What cannot be copied (a lock, an open file) is used as it is; ``repeatable.Reached`` puts
+same strides and offsets. What cannot be copied (a lock, an open file) is used as it is; ``repeatable.SavedState`` puts
 back what it holds.
 """
 

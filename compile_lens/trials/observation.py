@@ -11,7 +11,7 @@ import torch
 
 from .._torch.ground import values
 from .copies import copied
-from .repeatable import Reached, same
+from .restoration import SavedState, same
 
 EXACT = 1_000_000
 """Elements up to which it is worked out whether two views of one memory have an element in common."""
@@ -76,7 +76,7 @@ def observed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     backward: bool,
-    held: Reached,
+    held: SavedState,
     call: Caller | None = None,
     wide: bool = False,
 ) -> Observation:

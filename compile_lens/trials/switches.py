@@ -29,7 +29,7 @@ class Switch:
     options: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
     partitioner: dict[str, Any] = field(default_factory=dict)
-    idle: Callable[[Held], str] = lambda held: ""
+    idle: Callable[[CaptureContents], str] = lambda contents: ""
     parts: tuple[str, ...] = ()
 
     @property
@@ -38,7 +38,7 @@ class Switch:
         return tuple(f"{k}={v!r}" for k, v in {**self.options, **self.arguments, **self.partitioner}.items())
 
 
-class Held:
+class CaptureContents:
     """Contents of a capture that switches depend on."""
 
     def __init__(self, capture: Record) -> None:
@@ -75,60 +75,64 @@ class Held:
         return any(f".{name}." in f".{op}." for op in self.operators for name in names)
 
 
-def _no_reduction(held: Held) -> str:
-    return "" if any(n.kind == "reduction" for n in held.loops) else "nothing reduces"
+def _no_reduction(contents: CaptureContents) -> str:
+    return "" if any(n.kind == "reduction" for n in contents.loops) else "nothing reduces"
 
 
-def _alone(held: Held) -> str:
-    return "" if held.groups > 1 else "there is no more than one group: nothing is left to fuse"
+def _alone(contents: CaptureContents) -> str:
+    return "" if contents.groups > 1 else "there is no more than one group: nothing is left to fuse"
 
 
-def _gpu(then: Callable[[Held], str]) -> Callable[[Held], str]:
-    return lambda held: (
-        then(held) if held.device == "cuda" else f"it is for GPUs, and the code is for {held.device}"
+def _gpu(then: Callable[[CaptureContents], str]) -> Callable[[CaptureContents], str]:
+    return lambda contents: (
+        then(contents)
+        if contents.device == "cuda"
+        else f"it is for GPUs, and the code is for {contents.device}"
     )
 
 
-def _cpu(then: Callable[[Held], str]) -> Callable[[Held], str]:
-    return lambda held: (
-        then(held) if held.device == "cpu" else f"it is for CPUs, and the code is for {held.device}"
+def _cpu(then: Callable[[CaptureContents], str]) -> Callable[[CaptureContents], str]:
+    return lambda contents: (
+        then(contents)
+        if contents.device == "cpu"
+        else f"it is for CPUs, and the code is for {contents.device}"
     )
 
 
-def _without(what: str, *names: str) -> Callable[[Held], str]:
-    return lambda held: "" if held.has(*names) else f"there is no {what}"
+def _without(what: str, *names: str) -> Callable[[CaptureContents], str]:
+    return lambda contents: "" if contents.has(*names) else f"there is no {what}"
 
 
 _no_scattered_sum = _without("scattered sum", "scatter_reduce", "scatter_add", "index_put")
 
 
-def _all_inlined(held: Held) -> str:
-    large = held.buffers & {"many readers", "many operations", "many reads"}
+def _all_inlined(contents: CaptureContents) -> str:
+    large = contents.buffers & {"many readers", "many operations", "many reads"}
     return "" if large else "no value was given a buffer for the size of its expression"
 
 
-def _few_loops(held: Held) -> str:
+def _few_loops(contents: CaptureContents) -> str:
     return (
         ""
-        if len(held.loops) > FUSED
-        else f"there {'is' if len(held.loops) == 1 else 'are'} {plural(len(held.loops), 'loop')}, and one kernel may "
-        f"hold {FUSED}"
+        if len(contents.loops) > FUSED
+        else f"there {'is' if len(contents.loops) == 1 else 'are'} {plural(len(contents.loops), 'loop')}, and one "
+        f"kernel may hold {FUSED}"
     )
 
 
-def _not_compiled_again(held: Held) -> str:
-    return "" if held.recompiled else "nothing was compiled again for another size"
+def _not_compiled_again(contents: CaptureContents) -> str:
+    return "" if contents.recompiled else "nothing was compiled again for another size"
 
 
-def _nothing_kept(held: Held) -> str:
-    if not held.backward:
+def _nothing_kept(contents: CaptureContents) -> str:
+    if not contents.backward:
         return "there is no backward to keep anything for"
-    return "" if held.kept else "nothing is kept for the backward but what the function was given"
+    return "" if contents.kept else "nothing is kept for the backward but what the function was given"
 
 
-def _no_kernel_of_the_users(held: Held) -> str:
-    return "" if held.has("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional") or any(
-        "triton_kernel_wrapper" in op for op in held.operators
+def _no_kernel_of_the_users(contents: CaptureContents) -> str:
+    return "" if contents.has("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional") or any(
+        "triton_kernel_wrapper" in op for op in contents.operators
     ) else "no Triton kernel of your own is called"  # fmt: skip
 
 
@@ -173,7 +177,7 @@ SWITCHES = (
         {"shape_padding": False}, idle=_gpu(_without("matrix product", "mm", "addmm", "bmm")),
     ),
     Switch(
-        "triton.persistent_reductions", "no reduction is held in registers as a whole",
+        "triton.persistent_reductions", "no reduction is contents in registers as a whole",
         {"triton.persistent_reductions": False}, idle=_gpu(_no_reduction),
     ),
     Switch(
@@ -209,39 +213,43 @@ SWITCHES = (
 """Each is a change of the default: what is not listed changes neither launches nor bytes, or breaks code."""
 
 
-def only_run(held: Held) -> tuple[tuple[str, str], ...]:
+def only_run(contents: CaptureContents) -> tuple[tuple[str, str], ...]:
     """Return the questions that only a run can answer, and why; max-autotune too where it has no choice."""
     graphs = (
         "it replays the launches that there are as one CUDA graph, which saves the time between them: "
         'benchmark(f, x, mode="reduce-overhead") times it'
-        if held.device == "cuda"
-        else f"it makes CUDA graphs, and the code is for {held.device}"
+        if contents.device == "cuda"
+        else f"it makes CUDA graphs, and the code is for {contents.device}"
     )
-    questions = [("mode='max-autotune'", _autotune(held)), ("mode='reduce-overhead'", graphs)]
-    if _tf32(held):
+    questions = [("mode='max-autotune'", _autotune(contents)), ("mode='reduce-overhead'", graphs)]
+    if _tf32(contents):
         questions.append(_PRECISION)
-    if held.device == "cpu":
+    if contents.device == "cpu":
         questions.append(_VECTORS)
     return tuple(questions)
 
 
-def _tf32(held: Held) -> bool:
+def _tf32(contents: CaptureContents) -> bool:
     """Return True if a float32 product or convolution may be computed in lower precision: not on GPUs before sm_80."""
-    major = held.model.figure("major") if held.model is not None else None
-    old = held.device == "cuda" and isinstance(major, int) and major < 8
-    return held.device != "mps" and not old and any(dtype in ("float32", "") for _, dtype in held.products)
+    major = contents.model.figure("major") if contents.model is not None else None
+    old = contents.device == "cuda" and isinstance(major, int) and major < 8
+    return (
+        contents.device != "mps"
+        and not old
+        and any(dtype in ("float32", "") for _, dtype in contents.products)
+    )
 
 
-def _autotune(held: Held) -> str:
-    if held.device == "mps":
-        return f"{why_none('mps', held.model, 'mm')}, nor launch configurations: there is nothing to time"
-    reasons = [why_none(held.device, held.model, *one) for one in sorted(held.products)]
+def _autotune(contents: CaptureContents) -> str:
+    if contents.device == "mps":
+        return f"{why_none('mps', contents.model, 'mm')}, nor launch configurations: there is nothing to time"
+    reasons = [why_none(contents.device, contents.model, *one) for one in sorted(contents.products)]
     if reasons and all(reasons):
-        if held.device == "cpu":
+        if contents.device == "cpu":
             return f"it has nothing to time: {reasons[0]}"
         return f"{reasons[0]}: it chooses launch configurations alone, by timing on the device: {_TIMES}"
     if not reasons:
-        if held.device == "cpu":
+        if contents.device == "cpu":
             return "it times templates of matrix products on a CPU, and there is no matrix product"
         return (
             "there is no matrix product, convolution or attention of which it would time templates: it chooses "

@@ -15,7 +15,7 @@ from ..record.verification import ValueCheck, Verification
 from ..results.capture import CaptureError
 from .agreement import compared, without_values
 from .observation import Observation, observed
-from .repeatable import Reached
+from .restoration import SavedState
 
 SAME_NUMBERS = (
     "random numbers: compared with code that draws eager's (Inductor's fallback_random), from the same state"
@@ -64,7 +64,7 @@ class Trial:
         self.call = (fn, args, kwargs)
         self._eager = eager
         self.backward = backward
-        self.held = Reached(fn, args, kwargs, state=True)
+        self.held = SavedState(fn, args, kwargs, state=True)
         try:
             self.eager = self._observed()
         except LensError:

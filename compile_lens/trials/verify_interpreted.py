@@ -20,7 +20,7 @@ from ..results.capture import Capture, CaptureError
 from ..views.words import stamp
 from .copies import copied
 from .observation import observed
-from .repeatable import Reached
+from .restoration import SavedState
 from .trial import Trial, draws, left_to_python, shows_unwritten
 
 LIMIT = 8 << 20
@@ -244,7 +244,7 @@ def smaller(
     from .._torch.ground import values
 
     leaves = [x for x in values.leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    held = Reached(fn, args, kwargs, state=True)
+    held = SavedState(fn, args, kwargs, state=True)
     sizes = sorted({s for x in leaves for s in x.shape if s > 4}, reverse=True)
 
     def runs(args: Any, kwargs: Any, call: Callable[..., Any] | None) -> bool:

@@ -17,7 +17,7 @@ import compile_lens
 from compile_lens import Program, UsageError
 from compile_lens._torch.watch import retained_graphs as keeping
 from compile_lens._torch.watch.retained_graphs import DIFFERS, NOT_SEEN, VERIFIED, plain
-from compile_lens.api.deepening import deepen
+from compile_lens.api.graph_capture import deepen
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -19,7 +19,7 @@ import torch
 
 import compile_lens
 from compile_lens import ChildError
-from compile_lens.child import crossing, output, process
+from compile_lens.child import output, pickling, process
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
@@ -167,7 +167,7 @@ def test_a_fork_of_the_program_has_a_child_of_its_own(tmp_path: Path) -> None:
 def test_a_request_within_a_request_is_not_sent() -> None:
     class Asking:
         def write(self, text: str) -> None:
-            with pytest.raises(crossing.CannotCross, match="waits"):
+            with pytest.raises(pickling.CannotCross, match="waits"):
                 asked("pid")
 
         def flush(self) -> None:
@@ -344,14 +344,14 @@ def test_the_interpreter_s_flags_cross(flags: list[str], tmp_path: Path) -> None
     found = said(
         """
         import json, os, in_child
-        from compile_lens.child import life, start
+        from compile_lens.child import launcher, lifetime
 
         read, write = os.pipe()
-        process, held = start.start("in_child", os.environ, (write,))
+        process, held = launcher.start("in_child", os.environ, (write,))
         os.close(write)
         with open(read) as pipe:
             there = json.load(pipe)
-        life.end(process)
+        lifetime.end(process)
         here = in_child.interpreter()
         flags = here["flags"], there["flags"]
         print({k: (flags[0][k], flags[1][k]) for k in flags[0] if flags[0][k] != flags[1][k]})

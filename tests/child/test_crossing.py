@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.child import crossing
+from compile_lens.child import pickling
 
 pytestmark = pytest.mark.torch
 
@@ -39,7 +39,7 @@ def test_code_keeps_the_file_and_lines_that_it_was_written_in() -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(TEXT, "/tmp/ipykernel_71/4178438228.py", "exec"), space)
     sent = (space["outer"], space["outer"](3))
-    outer, inner = pickle.loads(crossing.packed(sent).data)
+    outer, inner = pickle.loads(pickling.pack(sent).data)
     assert inner([1, 2]) == [4, 5] and outer(1)([1]) == [2]
     for here, there in zip(sent, (outer, inner), strict=True):
         assert there is not here and there.__code__ is not here.__code__
@@ -85,7 +85,7 @@ def marked(how: str) -> torch.Tensor:
 @pytest.mark.parametrize("how", ["dynamic", "a range", "perhaps", "unknown", "static", "address", "not"])
 def test_a_tensor_keeps_what_torch_was_told_of_its_sizes(how: str) -> None:
     here = marked(how)
-    there = pickle.loads(crossing.packed(here).data)
+    there = pickle.loads(pickling.pack(here).data)
     assert there is not here and vars(there) == vars(here)
     expected = {"dynamic": [True, False], "a range": [False, True], "perhaps": [False, True]}
     assert symbolic(there) == symbolic(marked(how)) == expected.get(how, [how == "unknown", False])
@@ -109,7 +109,7 @@ def test_a_class_that_has_another_name_in_python_is_that_class_there(path: str) 
     """What a cell imports of torch, which its functions then have among their globals."""
     made = operator.attrgetter(path)(torch.nn)
     value = next(iter(made.__members__.values()))
-    assert pickle.loads(crossing.packed((made, value)).data) == (made, value)
+    assert pickle.loads(pickling.pack((made, value)).data) == (made, value)
 
 
 SCRIPT = """

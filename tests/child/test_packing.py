@@ -15,27 +15,27 @@ import reached_programs as programs
 import reached_unsent as unsent
 import torch
 
-from compile_lens.child import crossing, placed, surroundings, worker
+from compile_lens.child import context, pickling, placement, worker
 
 pytestmark = pytest.mark.torch
 
 
 def sent(value: Any) -> set[str]:
-    return {piece.where for part in crossing.packed(value).parts for piece in part}
+    return {piece.where for part in pickling.pack(value).parts for piece in part}
 
 
 def test_what_cannot_be_sent_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """``c_after`` holds an object that was already on its way when ``b_broken`` failed."""
-    parcel = crossing.packed(unsent.asks)
+    parcel = pickling.pack(unsent.asks)
     names = [name for name in vars(unsent) if name[1:2] == "_" and name[0].isalpha()]
     assert [piece.where for piece in parcel.left] == ["reached_unsent.b_broken", "reached_unsent.d_lock"]
     for name in names:
         monkeypatch.setattr(unsent, name, None)
-    placed.begin()
+    placement.begin()
     try:
         first, broken, after, lock, last = worker._unpacked(parcel.data, [])()
     finally:
-        placed.put_back()
+        placement.put_back()
     assert (broken, lock) == (None, None)
     assert after[0] is after[1] and after[0].values == [1, 2, 3]
     assert first.tolist() == [1.0] * 3 and last.tolist() == [0.0] * 2
@@ -62,15 +62,15 @@ CHANGES: dict[str, tuple[Callable[..., Any], Callable[[pytest.MonkeyPatch], obje
 @pytest.mark.parametrize("change", CHANGES)
 def test_nothing_of_an_earlier_request_is_sent(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fn, changes = CHANGES[change]
-    before = crossing.packed(fn).data
-    assert crossing.packed(fn).data == before
+    before = pickling.pack(fn).data
+    assert pickling.pack(fn).data == before
     weights = parts.tied.inner.weight.detach().clone()
     with monkeypatch.context() as patch:
         changes(patch)
-        assert crossing.packed(fn).data != before
+        assert pickling.pack(fn).data != before
     with torch.no_grad():
         parts.tied.inner.weight.copy_(weights)
-    assert crossing.packed(fn).data == before
+    assert pickling.pack(fn).data == before
 
 
 def test_what_is_put_into_torch_is_seen_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_what_is_installed_elsewhere_is_not_the_programs(tmp_path: Path) -> None
         (tmp_path / place / f"of_{place[:4]}.py").write_text("", encoding="utf-8")
     code = (
         "import sys; sys.path += sys.argv[1:]; import of_site, of_dist, of_mine; "
-        "from compile_lens.child import surroundings; print(*surroundings.own_modules())"
+        "from compile_lens.child import context; print(*context.own_modules())"
     )
     folders = [str(folder) for folder in sorted(tmp_path.iterdir())]
     ran = subprocess.run([sys.executable, "-c", code, *folders], capture_output=True, text=True, check=True)
@@ -101,12 +101,12 @@ def test_what_is_installed_elsewhere_is_not_the_programs(tmp_path: Path) -> None
 def test_a_module_of_the_program_may_take_the_name_of_an_installed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "cloudpickle" in sys.modules and "cloudpickle" not in surroundings.own_modules()
+    assert "cloudpickle" in sys.modules and "cloudpickle" not in context.own_modules()
     file = tmp_path / "cloudpickle.py"
     file.write_text("", encoding="utf-8")
     spec = importlib.util.spec_from_file_location("cloudpickle", file)
     assert spec is not None
     monkeypatch.setitem(sys.modules, "cloudpickle", importlib.util.module_from_spec(spec))
-    assert "cloudpickle" in surroundings.own_modules()
+    assert "cloudpickle" in context.own_modules()
     monkeypatch.undo()
-    assert "cloudpickle" not in surroundings.own_modules()
+    assert "cloudpickle" not in context.own_modules()

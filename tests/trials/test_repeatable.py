@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from compile_lens.trials.repeatable import Reached
+from compile_lens.trials.restoration import Reached
 
 pytestmark = pytest.mark.torch
 

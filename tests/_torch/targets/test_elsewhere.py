@@ -17,7 +17,7 @@ from state import unchanged
 from suite import rand, wave
 
 from compile_lens import CaptureError, ChildError, capture
-from compile_lens.child import crossing, process, tensors
+from compile_lens.child import pickling, process, tensors
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -175,14 +175,14 @@ def test_large_tensors_cross_as_shapes_and_are_counted() -> None:
 
 def test_memory_that_is_shared_stays_shared() -> None:
     whole = torch.arange(10.0)
-    parcel = crossing.packed((whole[:4], whole[2:], whole))
+    parcel = pickling.pack((whole[:4], whole[2:], whole))
     import pickle
 
     first, second, again = pickle.loads(parcel.data)[0:3]
     first[3] = -1.0
     assert second[1] == -1.0 and again[3] == -1.0 and whole[3] == 3.0
     weights = torch.nn.Linear(2, 2)
-    twin = pickle.loads(crossing.packed(weights).data)
+    twin = pickle.loads(pickling.pack(weights).data)
     assert isinstance(twin.weight, torch.nn.Parameter) and torch.equal(twin.weight, weights.weight)
 
 
@@ -386,8 +386,8 @@ from compile_lens.child import worker
 print("torch" in sys.modules)
 import torch
 import compile_lens
-from compile_lens.child import start
-real = start.start
+from compile_lens.child import launcher
+real = launcher.start
 
 def records():
     return sorted(name for name in sys.modules if name.startswith("compile_lens.record."))
@@ -396,7 +396,7 @@ def started(*given):
     print(records())
     return real(*given)
 
-start.start = started
+launcher.start = started
 compile_lens.capture(torch.sin, torch.rand(5), target="mps")
 print("compile_lens.record.codec" in records(), "compile_lens.record.program" in records())
 """

@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import capture
-from compile_lens.child import crossing
+from compile_lens.child import pickling
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -37,7 +37,7 @@ def parameters(made: Any) -> list[torch.Tensor]:
 
 def test_gradients_cross() -> None:
     made = optimizer("SGD")
-    twin, (first, *_) = pickle.loads(crossing.packed((made, parameters(made))).data)
+    twin, (first, *_) = pickle.loads(pickling.pack((made, parameters(made))).data)
     assert parameters(twin)[0] is first and isinstance(first, torch.nn.Parameter)
     for one, other in zip(parameters(made), parameters(twin)):
         assert torch.equal(one, other) and one.grad is not None and torch.equal(one.grad, other.grad)

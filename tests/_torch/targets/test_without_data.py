@@ -12,7 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from compile_lens import capture
-from compile_lens.child import crossing
+from compile_lens.child import pickling
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -82,7 +82,7 @@ def test_fake_tensors() -> None:
     assert inside.target is not None and inside.target.questions == ()
     with FakeTensorMode():
         whole = torch.empty(10)[2:]
-        first, second = pickle.loads(crossing.packed((whole[:4], whole[1:])).data)
+        first, second = pickle.loads(pickling.pack((whole[:4], whole[1:])).data)
     assert first.is_meta and first.shape == (4,) and first.storage_offset() == 2
     assert first.untyped_storage()._cdata == second.untyped_storage()._cdata
 

@@ -32,7 +32,7 @@ def _of_torch(function: types.FunctionType) -> bool:
     return name.partition(".")[0] in ("torch", "compile_lens")
 
 
-def switched_off(value: Any) -> bool:
+def is_disabled(value: Any) -> bool:
     """Return True for a library function that the program disabled for torch and put back in its place (``F.silu =
     torch.compiler.disable(F.silu)``), and not one that its own module disabled."""
     held = vars(value) if isinstance(value, types.FunctionType) else {}
@@ -58,7 +58,7 @@ def begin() -> None:
     _torchs[:] = [(owner, dict(vars(owner))) for owner in TORCHS]
 
 
-def put_back() -> None:
+def restore() -> None:
     """All as it was before the request."""
     while _undo:
         _undo.pop()()

@@ -17,7 +17,7 @@ import torch
 from .imports import SITES
 
 
-def all_of_them() -> dict[str, Any]:
+def current() -> dict[str, Any]:
     """Return the program's working folder and the current contents of its own modules, which the child reads before it
     imports them."""
     return {

@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from . import placed, surroundings
-from .names import codes, names_in
+from . import context, placement
+from .code_names import codes, names_in
 
 
 class Piece:
@@ -45,7 +45,7 @@ class Piece:
         kind: str = "",
     ) -> None:
         self.where, self.kind = where, kind or type(value).__name__
-        self.told = put is placed.registered
+        self.told = put is placement.registered
         self._given = (put, (*owner, value))
         self.by = by
         self.watch: Piece | None = None
@@ -69,7 +69,7 @@ class Piece:
         return code.co_filename, code.co_firstlineno, code.co_name
 
 
-class Reached:
+class ReachableObjects:
     """Objects that one request reached so far, and those that are still to be sent. ``own`` are the program's own
     modules by name; ``heard`` is called with the code of each function that is followed."""
 
@@ -116,7 +116,7 @@ class Reached:
         if place is None or self.by_value(value):
             return None
         code = value.__code__
-        return placed.function, (*place, marshal.dumps(code), not self._wraps(value))
+        return placement.function, (*place, marshal.dumps(code), not self._wraps(value))
 
     def by_value(self, function: Any) -> bool:
         """Return True if another function has its name in the child, so that its closure must travel with its code."""
@@ -128,13 +128,11 @@ class Reached:
         return not (module == "__main__" or module in self._own or followed(module))
 
     def _wraps(self, function: Any) -> bool:
-        return not isinstance(function, type) and function.__code__.co_filename.startswith(
-            surroundings.INSTALLED
-        )
+        return not isinstance(function, type) and function.__code__.co_filename.startswith(context.INSTALLED)
 
     def follow(self, value: Any) -> None:
         """The functions in it are looked through."""
-        for function in placed.functions_in(value):
+        for function in placement.functions_in(value):
             name = str(function.__globals__.get("__name__"))
             if id(function) not in self._met and (name == "__main__" or name in self._own or followed(name)):
                 self._met[id(function)] = function
@@ -155,8 +153,8 @@ class Reached:
         name = self.names(module)[id(value)]
         held = getattr(value, "__dict__", None)
         if type(held) is dict and held and followed(module):
-            return placed.named, (module, name), held, None, None, placed.fields
-        return placed.named, (module, name)
+            return placement.named, (module, name), held, None, None, placement.fields
+        return placement.named, (module, name)
 
     def pieces(self) -> list[Piece]:
         """Return what has to be sent of the objects that were reached since the last call."""
@@ -164,10 +162,10 @@ class Reached:
         for owner, name, value in self._replaced:
             if isinstance(owner, type):
                 where = f"{owner.__module__}.{owner.__qualname__}.{name}"
-                pieces.append(Piece(where, placed.attribute, (owner, name), value, value))
+                pieces.append(Piece(where, placement.attribute, (owner, name), value, value))
             else:
                 pieces.append(
-                    Piece(f"{owner.__name__}.{name}", placed.value, (owner.__name__, name), value, value)
+                    Piece(f"{owner.__name__}.{name}", placement.value, (owner.__name__, name), value, value)
                 )
             self._once(owner, name)
         self._replaced.clear()
@@ -185,10 +183,10 @@ class Reached:
         pieces = []
         for one in places:
             if (one.of is None or id(one.of) in self._met) and self._once(one.of or one.put, one.where):
-                piece = Piece(one.where, placed.registered, (one.put,), one.value, one.by, one.kind)
+                piece = Piece(one.where, placement.registered, (one.put,), one.value, one.by, one.kind)
                 if one.watch is not None:
                     put, given = one.watch
-                    piece.watch = Piece(f"{one.where}, watched", placed.registered, (put,), given, None)
+                    piece.watch = Piece(f"{one.where}, watched", placement.registered, (put,), given, None)
                 pieces.append(piece)
         return pieces
 
@@ -207,15 +205,15 @@ class Reached:
         if not isinstance(value, types.FunctionType):
             return False
         name = value.__globals__.get("__name__")
-        return name == "__main__" or name in self._own or placed.switched_off(value)
+        return name == "__main__" or name in self._own or placement.is_disabled(value)
 
     def _place(self, function: Any) -> tuple[str, str] | None:
         """The module and the path at which the child finds it; ``None`` for one that crosses by value."""
         name, path = str(getattr(function, "__module__", None)), function.__qualname__
         if not self._mine(name) or "<" in path:
             return None
-        there = placed.at(sys.modules[name], path)
-        return (name, path) if any(one is function for one in placed.functions_in(there)) else None
+        there = placement.at(sys.modules[name], path)
+        return (name, path) if any(one is function for one in placement.functions_in(there)) else None
 
     def _once(self, owner: Any, name: str) -> bool:
         key = (id(owner), name)
@@ -237,16 +235,16 @@ class Reached:
         named = module is not None and getattr(module, "__dict__", None) is space
         mine = named and self._mine(name)
         for one in sorted(used):
-            value = space.get(one, placed.NOTHING)
+            value = space.get(one, placement.NOTHING)
             if (
                 mine
-                and (value is not placed.NOTHING or not hasattr(builtins, one))
+                and (value is not placement.NOTHING or not hasattr(builtins, one))
                 and self._once(module, one)
             ):
-                if value is placed.NOTHING:
-                    yield Piece(f"{name}.{one}", placed.absent, (name,), one, function)
+                if value is placement.NOTHING:
+                    yield Piece(f"{name}.{one}", placement.absent, (name,), one, function)
                 else:
-                    yield Piece(f"{name}.{one}", placed.value, (name, one), value, function)
+                    yield Piece(f"{name}.{one}", placement.value, (name, one), value, function)
             elif named and not mine and followed(str(name)):
                 yield from self._of_package(module, one, function)
             if isinstance(value, types.ModuleType):
@@ -268,15 +266,19 @@ class Reached:
         where = f"{function.__module__}.{function.__qualname__}"
         for name, value in cells.items():
             if name != "__class__":
-                yield Piece(f"{where}.{name}", placed.closed, (function, name), value, function)
+                yield Piece(f"{where}.{name}", placement.closed, (function, name), value, function)
         for name in ("__defaults__", "__kwdefaults__"):
             if getattr(function, name):
                 yield Piece(
-                    f"{where}.{name}", placed.attribute, (function, name), getattr(function, name), function
+                    f"{where}.{name}",
+                    placement.attribute,
+                    (function, name),
+                    getattr(function, name),
+                    function,
                 )
         for name, value in list(vars(function).items()):
             if name in self._names and not name.startswith(("__", "_torchdynamo")):
-                yield Piece(f"{where}.{name}", placed.attribute, (function, name), value, function)
+                yield Piece(f"{where}.{name}", placement.attribute, (function, name), value, function)
 
     # Modules ------------------------------------------------------------------------------------------------
 
@@ -293,17 +295,17 @@ class Reached:
                 yield from self._of_module(value, names, by, seen)
             if mine:
                 if not one.startswith("__") and self._once(module, one):
-                    yield Piece(f"{name}.{one}", placed.value, (name, one), value, by)
+                    yield Piece(f"{name}.{one}", placement.value, (name, one), value, by)
             else:
                 yield from self._of_package(module, one, by)
         if mine:
             for one in sorted(names - vars(module).keys()):
                 if self._once(module, one):
-                    yield Piece(f"{name}.{one}", placed.absent, (name,), one, by)
+                    yield Piece(f"{name}.{one}", placement.absent, (name,), one, by)
 
     def _of_package(self, module: Any, name: str, by: Any) -> Iterator[Piece]:
         """Yield the object of an installed module that must be as it is here, if that can be decided."""
-        value = vars(module).get(name, placed.NOTHING)
+        value = vars(module).get(name, placement.NOTHING)
         package = module.__name__
         if self._of_the_program(value):
             put = True
@@ -317,17 +319,15 @@ class Reached:
             return
         else:
             put = (
-                isinstance(value, (torch.nn.Module, torch.Tensor))
-                or surroundings.plain(value)
-                or _settings(value)
+                isinstance(value, (torch.nn.Module, torch.Tensor)) or context.plain(value) or _settings(value)
             )
         if put and self._once(module, name):
-            yield Piece(f"{package}.{name}", placed.value, (package, name), value, by)
+            yield Piece(f"{package}.{name}", placement.value, (package, name), value, by)
 
     def _of_torch(self) -> None:
         """Follow what the program put into torch's own namespaces, where torch's code finds it."""
         self._replaced = []
-        for owner in placed.TORCHS:
+        for owner in placement.TORCHS:
             held = vars(owner).copy()
             known = _torchs_own.get(owner, ())
             if len(held) == len(known) and all(map(operator.is_, held.values(), known)):
@@ -341,19 +341,22 @@ class Reached:
 
     def _of_class(self, kind: type) -> Iterator[Piece]:
         name = kind.__module__
-        if isinstance(kind, enum.EnumMeta) or placed.at(sys.modules.get(name), kind.__qualname__) is not kind:
+        if (
+            isinstance(kind, enum.EnumMeta)
+            or placement.at(sys.modules.get(name), kind.__qualname__) is not kind
+        ):
             return
         mine = self._mine(name)
         called = any(not self._mine(one.__module__) and one not in _KNOWN for one in kind.__mro__)
         for attribute, value in list(vars(kind).items()):
             if attribute in _OF_PYTHON or (id(kind), attribute) in self._sent:
                 continue
-            functions = [*placed.functions_in(value)] if mine and not surroundings.plain(value) else []
+            functions = [*placement.functions_in(value)] if mine and not context.plain(value) else []
             if not mine:
                 yes = self._of_the_program(value) or (
-                    followed(name) and surroundings.plain(value) and not attribute.startswith("__")
+                    followed(name) and context.plain(value) and not attribute.startswith("__")
                 )
-            elif surroundings.plain(value):
+            elif context.plain(value):
                 yes = not attribute.startswith("__")
             elif isinstance(value, _METHODS):
                 reachable = (
@@ -372,7 +375,7 @@ class Reached:
             if yes and self._once(kind, attribute):
                 by = functions[0] if functions else value if self._of_the_program(value) else self._last
                 where = f"{name}.{kind.__qualname__}.{attribute}"
-                yield Piece(where, placed.attribute, (kind, attribute), value, by)
+                yield Piece(where, placement.attribute, (kind, attribute), value, by)
 
 
 _METHODS = (types.FunctionType, staticmethod, classmethod, property)
@@ -419,15 +422,15 @@ def _not_of_torch(value: Any) -> bool:
     if type(value) is not types.FunctionType:
         return False
     name = str(value.__globals__.get("__name__"))
-    return name == "__main__" or followed(name) or placed.switched_off(value)
+    return name == "__main__" or followed(name) or placement.is_disabled(value)
 
 
 def _settings(value: Any) -> bool:
     """Return True for an object that holds only plain values."""
     held = getattr(value, "__dict__", None)
-    return type(held) is dict and not callable(value) and all(map(surroundings.plain, held.values()))
+    return type(held) is dict and not callable(value) and all(map(context.plain, held.values()))
 
 
 def _cells(function: Any) -> dict[str, Any]:
-    held = zip(function.__code__.co_freevars, map(placed.contents, function.__closure__ or ()))
-    return {name: value for name, value in held if value is not placed.NOTHING}
+    held = zip(function.__code__.co_freevars, map(placement.contents, function.__closure__ or ()))
+    return {name: value for name, value in held if value is not placement.NOTHING}

@@ -15,7 +15,7 @@ CAUSES = 8
 """Most errors of a chain of causes that cross."""
 
 
-def packed(error: BaseException, left: int = CAUSES) -> dict[str, Any]:
+def pack(error: BaseException, left: int = CAUSES) -> dict[str, Any]:
     """As plain data."""
     kind = type(error)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -28,16 +28,16 @@ def packed(error: BaseException, left: int = CAUSES) -> dict[str, Any]:
         "where": "".join(traceback.format_tb(error.__traceback__)),
         "explicit": error.__cause__ is not None,
         "suppressed": error.__suppress_context__,
-        "cause": packed(cause, left - 1) if cause is not None and left else None,
+        "cause": pack(cause, left - 1) if cause is not None and left else None,
     }
 
 
-def made(data: dict[str, Any]) -> BaseException:
+def unpack(data: dict[str, Any]) -> BaseException:
     """It, with its cause, and where it was raised as a note."""
     error = _alike(data) or RuntimeError(f"{data['name'].rpartition('.')[2]}: {data['said']}")
     if data["where"] and hasattr(error, "add_note"):
         error.add_note(f"In the child process:\n{data['where'].rstrip()}")
-    cause = made(data["cause"]) if data["cause"] is not None else None
+    cause = unpack(data["cause"]) if data["cause"] is not None else None
     if data["explicit"]:
         error.__cause__ = cause
     else:

@@ -11,7 +11,7 @@ from ..engine.call import Call
 from ..engine.dispatch import dispatch
 from ..engine.environment import environment
 from ..engine.options import CaptureOptions
-from ..engine.recorded import recorded
+from ..engine.record import recorded
 from ..errors import UsageError
 from ..record.capture import Options
 from ..record.graph import Frame, Graph, Node, Source
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from .._torch.watch.retained_graphs import Kept
 
 
-def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: Any = None) -> Capture:
+def capture_graph(program: Program, number: int, kept: Kept, codes: list[str], target: Any = None) -> Capture:
     """The capture of a graph that was kept (see ``Program.capture``)."""
     from .._torch.frames.failure import failure
     from .._torch.watch.retained_graphs import lower
     from ..record.messages import plain
 
     if target is not None:
-        return _elsewhere(program, number, kept, target)
+        return _for_target(program, number, kept, target)
     graph = program.graphs[number]
     recorder, error = lower(kept, codes, graph.id)
     made_for = recorder.target
@@ -46,7 +46,7 @@ def deepen(program: Program, number: int, kept: Kept, codes: list[str], target: 
     raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", capture) from error
 
 
-def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Capture:
+def _for_target(program: Program, number: int, kept: Kept, target: Any) -> Capture:
     """The capture of a kept graph for another device, where the graph is a function of its own."""
     from .._torch.watch import retained_graphs as keeping
     from ..devices import models
@@ -69,8 +69,10 @@ def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Captur
             capture = dispatch(Call.read(called.gm, called.args, None, options))
     except CaptureError as error:
         message = f"graph {number} ({graph.id}) could not be lowered for {model.name}: {error}"
-        raise CaptureError(message, _as_of_program(program, number, kept, error.capture)) from error.__cause__
-    capture = _as_of_program(program, number, kept, capture)
+        raise CaptureError(
+            message, _with_program_names(program, number, kept, error.capture)
+        ) from error.__cause__
+    capture = _with_program_names(program, number, kept, capture)
     if called.fixed and capture.target is not None:
         sizes = ", ".join(f"{symbol} = {size}" for symbol, size in called.fixed)
         note = f"symbols of the program's graph are numbers here, those that were seen: {sizes}"
@@ -80,7 +82,7 @@ def _elsewhere(program: Program, number: int, kept: Kept, target: Any) -> Captur
     return capture
 
 
-def _as_of_program(program: Program, number: int, kept: Kept, capture: Capture) -> Capture:
+def _with_program_names(program: Program, number: int, kept: Kept, capture: Capture) -> Capture:
     """A capture of a graph's own code, with the names and lines of the program in place of those of that code."""
     from .._torch.graphs import fx
     from ..record.messages import plain
@@ -108,7 +110,7 @@ def _as_of_program(program: Program, number: int, kept: Kept, capture: Capture) 
             file=kept.code.co_filename,
             line=kept.code.co_firstlineno,
             stages=tuple(
-                dataclasses.replace(s, nodes=tuple(_placed(n, lines) for n in s.nodes))
+                dataclasses.replace(s, nodes=tuple(_with_frames(n, lines) for n in s.nodes))
                 if isinstance(s, Graph)
                 else s
                 for s in one.stages
@@ -116,7 +118,7 @@ def _as_of_program(program: Program, number: int, kept: Kept, capture: Capture) 
         )
         for one in capture.compilations
     )
-    sources = _of(program.record.sources, lines.values())
+    sources = _sources_with(program.record.sources, lines.values())
     return dataclasses.replace(capture, compilations=compilations, sources=sources)
 
 
@@ -155,12 +157,12 @@ def _lines(kept: Graph, made: Capture) -> dict[int, tuple[Frame, ...]] | None:
     }
 
 
-def _placed(node: Node, lines: dict[int, tuple[Frame, ...]]) -> Node:
+def _with_frames(node: Node, lines: dict[int, tuple[Frame, ...]]) -> Node:
     frames = node.frames[-1:]
     return dataclasses.replace(node, frames=lines.get(frames[0].line, ())) if frames else node
 
 
-def _of(sources: Iterable[Source], stacks: Iterable[tuple[Frame, ...]]) -> tuple[Source, ...]:
+def _sources_with(sources: Iterable[Source], stacks: Iterable[tuple[Frame, ...]]) -> tuple[Source, ...]:
     """The functions in which any of the lines stands."""
     at = {(frame.file, frame.line) for stack in stacks for frame in stack}
 

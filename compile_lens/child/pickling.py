@@ -1,7 +1,7 @@
 """Pickling of a function and its inputs for the child process.
 
-Functions of modules cross by name: the child imports the module, and what they reach in it (``reached.py``) is set to
-what it is here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
+Functions of modules cross by name: the child imports the module, and what they reach in it (``reachability.py``) is set
+to what it is here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
 cloudpickle. Large floating-point tensors cross as shapes.
 """
 
@@ -24,9 +24,9 @@ import cloudpickle
 import torch
 
 from ..errors import LensError, UsageError
-from . import placed
-from .reached import Piece, Reached
-from .surroundings import own_modules
+from . import placement
+from .context import own_modules
+from .reachability import Piece, ReachableObjects
 from .tensors import Storage, Tensors, is_fake
 
 
@@ -42,7 +42,7 @@ class CannotCross(LensError):
         self.said_how = said_how
 
 
-class Along(Protocol):
+class Sender(Protocol):
     """Sender of the objects that another module knows how to send.
 
     Attributes:
@@ -73,7 +73,7 @@ class Along(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Apart:
+class SendingRules:
     """Exceptions to the usual way of sending, for objects that the child process could not take that way.
 
     Attributes:
@@ -94,7 +94,7 @@ class Parcel:
         left: what did not go along, so that it is there as importing its module makes it. Of a piece with a ``watch``,
             that went along.
         parts: what each pickle after the first one puts in place.
-        registered: as of ``Along``.
+        registered: as of ``Sender``.
     """
 
     def __init__(self, data: bytes, pickler: _Pickler) -> None:
@@ -105,10 +105,10 @@ class Parcel:
         self.registered = frozenset[str]() if pickler.along is None else pickler.along.registered
 
 
-def packed(
+def pack(
     payload: Any,
-    along: Callable[[Callable[[str], bool], dict[str, Any]], Along] | None = None,
-    apart: Apart = Apart(),
+    along: Callable[[Callable[[str], bool], dict[str, Any]], Sender] | None = None,
+    apart: SendingRules = SendingRules(),
 ) -> Parcel:
     """The bytes of a request. Raises ``CannotCross`` for what cannot be pickled, even by value.
 
@@ -172,7 +172,9 @@ def _found_by(name: str, file: str) -> bool:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not typed
-    def __init__(self, file: io.BytesIO, along: Along | None, apart: Apart, own: dict[str, Any]) -> None:
+    def __init__(
+        self, file: io.BytesIO, along: Sender | None, apart: SendingRules, own: dict[str, Any]
+    ) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.along = along
         self.left: list[Piece] = []
@@ -180,7 +182,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         self.tensors = Tensors()
         self._file = file
         self._apart = apart
-        self._reached = Reached(
+        self._reached = ReachableObjects(
             _importable, own, apart.by_value, None if along is None else along.named_there
         )
         self._begun: Piece | None = None
@@ -285,7 +287,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         known = self.along.reduced(obj) if self.along is not None else None
         if known is None and isinstance(obj, (types.FunctionType, type)):
             known = self._reached.reduced(obj)
-            if known is None and (self._reached.by_value(obj) or placed.switched_off(obj)):
+            if known is None and (self._reached.by_value(obj) or placement.is_disabled(obj)):
                 known = self._dynamic_function_reduce(obj)
         if known is not None:
             return known
@@ -357,7 +359,7 @@ def _by_name(kernel: Any) -> Any:
         value = getattr(value, part, None)
     if value is not kernel or not _importable(name):
         return None
-    return placed.named, (name, kernel.fn.__qualname__)
+    return placement.named, (name, kernel.fn.__qualname__)
 
 
 def _renamed(made: type) -> Any:
@@ -367,7 +369,7 @@ def _renamed(made: type) -> Any:
     if module is None or getattr(module, made.__qualname__.partition(".")[0], None) is not None:
         return None
     name = next((name for name, value in vars(module).items() if value is made), "")
-    return (placed.named, (made.__module__, name)) if name and _importable(made.__module__) else None
+    return (placement.named, (made.__module__, name)) if name and _importable(made.__module__) else None
 
 
 def _disabled(func: Any) -> Any:

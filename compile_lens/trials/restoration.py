@@ -16,7 +16,7 @@ import torch
 from .._torch.ground import values
 
 
-class Reached:
+class SavedState:
     """The tensors that a call reaches, and what they held at first.
 
     ``reset`` puts values and gradients back; ``changed`` says whether any value is another one. With ``state`` plain
