@@ -37,15 +37,15 @@ print(json.dumps(times))
 PACKING = """
 import json, time, cloudpickle, torch
 from compile_lens._torch.operators.custom_operators import OperatorTransfer
-from compile_lens.child import crossing, imports, surroundings
+from compile_lens.child import pickling, imports, context
 def script(x):
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
 layers = [torch.nn.Sequential(torch.nn.LayerNorm(16), torch.nn.Linear(16, 16), torch.nn.GELU()) for _ in range(200)]
 x = torch.rand(4, 16)
 def ours(fn):
-    surroundings.versions_of_modules()
-    crossing.packed((fn, x), OperatorTransfer)
-    imports.loaded(), surroundings.all_of_them()
+    context.versions_of_modules()
+    pickling.pack((fn, x), OperatorTransfer)
+    imports.loaded(), context.current()
 def alone(fn):
     cloudpickle.dumps((fn, x))
 def spent(how, fn):

@@ -16,7 +16,7 @@ from short_programs import one
 import compile_lens
 from compile_lens import UsageError, capture, what_if
 from compile_lens.api import what_if as module
-from compile_lens.trials.switches import SWITCHES, Held, Switch, only_run
+from compile_lens.trials.switches import SWITCHES, CaptureContents, Switch, only_run
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -285,7 +285,7 @@ def test_the_default_of_each_switch_is_another() -> None:
 def test_what_only_a_run_tells_is_told_where_it_applies(
     fn: Any, target: str | None, told: dict[str, bool]
 ) -> None:
-    names = [name for name, _ in only_run(Held(capture(fn, torch.rand(16, 16), target=target)))]
+    names = [name for name, _ in only_run(CaptureContents(capture(fn, torch.rand(16, 16), target=target)))]
     assert {part: any(part in name for name in names) for part in told} == told
 
 
@@ -305,5 +305,5 @@ def test_what_only_a_run_tells_is_told_where_it_applies(
 )
 def test_max_autotune_is_told_as_what_it_would_do(dtype: torch.dtype, target: str | None, said: str) -> None:
     x = torch.ones(16, 16, dtype=dtype)
-    found = dict(only_run(Held(capture(lambda x: x @ x, x, target=target))))
+    found = dict(only_run(CaptureContents(capture(lambda x: x @ x, x, target=target))))
     assert said in found["mode='max-autotune'"]

@@ -13,7 +13,7 @@ from samples import sample
 
 from compile_lens.record.what_if import Trial
 from compile_lens.results.what_if import WhatIf
-from compile_lens.trials.switches import SWITCHES, Held
+from compile_lens.trials.switches import SWITCHES, CaptureContents
 from compile_lens.views.render import html as page
 from compile_lens.views.render import markdown, text
 from compile_lens.views.subjects.what_if import document, heading
@@ -85,7 +85,7 @@ def test_each_view_has_the_code_as_it_is(code: str, tmp_path: Path) -> None:
 
 def test_one_loop_is_one() -> None:
     (fusion,) = [switch for switch in SWITCHES if switch.name == "max_fusion_size"]
-    held = Held(sample())
+    held = CaptureContents(sample())
     for count, said in ((1, "there is 1 loop, and"), (2, "there are 2 loops, and")):
         held.loops = held.loops[:1] * count
         assert fusion.idle(held) == f"{said} one kernel may hold 64"

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from compile_lens.trials.restoration import Reached
+from compile_lens.trials.restoration import SavedState
 
 pytestmark = pytest.mark.torch
 
@@ -44,7 +44,7 @@ def through_a_nested_function() -> None:
 
 @pytest.mark.parametrize("fn", [through_globals, through_a_nested_function])
 def test_globals_are_put_back(fn: object) -> None:
-    reached = Reached(fn)
+    reached = SavedState(fn)
     fn()  # type: ignore[operator]
     assert reached.changed()
     reached.reset()
@@ -61,13 +61,13 @@ def test_closures_defaults_partials_and_methods_are_put_back() -> None:
         owner.step(torch.ones(3, 2))
 
     call = functools.partial(fn, bound)
-    reached = Reached(call)
+    reached = SavedState(call)
     call()
     assert cell.tolist() == default.tolist() == bound.tolist() == owner.state.tolist() == [1, 1]
     reached.reset()
     assert cell.tolist() == default.tolist() == bound.tolist() == owner.state.tolist() == [0, 0]
     assert int(owner.norm.num_batches_tracked) == 0
-    method = Reached(owner.step)
+    method = SavedState(owner.step)
     owner.step(torch.ones(3, 2))
     method.reset()
     assert owner.state.tolist() == [0, 0] and owner.norm.running_mean.eq(0).all()
@@ -75,7 +75,7 @@ def test_closures_defaults_partials_and_methods_are_put_back() -> None:
 
 def test_what_nobody_wrote_to_is_not_written_to() -> None:
     kept = torch.tensor([1.0, float("nan")])
-    reached = Reached((kept,))
+    reached = SavedState((kept,))
     reached.reset()
     assert not reached.changed() and kept._version == 0
 
@@ -83,7 +83,7 @@ def test_what_nobody_wrote_to_is_not_written_to() -> None:
 def test_gradients_are_put_back() -> None:
     with_grad, without = (torch.ones(2, requires_grad=True) for _ in range(2))
     with_grad.grad = held = torch.full((2,), 5.0)
-    reached = Reached((with_grad, without))
+    reached = SavedState((with_grad, without))
     (with_grad * without).sum().backward()
     assert with_grad.grad.tolist() == [6, 6]
     reached.reset()
@@ -91,4 +91,4 @@ def test_gradients_are_put_back() -> None:
 
 
 def test_a_module_is_as_it_was() -> None:
-    assert Reached(nn.Linear(2, 2)).changed() is False
+    assert SavedState(nn.Linear(2, 2)).changed() is False

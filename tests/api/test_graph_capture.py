@@ -17,7 +17,7 @@ import compile_lens
 from compile_lens import Program, UsageError
 from compile_lens._torch.watch import retained_graphs as keeping
 from compile_lens._torch.watch.retained_graphs import DIFFERS, NOT_SEEN, VERIFIED, plain
-from compile_lens.api.graph_capture import deepen
+from compile_lens.api.graph_capture import capture_graph
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -87,7 +87,7 @@ def test_another_text_is_not_verified() -> None:
     assert set(_stamps(program)) == {NOT_SEEN}
     assert program._kept is not None
     graph, _ = program._kept(0)
-    made = deepen(program, 0, graph, ["another code"])
+    made = capture_graph(program, 0, graph, ["another code"])
     assert {code.stamp for c in made.compilations for code in c.code.values()} == {DIFFERS}
 
 
