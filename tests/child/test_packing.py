@@ -33,9 +33,9 @@ def test_what_cannot_be_sent_takes_nothing_else_with_it(monkeypatch: pytest.Monk
         monkeypatch.setattr(unsent, name, None)
     placement.begin()
     try:
-        first, broken, after, lock, last = worker._unpacked(parcel.data, [])()
+        first, broken, after, lock, last = worker._unpack(parcel.data, [])()
     finally:
-        placement.put_back()
+        placement.restore()
     assert (broken, lock) == (None, None)
     assert after[0] is after[1] and after[0].values == [1, 2, 3]
     assert first.tolist() == [1.0] * 3 and last.tolist() == [0.0] * 2
