@@ -1,8 +1,7 @@
 """Pickling of a function and its inputs for the child process.
 
-Functions of modules cross by name: the child imports the module, and what they reach in it (``reachability.py``) is set
-to what it is here. What has no name to import it by (notebook cells, scripts, lambdas, closures) crosses by value, with
-cloudpickle. Large floating-point tensors cross as shapes.
+Functions of modules cross by name; ``reachability.py`` finds what they reach. Notebook cells, scripts, lambdas and
+closures have no name to import and cross by value, with cloudpickle. Large floating-point tensors cross as shapes.
 """
 
 from __future__ import annotations
@@ -31,11 +30,7 @@ from .tensors import Storage, Tensors, is_fake
 
 
 class CannotCross(LensError):
-    """Something that the function or its inputs hold cannot be sent to another process; the message names it.
-
-    Attributes:
-        said_how: whether the message also says what to do about it.
-    """
+    """An object cannot be sent to another process; the message names it, and with ``said_how`` a remedy."""
 
     def __init__(self, said: str, said_how: bool = False) -> None:
         super().__init__(said)
