@@ -82,7 +82,7 @@ def apart(one: Any, other: Any) -> tuple[str, ...]:
 def foreseen(capture: Any) -> tuple[str, ...]:
     """What a capture says may be otherwise on the device itself."""
     code = [text for c in capture.compilations for code in c.code.values() for text in code.may_differ]
-    asked = [] if capture.target is None else [q.asked for q in capture.target.questions]
+    asked = [] if capture.target is None else [q.asked for q in capture.target.queries]
     return tuple(dict.fromkeys((*code, *asked)))
 
 
@@ -105,7 +105,7 @@ def peak_of(capture: Any) -> int | None:
             results = sum(
                 b.nbytes or 0
                 for b in held.buffers
-                if b.kind == "output" and not b.within and not read & set(b.origins)
+                if b.kind == "output" and not b.base and not read & set(b.origins)
             )
     return max(found, default=None)
 

@@ -45,7 +45,7 @@ def turn(side: str) -> tuple[float, float, float, object]:
     else:
         result = (with_room if side == ROOM else watched.run)("training")
     seconds, processor = time.perf_counter() - began, time.process_time() - used
-    return seconds, processor, 0.0 if program is None else program.record.hooks, result
+    return seconds, processor, 0.0 if program is None else program.record.overhead_seconds, result
 
 
 def main() -> int:

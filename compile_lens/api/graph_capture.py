@@ -92,7 +92,7 @@ def _with_program_names(program: Program, number: int, kept: Kept, capture: Capt
     if capture.target is not None:
         differs = (*capture.target.may_differ, *_devices(kept, capture.target.model.device))
         capture = dataclasses.replace(
-            capture, target=dataclasses.replace(capture.target, traced=traced, may_differ=differs)
+            capture, target=dataclasses.replace(capture.target, tracing=traced, may_differ=differs)
         )
     capture = dataclasses.replace(capture, function=plain(kept.code.co_name), inputs=graph.inputs)
     if len(capture.compilations) == 1:

@@ -69,10 +69,10 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
     gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, collectives with
     their bytes and order, and DDP's buckets are seen as by ``watch``, and so are collectives that Python itself calls
-    outside of graphs (``record.issued``), so that a mismatch is found before the cluster waits for it. Not seen are
-    functional collectives that Python calls outside of graphs, as DTensor does, and messages between two ranks. The
-    reducer of DDP itself does not work with that group, so that a backward through DDP raises; its graphs and buckets
-    were seen before.
+    outside of graphs (``record.eager_collectives``), so that a mismatch is found before the cluster waits for it. Not
+    seen are functional collectives that Python calls outside of graphs, as DTensor does, and messages between two
+    ranks. The reducer of DDP itself does not work with that group, so that a backward through DDP raises; its graphs
+    and buckets were seen before.
 
     Args:
         function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
@@ -109,12 +109,12 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
             environment=environment("", ""),
             ended=ended,
             created=created,
-            issued=done.issued,
+            eager_collectives=done.issued,
             **seen,
         )
         if done.error is not None:
             errors.append(done.error)
-        elif not rank and not by_rank[0].visits:
+        elif not rank and not by_rank[0].evaluations:
             raise UsageError(
                 f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) of "
                 "a function, or one that makes what it compiles"
@@ -143,7 +143,7 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ra
         notes += tuple(
             f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing
         )
-    if any(record.issued is None for record in ordered.values()):
+    if any(record.eager_collectives is None for record in ordered.values()):
         notes += (
             "collectives that Python calls outside of graphs, as where a graph breaks at one, were not seen and are "
             "not compared",

@@ -13,7 +13,7 @@ from ..measures.chain import walk
 from ..record.compilation import PHASES, Compilation
 from ..record.device import DeviceModel
 from ..record.graph import Frame, Graph, Node
-from ..record.support import BACKENDS, TYPES_NOTE, Implementation, Lack, Lacking, Support
+from ..record.support import BACKENDS, TYPES_NOTE, Implementation, Support, Unsupported, UnsupportedOperator
 from ..results.capture import Capture
 
 COMPOSITE_NOTE = (
@@ -41,13 +41,13 @@ def support(op: Any) -> Support:
     overloads = asked.overloads(op)
     names = asked.names_of(op)
     notes = [TYPES_NOTE]
-    if any(i.how == "composite" for o in overloads for i in o.implementations):
+    if any(i.kind == "composite" for o in overloads for i in o.implementations):
         notes.append(COMPOSITE_NOTE)
     name = op if isinstance(op, str) else ".".join(filter(None, names))
     return Support(name, overloads, asked.source(names[0]), tuple(notes))
 
 
-def lacking(capture: Capture, target: str | DeviceModel | Path) -> Lacking:
+def lacking(capture: Capture, target: str | DeviceModel | Path) -> Unsupported:
     """Return the operators and dtypes of a capture that a target lacks.
 
     Looked up are the operators that eager PyTorch dispatches, those of the graphs that were handed to Inductor, and
@@ -67,16 +67,16 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Lacking:
     uses = _Uses()
     for compilation in capture.compilations:
         uses.add(compilation)
-    lacks: list[Lack] = []
+    lacks: list[UnsupportedOperator] = []
     unknown: list[str] = []
     for op, places in uses.places.items():
         implementation = asked.lookup(op, device)
         if implementation is None:
             unknown.append(op)
-        elif implementation.how in ("none", "on the CPU"):
+        elif implementation.kind in ("none", "on the CPU"):
             frames = tuple(uses.frames.get(op, {}))
             lacks.append(
-                Lack(
+                UnsupportedOperator(
                     op,
                     tuple(places),
                     frames,
@@ -86,7 +86,7 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Lacking:
             )
     lacks += missing_types.lacking(capture, device)
     asked_for = target.name if isinstance(target, DeviceModel) else str(target)
-    return Lacking(
+    return Unsupported(
         capture.function,
         asked_for,
         device,
@@ -146,7 +146,7 @@ def _called(name: str) -> str:
 
 
 def _reason(found: Implementation) -> str:
-    if found.how == "on the CPU":
+    if found.kind == "on the CPU":
         return f"{found.backend} hands it to the CPU, with a copy there and back"
     return f"no implementation for {found.backend}"
 
@@ -156,7 +156,7 @@ def _compiled(op: str, places: tuple[str, ...], found: Implementation, device: s
 
     called = any(place.startswith("library call") for place in places)
     handed = any(place.endswith(" graph") for place in places)
-    if found.how == "on the CPU":
+    if found.kind == "on the CPU":
         return ""
     if called:
         return "the generated code calls it, and would fail there"
@@ -189,5 +189,5 @@ def _notes(capture: Capture, device: str, target: str) -> Iterator[str]:
     for note in notes:
         yield f"The operators of eager PyTorch are not known: {note}."
     if not capture.compilations:
-        yield f"Nothing was compiled: {capture.nothing or 'the record does not say why'}."
+        yield f"Nothing was compiled: {capture.nothing_compiled or 'the record does not say why'}."
     yield TYPES_NOTE

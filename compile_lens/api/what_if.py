@@ -56,7 +56,7 @@ def what_if(
         options: every other option of ``capture``; ``options`` of Inductor's stay as they are beside each switch.
 
     Returns:
-        A ``WhatIf``: ``.helpful``, ``.trials``, ``.left_out``, ``.diff(name)``, ``.save("what-if.html")``; printed it
+        A ``WhatIf``: ``.helpful``, ``.trials``, ``.not_tried``, ``.diff(name)``, ``.save("what-if.html")``; printed it
         is a table, and in a notebook each row opens the difference that the switch makes.
 
     Raises:
@@ -107,8 +107,8 @@ def what_if(
                 by_name = {switch.name: switch for switch in to_try}
                 some = [
                     by_name[t.name]
-                    for t in sorted(trials, key=lambda t: (not t.less, bool(t.more)))
-                    if t.matters
+                    for t in sorted(trials, key=lambda t: (not t.lower, bool(t.higher)))
+                    if t.changes_figures
                 ]
                 best = sorted(itertools.combinations(range(len(some)), 2), key=lambda two: two[::-1])
                 run([merged(some[i] for i in two) for two in best[:pairs]])
@@ -185,7 +185,7 @@ def _trial(
         first = str(error).strip().partition("\n")[0]
         unknown = isinstance(error, UsageError) and first.startswith(_UNKNOWN)
         reason = (_NO_OPTION if unknown else "") + first
-        return Trial(switch.name, switch.settings, switch.meaning, (), reason, parts=switch.parts)
+        return Trial(switch.name, switch.settings, switch.meaning, (), reason, switches=switch.parts)
     after = _figures(changed_capture)
     code = any(
         change.level != "settings" for change in difference(base, changed_capture, DifferenceRecord).changes

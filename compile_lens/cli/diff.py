@@ -84,7 +84,7 @@ def _repaired(found: DifferenceRecord) -> bool:
     before, after = found.captures or (None, None)
     if before is None or after is None or before.failure is None:
         return False
-    return after.failure is None and not after.nothing
+    return after.failure is None and not after.nothing_compiled
 
 
 def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:

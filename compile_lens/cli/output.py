@@ -104,12 +104,12 @@ def _target(capture: Capture) -> dict[str, Any] | None:
         return None
     codes = [(c.id, code) for c in capture.compilations for code in c.code.values()]
     return {
-        "asked": target.asked,
+        "requested": target.requested,
         "model": target.model.name,
-        "traced": target.traced,
-        "crossing": target.crossing,
+        "tracing": target.tracing,
+        "transfer": target.transfer,
         "may_differ": list(target.may_differ),
-        "questions": [asdict(question) for question in target.questions],
+        "queries": [asdict(question) for question in target.queries],
         "code": [
             {"compilation": i, "phase": code.phase, "may_differ": list(code.may_differ)} for i, code in codes
         ],
@@ -156,7 +156,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         "headline": [saved(part) for part in saving(capture.ledger)],
         "graphs": graphs(capture),
         "compilations": [c.id for c in capture.compilations],
-        "nothing": capture.nothing,
+        "nothing": capture.nothing_compiled,
         "ledger": capture.ledger.to_dict(),
         "kernels": kernels,
         "breaks": [_break(ending) for ending in capture.breaks],

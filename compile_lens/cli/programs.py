@@ -23,8 +23,8 @@ def summary(program: Program) -> dict[str, Any]:
         "state": words.state(record),
         "verdict": words.verdict(record),
         "counts": asdict(program.counts),
-        "places_at_least": places_at_least(record),
-        "slower": [
+        "break_sites_at_least": places_at_least(record),
+        "causes": [
             {
                 "kind": cause.kind,
                 "head": words.head(cause, record),
@@ -34,7 +34,7 @@ def summary(program: Program) -> dict[str, Any]:
                 if cause.place is None
                 else {"file": cause.place.file, "line": cause.place.line},
             }
-            for cause in program.slower
+            for cause in program.causes
         ],
         "lines": {
             file: {

@@ -107,9 +107,9 @@ def _slips(found: Capture, wanted: Exercise) -> list[str]:
 def _nothing(found: Capture, wanted: Exercise) -> str:
     if wanted.again:  # what the capture says is of the loop around the calls
         return tell("no operator")
-    if not found.breaks and not found.skipped and str(found.nothing).startswith(_NO_OPERATION):
+    if not found.breaks and not found.skipped and str(found.nothing_compiled).startswith(_NO_OPERATION):
         return tell("no work")
-    return text(found.nothing) or tell("unsaid")
+    return text(found.nothing_compiled) or tell("unsaid")
 
 
 _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")

@@ -12,7 +12,7 @@ from ..measures.quantities import graphs
 from ..measures.roofline import COMPUTE, MEMORY
 from ..record.figures import AtLeast, Figure
 from ..record.kernel import Kernel
-from ..record.memory import Partition, extra
+from ..record.memory import Partition, saved_bytes
 from ..results.capture import Capture
 from ..views.words.launches import counted
 from .reference import LOOP
@@ -201,7 +201,7 @@ FACTS: dict[str, Fact] = {
         "values kept by the default partitioner",
     ),
     "kept_bytes": Fact(
-        _partitions(lambda cut: extra(cut.chosen)),
+        _partitions(lambda cut: saved_bytes(cut.saved)),
         "byte kept beside inputs and results",
         "bytes kept beside inputs and results",
     ),

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..record.benchmark import DeviceSpeed
-from ..record.device import DeviceModel, Figure
+from ..record.device import DeviceModel, DeviceProperty
 
 FOLDER = Path(__file__).parent
 DEFAULTS = {"cuda": "h100", "mps": "m2"}
@@ -32,7 +32,7 @@ VECTOR = ("float32", "float64")
 CPUS = ("avx2", "avx512", "neon", "sve256")
 """Vector instructions that Inductor writes C++ for."""
 
-_FIELDS = frozenset("name title device arch known_as properties bandwidth flops source missing".split())
+_FIELDS = frozenset("name title device arch torch_names properties bandwidth flops source flops_note".split())
 
 
 @functools.cache
@@ -43,7 +43,7 @@ def models() -> tuple[DeviceModel, ...]:
 
 def find(device: str) -> DeviceModel | None:
     """The model of a device, by its name, its title or as PyTorch calls it; ``None`` if there is none."""
-    return next((m for m in models() if device in (m.name, m.title, *m.known_as)), None)
+    return next((m for m in models() if device in (m.name, m.title, *m.torch_names)), None)
 
 
 def speed(device: str, dtype: str = "float32") -> tuple[DeviceSpeed | None, str]:
@@ -61,7 +61,7 @@ def speed_of(model: DeviceModel, dtype: str = "float32") -> tuple[DeviceSpeed | 
     """The peaks of a model for a type, or ``None`` and the reason."""
     rates = dict(model.flops)
     if dtype not in rates or not model.bandwidth:
-        return None, model.missing or f"{model.title} has no published rate for {dtype} here"
+        return None, model.flops_note or f"{model.title} has no published rate for {dtype} here"
     vector = tuple((kind, rate) for kind, rate in model.flops if kind in VECTOR)
     return DeviceSpeed(model.title, model.bandwidth, rates[dtype], dtype, False, model.source, vector), ""
 
@@ -127,18 +127,18 @@ def _model(raw: dict[str, Any]) -> DeviceModel:
     for name, said in raw["properties"].items():
         if isinstance(said["value"], bool) or not isinstance(said["value"], (int, float, str)):
             raise ValueError(f"its property {name} is {said['value']!r}, not a number or a text")
-        figures.append(Figure(name, said["value"], str(said["source"])))
+        figures.append(DeviceProperty(name, said["value"], str(said["source"])))
     model = DeviceModel(
         name=str(raw["name"]),
         title=str(raw["title"]),
         device=raw["device"],
         arch=str(raw["arch"]),
-        known_as=tuple(str(k) for k in raw.get("known_as", ())),
+        torch_names=tuple(str(k) for k in raw.get("torch_names", ())),
         properties=tuple(figures),
         bandwidth=float(raw.get("bandwidth", 0.0)),
         flops=tuple((str(k), float(v)) for k, v in raw.get("flops", {}).items()),
         source=str(raw.get("source", "")),
-        missing=str(raw.get("missing", "")),
+        flops_note=str(raw.get("flops_note", "")),
     )
     for name in REQUIRED[model.device]:
         if not isinstance(model.figure(name), int):

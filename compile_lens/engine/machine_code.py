@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ..record.contest import Contest
+from ..record.autotuning import Autotuning
 from ..record.kernel import Code, Kernel
 from ..results.capture import Capture
 
@@ -60,11 +60,11 @@ def _with_contests(made: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
             machine = dataclasses.replace(machine, forms=forms)
         return dataclasses.replace(kernel, machine=machine, machine_note=compiled.machine_note)
 
-    def change(contest: Contest) -> Contest:
-        return dataclasses.replace(contest, contenders=tuple(map(built, contest.contenders)))
+    def change(contest: Autotuning) -> Autotuning:
+        return dataclasses.replace(contest, choices=tuple(map(built, contest.choices)))
 
     compilations = tuple(
-        dataclasses.replace(c, contests=tuple(map(change, c.contests))) for c in made.compilations
+        dataclasses.replace(c, autotuning=tuple(map(change, c.autotuning))) for c in made.compilations
     )
     return dataclasses.replace(made, compilations=compilations)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..errors import UsageError
-from ..record.device import DeviceModel, Question
+from ..record.device import DeviceModel, DeviceQuery
 from ..results.capture import Capture, CaptureError
 from .call import Call, WeakCall
 from .cells import in_cells
@@ -61,7 +61,7 @@ def capture(call: Call) -> Capture:
 
 def in_child(
     served: str, model: DeviceModel, left: Any, *given: Any
-) -> tuple[Any, tuple[Question, ...], Any]:
+) -> tuple[Any, tuple[DeviceQuery, ...], Any]:
     """Run ``served`` in a child that traces as for ``model``. Return its value with the watched places that it used;
     what did not cross and matters; and the parcel in which the arguments went. Registrations that this process made
     with torch are made there too, with the functions among its settings (``left``)."""
@@ -102,7 +102,7 @@ def _in_child(call: Call) -> tuple[Capture, str]:
     around = (*ambient_state.autocast_region(), *kept)
     captured = Capture.from_json(text)
     if captured.target is not None and around:
-        target = dataclasses.replace(captured.target, questions=(*around, *captured.target.questions))
+        target = dataclasses.replace(captured.target, queries=(*around, *captured.target.queries))
         captured = dataclasses.replace(captured, target=target)
     return in_cells(captured), how  # the child knows no notebook
 
@@ -122,7 +122,7 @@ def tables() -> Any:
 _tables: list[Any] = []
 
 
-def _as_imported(piece: Any) -> Question:
+def _as_imported(piece: Any) -> DeviceQuery:
     """Return the report on an object of the program that did not cross, with the line that names it or requested the
     capture."""
     from .._torch.targets import device_queries
@@ -131,7 +131,7 @@ def _as_imported(piece: Any) -> Question:
     there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
     reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
     line_running = None if file else device_queries.line_running()
-    return Question(
+    return DeviceQuery(
         piece.where, reason, line_running or device_queries.frame_at(file, line, function), kind="kept"
     )
 
@@ -172,4 +172,4 @@ def _finished(made: Capture, how: str) -> Capture:
     """The capture, which says now where it ran."""
     if made.target is None:
         return made
-    return dataclasses.replace(made, target=dataclasses.replace(made.target, crossing=how))
+    return dataclasses.replace(made, target=dataclasses.replace(made.target, transfer=how))

@@ -111,7 +111,9 @@ def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
     """The number of the frame that an event is of, -1: of none. Ids begin again where the program resets Dynamo: the
     compiles of one id are told apart by their order, and what comes later (a backward) is of the last that began."""
     frames: dict[str, list[int]] = {}
-    visits = ((v.number, v.id, v.times, n) for n, f in enumerate(program.frames) for v in f.visits if v.id)
+    visits = (
+        (v.number, v.id, v.count, n) for n, f in enumerate(program.frames) for v in f.evaluations if v.id
+    )
     for _, id, times, number in sorted(visits):
         frames.setdefault(id, []).extend([number] * times)
     begun: dict[str, list[float]] = {}
@@ -119,11 +121,11 @@ def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
         if event.name == _BEGINS and event.duration:
             begun.setdefault(event.id, []).append(event.start)
 
-    by_visit = {v.number: n for n, f in enumerate(program.frames) for v in f.visits}
+    by_visit = {v.number: n for n, f in enumerate(program.frames) for v in f.evaluations}
 
     def of(event: CompileEvent) -> int:
-        if event.visit >= 0:
-            return by_visit.get(event.visit, -1)
+        if event.evaluation >= 0:
+            return by_visit.get(event.evaluation, -1)
         own = frames.get(event.id, [-1])
         if len(set(own)) == 1:
             return own[0]

@@ -64,8 +64,8 @@ def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:
     if flow is None:
         return Count(own(""))
     return total((
-        Count(sum(own(body) for body in flow.bodies)),
-        *(count(turns=[generated(turn, own)]) for turn in flow.turns),
+        Count(sum(own(body) for body in flow.functions)),
+        *(count(turns=[generated(turn, own)]) for turn in flow.iterations),
         *(count(either=[(generated(one, own), generated(two, own))]) for one, two in flow.branches),
     ))  # fmt: skip
 
@@ -76,15 +76,15 @@ def launches(code: Code, kernels: Iterable[Kernel]) -> Count:
         return Count(sum(kernel.launches for kernel in kernels))
     held: dict[str, int] = {}
     for kernel in kernels:
-        for body in kernel.within or ("",) * kernel.launches:
+        for body in kernel.launch_functions or ("",) * kernel.launches:
             held[body] = held.get(body, 0) + 1
     return generated(code.flow, lambda body: held.get(body, 0))
 
 
 def bodies(flow: Flow) -> Iterator[str]:
     """The names of all bodies."""
-    yield from flow.bodies
-    for inner in (*flow.turns, *(way for pair in flow.branches for way in pair)):
+    yield from flow.functions
+    for inner in (*flow.iterations, *(way for pair in flow.branches for way in pair)):
         yield from bodies(inner)
 
 

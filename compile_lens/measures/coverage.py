@@ -22,7 +22,7 @@ UNFOLLOWED = "its lines were not followed"
 
 
 @dataclass(frozen=True)
-class Cover:
+class PhaseCoverage:
     """Counts for one phase, or for all.
 
     Attributes:
@@ -31,7 +31,7 @@ class Cover:
         reached: those that reach a Python line.
         kernels: kernels, library calls included.
         kernels_reached: those that reach a Python line.
-        unfollowed: generated kernels whose lines were not followed: they are in no count of lines.
+        untraced: generated kernels whose lines were not followed: they are in no count of lines.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Cover:
     reached: int = 0
     kernels: int = 0
     kernels_reached: int = 0
-    unfollowed: int = 0
+    untraced: int = 0
 
     @property
     def line_share(self) -> float | None:
@@ -53,25 +53,25 @@ class Cover:
 
     def __str__(self) -> str:
         text = f"{self.name}: lines {_of(self.reached, self.lines)}, kernels {_of(self.kernels_reached, self.kernels)}"
-        return text + (f", {self.unfollowed} not followed by the line" if self.unfollowed else "")
+        return text + (f", {self.untraced} not followed by the line" if self.untraced else "")
 
 
 @dataclass(frozen=True)
-class Nodes:
+class StageCoverage:
     """Counts of one stage.
 
     Attributes:
         name: ``joint``, ``forward``, ``backward`` or ``inference``.
         nodes: its compute nodes.
-        led: those of them that a kernel came from.
+        covered: those of them that a kernel came from.
     """
 
     name: str
     nodes: int = 0
-    led: int = 0
+    covered: int = 0
 
     def __str__(self) -> str:
-        return f"{self.name}: compute nodes that lead to a kernel {_of(self.led, self.nodes)}"
+        return f"{self.name}: compute nodes that lead to a kernel {_of(self.covered, self.nodes)}"
 
 
 @dataclass(frozen=True)
@@ -83,24 +83,24 @@ class Coverage:
         total: their sum.
         reasons: why lines reach nothing, each with the number of lines, the most frequent first. It counts
             the lines that compute nothing as well; ``unexplained`` are the computing ones among them.
-        lost: kernels that reach nothing, or whose lines were not followed, as ``"phase kernel: why"``.
+        uncovered: kernels that reach nothing, or whose lines were not followed, as ``"phase kernel: why"``.
         notes: what a reader should know (a torch that does not say where lines come from).
         nodes: counts of the graphs before Inductor, of compute nodes and of their way down.
-        ended: why compute nodes lead to no kernel, each with their number, the most frequent first.
+        node_reasons: why compute nodes lead to no kernel, each with their number, the most frequent first.
     """
 
-    phases: tuple[Cover, ...]
-    total: Cover
+    phases: tuple[PhaseCoverage, ...]
+    total: PhaseCoverage
     reasons: tuple[tuple[str, int], ...] = ()
-    lost: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    nodes: tuple[Nodes, ...] = ()
-    ended: tuple[tuple[str, int], ...] = ()
+    nodes: tuple[StageCoverage, ...] = ()
+    node_reasons: tuple[tuple[str, int], ...] = ()
 
     @property
-    def silent(self) -> int:
+    def unexplained_nodes(self) -> int:
         """Compute nodes that lead to no kernel, and of which the record does not say why."""
-        return dict(self.ended).get(SILENT, 0)
+        return dict(self.node_reasons).get(SILENT, 0)
 
     @property
     def unexplained(self) -> tuple[tuple[str, int], ...]:
@@ -116,14 +116,14 @@ class Coverage:
             text.append(f"lines that compute nothing: {structure} ({words})")
         text += [f"computing lines without a Python line: {count} ({why})" for why, count in self.unexplained]
         text += [str(row) for row in self.nodes]
-        text += [f"compute nodes that lead to no kernel: {count} ({why})" for why, count in self.ended]
-        return "\n".join([*text, *self.lost, *self.notes])
+        text += [f"compute nodes that lead to no kernel: {count} ({why})" for why, count in self.node_reasons]
+        return "\n".join([*text, *self.uncovered, *self.notes])
 
 
 def coverage(capture: Record) -> Coverage:
     """The coverage of a capture, from the record alone."""
     reaching = _Reaching(Chain(capture))
-    rows: dict[str, list[Cover]] = {}
+    rows: dict[str, list[PhaseCoverage]] = {}
     reasons: Counter[str] = Counter()
     lost: list[str] = []
     for compilation in capture.compilations:
@@ -137,10 +137,10 @@ def coverage(capture: Record) -> Coverage:
         phases=phases,
         total=_sum("total", phases),
         reasons=_ranked(reasons),
-        lost=tuple(lost),
+        uncovered=tuple(lost),
         notes=tuple(note for note in capture.notes if note.startswith(NO_LINES)),
         nodes=nodes,
-        ended=_ranked(ended),
+        node_reasons=_ranked(ended),
     )
 
 
@@ -148,7 +148,7 @@ def _ranked(reasons: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _nodes(capture: Record, chain: Chain) -> tuple[tuple[Nodes, ...], Counter[str]]:
+def _nodes(capture: Record, chain: Chain) -> tuple[tuple[StageCoverage, ...], Counter[str]]:
     """The compute nodes of the graphs before Inductor: how many lead to a kernel, and why others do not."""
     leading = chain.leading()
     counts: dict[str, list[int]] = {}
@@ -166,7 +166,7 @@ def _nodes(capture: Record, chain: Chain) -> tuple[tuple[Nodes, ...], Counter[st
                     count[1] += led
                     if not led:
                         ended[_end(chain, address)] += 1
-    return tuple(Nodes(name, *counts[name]) for name in ("joint", *PHASES) if name in counts), ended
+    return tuple(StageCoverage(name, *counts[name]) for name in ("joint", *PHASES) if name in counts), ended
 
 
 IN_A_CIRCLE = "what came of it leads back to it"
@@ -179,7 +179,9 @@ def _end(chain: Chain, address: Address) -> str:
     return next((chain.end(a).words for a in way if not chain.down(a)), IN_A_CIRCLE)
 
 
-def _code(reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]) -> tuple[Cover, list[str]]:
+def _code(
+    reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]
+) -> tuple[PhaseCoverage, list[str]]:
     lines = reached = kernels_reached = unfollowed = 0
     lost = []
     for kernel in code.kernels:
@@ -199,7 +201,7 @@ def _code(reaching: _Reaching, cid: str, code: Code, reasons: Counter[str]) -> t
             if line.origins or line.no_origin not in LINE_FORMS:
                 lines += 1
                 reached += not why
-    return Cover(code.phase, lines, reached, len(code.kernels), kernels_reached, unfollowed), lost
+    return PhaseCoverage(code.phase, lines, reached, len(code.kernels), kernels_reached, unfollowed), lost
 
 
 def _because(kernel: Kernel) -> str:
@@ -236,14 +238,14 @@ class _Reaching:
         return ends[0] if ends else "its origins reach no Python line"
 
 
-def _sum(name: str, rows: tuple[Cover, ...] | list[Cover]) -> Cover:
-    return Cover(
+def _sum(name: str, rows: tuple[PhaseCoverage, ...] | list[PhaseCoverage]) -> PhaseCoverage:
+    return PhaseCoverage(
         name,
         sum(r.lines for r in rows),
         sum(r.reached for r in rows),
         sum(r.kernels for r in rows),
         sum(r.kernels_reached for r in rows),
-        sum(r.unfollowed for r in rows),
+        sum(r.untraced for r in rows),
     )
 
 

@@ -40,8 +40,8 @@ def of_graph(graph: ProgramGraph, device: str, capture: Record) -> tuple[Program
 def _lines(
     chain: Chain, compilation: Compilation, one: CudaGraphs
 ) -> Iterator[tuple[str, tuple[Frame, ...]]]:
-    wanted = [("groups", name) for part in one.parts for name, _ in part.reasons]
-    wanted += [("post_grad", name) for name in (one.node, *(m.node for m in one.mutated)) if name]
+    wanted = [("groups", name) for part in one.partitions for name, _ in part.reasons]
+    wanted += [("post_grad", name) for name in (one.node, *(m.node for m in one.mutated_inputs)) if name]
     for stage, name in dict.fromkeys(wanted):
         address = compilation.id, f"{one.phase}.{stage}", name
         if address in chain:

@@ -127,7 +127,7 @@ class Ends:
         if any(isinstance(stages.get(key), (Graph, Code)) for key in keys):
             return ""
         said = [s for key in keys if isinstance(s := stages.get(key), Absent)]
-        return said[-1].said if said else ""
+        return said[-1].message if said else ""
 
     def _stage(self, cid: str, key: str) -> _Stage:
         if (cid, key) not in self._stages:

@@ -125,7 +125,7 @@ class _Place:
         self.of = {loop: n.name for n in self.groups.values() for loop in n.members}
         self.kernels = code.kernels if isinstance(code, Code) else ()
         self.decisions: tuple[Decision, ...] | None = dict(compilation.decisions).get(phase)
-        self.contests = [one for one in compilation.contests if one.phase == phase]
+        self.contests = [one for one in compilation.autotuning if one.phase == phase]
         self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
         graph = stages.get(f"{phase}.post_grad")
         self._aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
@@ -208,7 +208,7 @@ class _Place:
         reading = [self.loops[loop] for loop in loops if loop in self.loops]
         readers = [n.name for n in reading if n.op == "loop" and entry.buffer in n.inputs]
         if readers:
-            shown = f" Shown: {entry.shown}." if entry.shown else ""
+            shown = f" Shown: {entry.evidence}." if entry.evidence else ""
             yield (
                 f"{node.name} was not inlined into {_list(readers)} ({entry.reason}). "
                 f"{REALISED[entry.reason].sentence}{shown}"
@@ -228,7 +228,7 @@ class _Place:
         pairs = [d for d in by if not d.through_others]
         if pairs:
             first = min(pairs, key=lambda d: d.round)
-            size = f"; they shared {first.shared:,} bytes" if first.shared else ""
+            size = f"; they shared {first.shared_bytes:,} bytes" if first.shared_bytes else ""
             facts.append(f"round {first.round} fused {_list(first.a)} with {_list(first.b)}{size}")
         elif by:
             facts.append(f"no round fused the two as a pair: a third was fused with both. {by[0]}")

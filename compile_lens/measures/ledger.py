@@ -153,7 +153,7 @@ def ledger(capture: Record) -> Ledger:
         nothing = f"no {phase} graph" + (": backward=False" if phase == "backward" and declined else "")
         phases.append(_sum(phase, rows, nothing))
     leaves = [row for _, rows in every for row in rows]
-    return _ledger(phases, leaves, parts, capture.nothing or "nothing was compiled")
+    return _ledger(phases, leaves, parts, capture.nothing_compiled or "nothing was compiled")
 
 
 def _compilation(compilation: Compilation, declined: bool) -> Ledger:
@@ -288,13 +288,13 @@ def _launches(compilation: Compilation, phase: str) -> _Found:
 def _lost(compilation: Compilation, code: Code) -> bool:
     """Whether the code loops or branches, and where was not read (an older record, calls that stand in C++)."""
     if code.flow is not None:
-        return any(NOWHERE in kernel.within for kernel in code.kernels)
+        return any(NOWHERE in kernel.launch_functions for kernel in code.kernels)
     graph = compilation.graphs.get(code.phase)
     return graph is not None and steers(graph)
 
 
 NOWHERE = "?"
-"""``Kernel.within`` of a launch that no call leads to."""
+"""``Kernel.launch_functions`` of a launch that no call leads to."""
 
 
 def _reason(stages: dict[str, Any], key: str) -> str:
@@ -302,7 +302,7 @@ def _reason(stages: dict[str, Any], key: str) -> str:
     for name in (key, key.partition(".")[0]):
         stage = stages.get(name)
         if isinstance(stage, Absent):
-            return stage.said
+            return stage.message
     return f"stage {key} is not in the record"
 
 

@@ -6,10 +6,10 @@ from compile_lens.measures.chain import walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Frame, Graph
-from compile_lens.record.support import NO_TYPES, Lack
+from compile_lens.record.support import NO_TYPES, UnsupportedOperator
 
 
-def lacking(capture: Record, device: str) -> tuple[Lack, ...]:
+def lacking(capture: Record, device: str) -> tuple[UnsupportedOperator, ...]:
     """What makes or is such a tensor, by type and operator, with the Python lines; those handed to Inductor."""
     found: dict[tuple[str, str], dict[Frame, None]] = {}
     for compilation in capture.compilations:
@@ -22,6 +22,6 @@ def lacking(capture: Record, device: str) -> tuple[Lack, ...]:
                     if tensor.dtype in NO_TYPES.get(device, ()):
                         found.setdefault((tensor.dtype, name), {}).update(dict.fromkeys(node.innermost))
     return tuple(
-        Lack(name, (), tuple(frames), f"it is {dtype}, a type that {device} does not have")
+        UnsupportedOperator(name, (), tuple(frames), f"it is {dtype}, a type that {device} does not have")
         for (dtype, name), frames in found.items()
     )

@@ -38,7 +38,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
                 if graph is None and key != one and not compilation.graphs[one].calls:
                     continue  # nothing is lowered of a graph without an operation
                 if graph is None:
-                    reason = {m.stage: m.said for m in compilation.missing}
+                    reason = {m.stage: m.message for m in compilation.missing}
                     unknown.append(
                         f"{compilation.id}: {reason.get(key, f'stage {key} is not in the record')}"
                     )
@@ -56,7 +56,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
     for missing in capture.missing:
         stage = missing.stage.rpartition(" ")[2]
         if stage in ("forward", "backward", "inference") and phase in ("", stage):
-            unknown.append(missing.said)
+            unknown.append(missing.message)
     return found, list(dict.fromkeys(unknown))
 
 

@@ -70,7 +70,7 @@ def unjoined(id: str, phase: str, runs: list[Run], why: str) -> MeasuredGraph:
         "",
         len(runs),
         sum(run.seconds for run in runs),
-        others=_others(ran for run in runs for ran in run.ran),
+        unmatched_events=_others(ran for run in runs for ran in run.ran),
         missing=(Missing("kernels, lines and modules", why),),
     )
 

@@ -18,10 +18,10 @@ from compile_lens.record.program import (
     RAISED,
     SKIPPED,
     Break,
+    FrameEvaluation,
     ProgramFrame,
     ProgramRecord,
     Ranges,
-    Visit,
 )
 
 BROKE, EAGER, TRACED, NEVER = "broke", "eager", "compiled", "never"
@@ -41,71 +41,72 @@ class Counts:
         breaks: graph breaks in frames: as many as ``TORCH_LOGS=graph_breaks`` logs. Torch's
             ``counters["graph_break"]`` is another number, mostly less: it has no breaks after which Dynamo gives up
             the rest or all of a function, and no branches on a tensor's value.
-        places: graph breaks in the source: distinct lines, columns and reasons. A log has no columns, so that they are
-            at least so many (``places_at_least``).
+        break_sites: graph breaks in the source: distinct lines, columns and reasons. A log has no columns, so that they
+            are at least so many (``places_at_least``).
         recompiles: compiles of a code that had older forms.
         skipped: functions, or rests of them, that were left to Python whole.
-        left: those that were compiled up to a line, and left to Python from there.
-        limits: functions that reached their limit of recompiles.
+        partly_compiled: those that were compiled up to a line, and left to Python from there.
+        at_limit: functions that reached their limit of recompiles.
         raised: visits that ended in an error of the compiler's or the backend's.
-        given_up: functions in which Dynamo met nothing to compile in a call, so that each later one runs eagerly.
-        unvisited: functions that ran eagerly, or may have, and are in no visit.
+        permanently_eager: functions in which Dynamo met nothing to compile in a call, so that each later one runs
+            eagerly.
+        eager_frames: functions that ran eagerly, or may have, and are in no visit.
     """
 
     graphs: int
     compilations: int
     without_graph: int
     breaks: int
-    places: int
+    break_sites: int
     recompiles: int
     skipped: int
-    left: int
-    limits: int
+    partly_compiled: int
+    at_limit: int
     raised: int
-    unvisited: int = 0
-    given_up: int = 0
+    eager_frames: int = 0
+    permanently_eager: int = 0
 
 
 def counts(program: ProgramRecord) -> Counts:
     """The counts of a program."""
-    visits = program.visits
+    visits = program.evaluations
     outcomes = [v.outcome for v in visits]
 
     def frames(outcome: str) -> int:
-        return sum(any(v.outcome == outcome for v in f.visits) for f in program.frames)
+        return sum(any(v.outcome == outcome for v in f.evaluations) for f in program.frames)
 
     return Counts(
         graphs=len(program.graphs),
         compilations=outcomes.count(COMPILED) + outcomes.count(NO_GRAPH),
         without_graph=outcomes.count(NO_GRAPH),
         breaks=len(program.breaks),
-        places=len(places(program.breaks)),
+        break_sites=len(places(program.breaks)),
         recompiles=len(program.recompiles),
         skipped=frames(SKIPPED),
-        left=sum(any(in_part(v) for v in f.visits) for f in program.frames),
-        limits=frames(LIMIT),
+        partly_compiled=sum(any(in_part(v) for v in f.evaluations) for f in program.frames),
+        at_limit=frames(LIMIT),
         raised=outcomes.count(RAISED),
-        unvisited=len({(u.file, u.line, u.function) for u in program.unvisited}),
-        given_up=sum(any(for_good(v) for v in f.visits) for f in program.frames),
+        eager_frames=len({(u.file, u.line, u.function) for u in program.eager_frames}),
+        permanently_eager=sum(any(for_good(v) for v in f.evaluations) for f in program.frames),
     )
 
 
-def for_good(visit: Visit) -> bool:
+def for_good(visit: FrameEvaluation) -> bool:
     """Whether Dynamo met nothing to compile and looks at the code no more, though another call may compute: torch then
     runs no form of it that it compiled before, either."""
-    return visit.outcome == NOTHING and visit.computes
+    return visit.outcome == NOTHING and visit.may_compute
 
 
-def in_part(visit: Visit) -> bool:
+def in_part(visit: FrameEvaluation) -> bool:
     """Whether a code was compiled up to a line, and left to Python from there."""
-    return visit.outcome == COMPILED and any(found.then == LEFT for found in visit.breaks)
+    return visit.outcome == COMPILED and any(found.outcome == LEFT for found in visit.breaks)
 
 
 def place_of(found: Break) -> tuple[str, int, int | None, int | None, str]:
     """Where a break is in the source, and what it is: breaks of which this is the same are one place."""
     at = at_line(found)
     where = ("", 0, None, None) if at is None else (at.file, at.line, at.column, at.end_column)
-    return (*where, found.identity or found.type)
+    return (*where, found.gb_id or found.type)
 
 
 def at_line(found: Break) -> Frame | None:
@@ -154,20 +155,20 @@ def after(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
     """By the number of a visit, the numbers of the graphs in which what follows a break of it was compiled,
     first of all times; for the visits with breaks. ``None``: it had forms by then, of which no visit says which ran."""
     rests: dict[tuple[str, int, str, int], list[ProgramFrame]] = {}
-    for frame in (*program.frames, *program.before):
-        if frame.resumes is not None:
-            rests.setdefault((frame.file, frame.line, frame.function, frame.resumes), []).append(frame)
+    for frame in (*program.frames, *program.prior_frames):
+        if frame.resume_line is not None:
+            rests.setdefault((frame.file, frame.line, frame.function, frame.resume_line), []).append(frame)
     found: dict[int, tuple[int, ...] | None] = {}
     for frame in program.frames:
-        for visit in (v for v in frame.visits if v.breaks):
+        for visit in (v for v in frame.evaluations if v.breaks):
             lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
             of = [
                 rest
                 for line in lines
                 for rest in rests.get((frame.file, frame.line, frame.function, line), ())
             ]
-            later = [v for rest in of for v in rest.visits if v.number > visit.number]
-            known = any(rest.before or any(v.graphs for v in rest.visits) for rest in of)
+            later = [v for rest in of for v in rest.evaluations if v.number > visit.number]
+            known = any(rest.prior_ids or any(v.graphs for v in rest.evaluations) for rest in of)
             none = None if known else ()
             found[visit.number] = min(later, key=lambda v: v.number).graphs if later else none
     return found
@@ -220,27 +221,31 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
 
     alone = {(f.file, f.line, f.function) for f in program.frames}  # these may have forms of their own
     for frame in program.frames:
-        code = code_of(frame.file, frame.line, frame.code, frame.resumes is not None)
-        mark(frame.file, frame.left, EAGER, code)
-        for visit in frame.visits:
-            mark(frame.file, visit.eager, EAGER, code)
-            for traced in visit.traced:
+        code = code_of(frame.file, frame.line, frame.code_lines, frame.resume_line is not None)
+        mark(frame.file, frame.eager_lines, EAGER, code)
+        for visit in frame.evaluations:
+            mark(frame.file, visit.eager_lines, EAGER, code)
+            for traced in visit.traced_functions:
                 same = (traced.file, traced.function) == (frame.file, frame.function)
-                begins = frame.line if same and frame.resumes else traced.line  # a rest begins in the middle
-                own = code_of(traced.file, begins, traced.code, same and frame.resumes is not None)
+                begins = (
+                    frame.line if same and frame.resume_line else traced.line
+                )  # a rest begins in the middle
+                own = code_of(traced.file, begins, traced.code_lines, same and frame.resume_line is not None)
                 mark(traced.file, traced.lines, TRACED, own)
             for found in visit.breaks:
                 for at in (at_line(found), reached_from(found.ending, None)):
                     if at is not None:
                         states.setdefault((at.file, at.line), set()).add(BROKE)
-        if any(visit.outcome == LIMIT for visit in frame.visits):
+        if any(visit.outcome == LIMIT for visit in frame.evaluations):
             # What was inlined in its forms runs in Python as well, where a call fits none of them.
-            for traced in (traced for visit in frame.visits for traced in visit.traced):
+            for traced in (traced for visit in frame.evaluations for traced in visit.traced_functions):
                 if (traced.file, traced.line, traced.function) not in alone:
-                    mark(traced.file, traced.lines, EAGER, code_of(traced.file, traced.line, traced.code))
-    for one in program.unvisited:
-        if one.file and one.eager:
-            mark(one.file, one.eager, EAGER, code_of(one.file, one.line, one.code))
+                    mark(
+                        traced.file, traced.lines, EAGER, code_of(traced.file, traced.line, traced.code_lines)
+                    )
+    for one in program.eager_frames:
+        if one.file and one.eager_lines:
+            mark(one.file, one.eager_lines, EAGER, code_of(one.file, one.line, one.code_lines))
     by_file: dict[str, list[Line]] = {}
     for (file, line), marked in sorted(states.items()):
         said = tuple(s for s in STATES if s in marked) or (NEVER,)

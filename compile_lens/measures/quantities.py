@@ -1,7 +1,7 @@
 """Figures of a whole capture, or of one phase of it, that one may hold against a limit or another capture.
 
-Each is a ``Figure``, an ``AtLeast`` where a part is unknown or a call decides, or, as text, why it is not known or
-is no question here: a limit never holds for what nobody knows.
+Each is a ``DeviceProperty``, an ``AtLeast`` where a part is unknown or a call decides, or, as text, why it is not known
+or is no question here: a limit never holds for what nobody knows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Count, Figure, figure, summed
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
-from compile_lens.record.memory import extra
+from compile_lens.record.memory import saved_bytes
 
 from .control_flow import launches as launched
 from .ledger import Row
@@ -78,7 +78,7 @@ def saved(capture: Record) -> Quantity:
         return "the capture was made with backward=False"
     if not training:
         return "there is no backward: no input needs a gradient"
-    parts = [None if c.partition is None else extra(c.partition.chosen) for c in training]
+    parts = [None if c.partition is None else saved_bytes(c.partition.saved) for c in training]
     total = summed(None if part is None else Figure(part, MODELLED) for part in parts)
     if total is not None:
         return total
@@ -109,7 +109,7 @@ def recompiles(capture: Record) -> Quantity:
 
 def _least(capture: Record, count: int) -> Quantity:
     """What Dynamo does, of a record that does not see all of it."""
-    return f"at least {count:,}: {capture.unseen}" if capture.unseen else Figure(count)
+    return f"at least {count:,}: {capture.not_observed}" if capture.not_observed else Figure(count)
 
 
 OF_PHASES: Mapping[str, Callable[[Record, str], Quantity]] = {

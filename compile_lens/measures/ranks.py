@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from compile_lens.record.collectives import Collective
 from compile_lens.record.graph import Frame
-from compile_lens.record.program import NOTHING, ProgramRecord, Visit
+from compile_lens.record.program import NOTHING, FrameEvaluation, ProgramRecord
 from compile_lens.record.ranks import (
     BREAKS,
     COLLECTIVES,
@@ -47,19 +47,22 @@ def differences(programs: Mapping[int, ProgramRecord]) -> tuple[RankDifference, 
     return tuple(sorted(found, key=lambda one: levels.index(one.level)))
 
 
-def _visits(program: ProgramRecord) -> dict[_Key, list[Visit]]:
-    found: dict[_Key, list[Visit]] = {}
+def _visits(program: ProgramRecord) -> dict[_Key, list[FrameEvaluation]]:
+    found: dict[_Key, list[FrameEvaluation]] = {}
     for frame in program.frames:
-        own = [v for v in frame.visits if v.outcome != NOTHING]
+        own = [v for v in frame.evaluations if v.outcome != NOTHING]
         if own:
-            found.setdefault((frame.file, frame.function, frame.line, frame.resumes), []).extend(own)
+            found.setdefault((frame.file, frame.function, frame.line, frame.resume_line), []).extend(own)
     return {key: sorted(own, key=lambda v: v.number) for key, own in found.items()}
 
 
 def _compile(
-    place: Frame, position: int, by_rank: Mapping[int, Visit | None], programs: Mapping[int, ProgramRecord]
+    place: Frame,
+    position: int,
+    by_rank: Mapping[int, FrameEvaluation | None],
+    programs: Mapping[int, ProgramRecord],
 ) -> list[RankDifference]:
-    def differs(level: str, told: Callable[[ProgramRecord, Visit], str]) -> list[RankDifference]:
+    def differs(level: str, told: Callable[[ProgramRecord, FrameEvaluation], str]) -> list[RankDifference]:
         values = {r: NONE if v is None else told(programs[r], v) for r, v in by_rank.items()}
         return _differs(level, place, position, values)
 
@@ -69,26 +72,26 @@ def _compile(
     return [*found, *differs(GRAPHS, _operators), *differs(SHAPES, _inputs), *differs(BREAKS, _breaks)]
 
 
-def _operators(program: ProgramRecord, visit: Visit) -> str:
+def _operators(program: ProgramRecord, visit: FrameEvaluation) -> str:
     numbers = [program.graphs[n].operators for n in visit.graphs]
     if not numbers:
         return NONE
     return f"{' + '.join(map(str, numbers))} {'operator' if numbers == [1] else 'operators'}"
 
 
-def _inputs(program: ProgramRecord, visit: Visit) -> str:
+def _inputs(program: ProgramRecord, visit: FrameEvaluation) -> str:
     return "; ".join(", ".join(program.graphs[n].inputs) for n in visit.graphs) or NONE
 
 
-def _breaks(program: ProgramRecord, visit: Visit) -> str:
+def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
     told = ((at_line(found), found.type) for found in visit.breaks)
     return "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in told) or NONE
 
 
-def _again(program: ProgramRecord, visit: Visit) -> str:
+def _again(program: ProgramRecord, visit: FrameEvaluation) -> str:
     if visit.recompilation is None:
         return "compiled first"
-    changed = visit.recompilation.changed
+    changed = visit.recompilation.change
     return changed.text if changed is not None else "compiled again"
 
 
@@ -97,13 +100,13 @@ def collectives(program: ProgramRecord) -> list[tuple[str, Collective, bool]]:
     its graph (``""``: Python called it) and whether it is compared. In a group of some ranks alone Python calls what
     the other ranks do not."""
     found: list[tuple[str, Collective, bool]] = []
-    outside = list(program.issued or ())
+    outside = list(program.eager_collectives or ())
     for position, graph in enumerate(program.graphs):
-        while outside and outside[0].after <= position:
+        while outside and outside[0].graphs_before <= position:
             one = outside.pop(0)
-            found.append(("", one.collective, one.whole))
+            found.append(("", one.collective, one.all_ranks))
         found += [(graph.id, one, True) for one in graph.collectives]
-    return [*found, *(("", one.collective, one.whole) for one in outside)]
+    return [*found, *(("", one.collective, one.all_ranks) for one in outside)]
 
 
 def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:

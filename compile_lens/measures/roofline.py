@@ -59,7 +59,7 @@ class Run:
     """
 
     name: str
-    what: str
+    phases: str
     seconds: float
     bandwidth: float | None = None
     intensity: float | None = None
@@ -301,12 +301,12 @@ def _runs(capture: Record, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...
         bandwidth = series.nbytes / seconds if series.nbytes is not None else None
         flops: int | None = None
         if series.name == "compiled":
-            part = [k.work for k in kernels if series.what != "forward" or k.phase != "backward"]
+            part = [k.work for k in kernels if series.phases != "forward" or k.phase != "backward"]
             known = [f for f in part if f is not None]
             flops = sum(known) if known and len(known) == len(part) else None
         intensity = flops / series.nbytes if flops and series.nbytes else None
         found.append(
-            Run(series.name, series.what, seconds, bandwidth, intensity, flops / seconds if flops else None)
+            Run(series.name, series.phases, seconds, bandwidth, intensity, flops / seconds if flops else None)
         )
     return tuple(found)
 

@@ -54,7 +54,7 @@ def room(capture: Record, held: Memory) -> Room | None:
         return None
     total = int(total)
     most = total // _GB * GIB if total % _GB == 0 else total
-    return Room(held.peak, max(0, (target.given or 0) - _read(capture, held)), total, most)
+    return Room(held.peak, max(0, (target.resident_bytes or 0) - _read(capture, held)), total, most)
 
 
 def _read(capture: Record, held: Memory) -> int:
@@ -73,10 +73,10 @@ def _made(capture: Record, held: Memory) -> set[str]:
     for compilation in capture.compilations:
         if held.phase == "backward" and any(m is held for m in compilation.memory):
             given = {b.name for m in compilation.memory if m.phase == "forward" for b in _inputs(m)}
-            kept = compilation.partition.chosen if compilation.partition is not None else ()
-            return {saved.node for saved in kept if saved.shares not in given}
+            kept = compilation.partition.saved if compilation.partition is not None else ()
+            return {saved.node for saved in kept if saved.alias_of not in given}
     return set()
 
 
 def _inputs(held: Memory) -> list[Buffer]:
-    return [b for b in held.buffers if b.kind == "input" and not b.within]
+    return [b for b in held.buffers if b.kind == "input" and not b.base]

@@ -36,7 +36,7 @@ class BreakEven:
     ``compile_seconds`` is the whole compile; ``saved`` is what one call saves, negative where compiled is slower.
     """
 
-    what: str
+    phases: str
     calls: int | None
     compile_seconds: float
     saved: float
@@ -59,8 +59,8 @@ def ratio(slow: Series, fast: Series) -> Spread:
 
     Both must have been taken in turns (same ``what``); what disturbed a round disturbed both.
     """
-    if slow.what != fast.what or len(slow.seconds) != len(fast.seconds):
-        raise ValueError(f"{slow.name} ({slow.what}) and {fast.name} ({fast.what}) did not take turns")
+    if slow.phases != fast.phases or len(slow.seconds) != len(fast.seconds):
+        raise ValueError(f"{slow.name} ({slow.phases}) and {fast.name} ({fast.phases}) did not take turns")
     return spread(tuple(a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)))
 
 
@@ -72,7 +72,7 @@ def bandwidth(series: Series) -> float | None:
 
 def find(benchmark: Benchmark, name: str, what: str = FORWARD) -> Series | None:
     """A series by its name, ``None`` if it was not taken."""
-    return next((s for s in benchmark.series if s.name == name and s.what == what), None)
+    return next((s for s in benchmark.series if s.name == name and s.phases == what), None)
 
 
 def compile_time(benchmark: Benchmark) -> float:
@@ -99,9 +99,11 @@ def disagreements(benchmark: Benchmark) -> tuple[str, ...]:
     Eager's operators are not launches: an operator may start several kernels, so eager is never among them.
     """
     return tuple(
-        f"{s.name}, {s.what}: the profiler saw {s.profiled} kernels, the ledger has {s.launches} launches"
+        f"{s.name}, {s.phases}: the profiler saw {s.profiled_kernels} kernels, the ledger has {s.launches} launches"
         for s in benchmark.series
-        if s.name != EAGER and None not in (s.profiled, s.launches) and s.profiled != s.launches
+        if s.name != EAGER
+        and None not in (s.profiled_kernels, s.launches)
+        and s.profiled_kernels != s.launches
     )
 
 
@@ -112,7 +114,7 @@ def words(benchmark: Benchmark) -> tuple[str, ...]:
     """The benchmark as lines of text: a table for each of forward and forward+backward, then what follows."""
     lines = [f"on {benchmark.device}, {benchmark.clock}"]
     for what in (FORWARD, BOTH):
-        found = [s for s in benchmark.series if s.what == what]
+        found = [s for s in benchmark.series if s.phases == what]
         if found:
             lines += ["", *_table(what, found, benchmark)]
             even = break_even(benchmark, what)
@@ -151,7 +153,7 @@ def _table(what: str, found: list[Series], benchmark: Benchmark) -> list[str]:
         if s.launches is not None:
             unit = "operator" if s.name == EAGER else "launch"
             plural = unit if s.launches == 1 else {"operator": "operators", "launch": "launches"}[unit]
-            seen = "" if s.profiled is None else f" ({s.profiled} kernels profiled)"
+            seen = "" if s.profiled_kernels is None else f" ({s.profiled_kernels} kernels profiled)"
             parts.append(f"{s.launches} {plural}{seen}")
         lines.append(f"  {s.name:<{width}}  {'; '.join(parts)}")
     return lines

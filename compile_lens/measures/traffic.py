@@ -158,7 +158,7 @@ def traffic(capture: Record) -> Traffic:
                 continue
             found += _Phase(compilation, code, compilation.id if many else "").kernels()
     if not found and not notes:
-        notes.append(capture.nothing or "no kernel was generated")
+        notes.append(capture.nothing_compiled or "no kernel was generated")
     total = ledger(capture).total
     return Traffic(tuple(found), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)
 
@@ -185,10 +185,12 @@ class _Phase:
         self.sizes = {d.symbol: d.hint for d in compilation.dynamic if d.hint is not None}
         flow = code.flow
         self.once = (
-            {body for body in flow.bodies if flow.bodies.count(body) == 1} if flow is not None else set()
+            {body for body in flow.functions if flow.functions.count(body) == 1}
+            if flow is not None
+            else set()
         )
         if flow is not None:
-            rest = (*flow.turns, *(way for pair in flow.branches for way in pair))
+            rest = (*flow.iterations, *(way for pair in flow.branches for way in pair))
             self.once.difference_update(body for inner in rest for body in run_bodies(inner))
         self.runs: dict[str, str] = {}
         ordered = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
@@ -217,7 +219,9 @@ class _Phase:
             notes.append("bytes: unknown, since a size depends on data or Inductor did not say what it runs")
         flops, products, special, dtype, missing = self._arithmetic(kernel, names)
         notes += missing
-        steered = any(self.code.flow is not None and body not in self.once for body in kernel.within)
+        steered = any(
+            self.code.flow is not None and body not in self.once for body in kernel.launch_functions
+        )
         if steered:
             notes.append("the figures are of one run: a call runs it by the turn of a loop or by the branch")
         return KernelTraffic(
@@ -289,7 +293,7 @@ class _Phase:
 
 def _inside(kernel: Kernel) -> tuple[str, ...]:
     """The operators of bodies that a template has in line (FlexAttention): it runs each for every score."""
-    inlines = kernel.kind == "template" and not kernel.within
+    inlines = kernel.kind == "template" and not kernel.launch_functions
     return tuple(name for name in kernel.origins if "/" in name) if inlines else ()
 
 

@@ -22,7 +22,7 @@ class Absent:
         return self.stage
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The reason as a sentence without a full stop."""
         return f"stage {self.stage} was not seen: {self.reason}"
 
@@ -37,7 +37,7 @@ class NotApplicable(Absent):
     """A stage that this function does not have, or that was not asked for: nothing is missing."""
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """The reason as a sentence without a full stop."""
         return f"there is no stage {self.stage}: {self.reason}"
 
@@ -52,5 +52,5 @@ class Codes(dict[str, Any]):
     def __missing__(self, phase: str) -> Any:
         absent = self._absent.get(phase)
         if absent is not None:
-            raise StageMissing(absent.said)
+            raise StageMissing(absent.message)
         raise StageMissing(f"no code of phase {phase!r}; there is code of {', '.join(self) or 'none'}")

@@ -16,20 +16,20 @@ class Series:
 
     Attributes:
         name: ``eager``, a step of ``ABLATIONS`` or ``compiled`` (the last step: what ``torch.compile`` does).
-        what: ``forward`` or ``forward+backward``; where a gradient is needed, ``forward`` keeps what it needs.
-        seconds: one figure for each round, the mean of ``calls`` calls. Series of one ``what`` took turns: the
+        phases: ``forward`` or ``forward+backward``; where a gradient is needed, ``forward`` keeps what it needs.
+        seconds: one figure for each round, the mean of ``calls`` calls. Series of one ``phases`` took turns: the
             n-th figures of all of them are of the same round.
         nbytes: modelled traffic of one call, in bytes: of eager's operators, else of the groups.
         launches: the ledger's; of ``eager`` the operators that it dispatches.
-        profiled: kernels that the profiler saw in one call on an NVIDIA GPU; ``None`` elsewhere.
+        profiled_kernels: kernels that the profiler saw in one call on an NVIDIA GPU; ``None`` elsewhere.
     """
 
     name: str
-    what: str
+    phases: str
     seconds: tuple[float, ...]
     nbytes: int | None = None
     launches: int | None = None
-    profiled: int | None = None
+    profiled_kernels: int | None = None
     calls: int = 1
 
 

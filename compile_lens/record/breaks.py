@@ -51,9 +51,9 @@ class Skip:
         function, file, line: of which function.
         cause: why; a ``graph break`` is among ``Capture.breaks`` too.
         lines: which lines were left to Python, as ranges (first and last, from 1); they ran if Python reached them.
-        why: what became of the function for it, in the compiler's words where those say more than ``kind``.
+        consequence: what became of the function for it, in the compiler's words where those say more than ``kind``.
         compilation: id of the compilation that it is the rest of; ``""`` where there is none.
-        times: how often Dynamo gave it up. Calls after that are not seen by Dynamo, and not counted.
+        count: how often Dynamo gave it up. Calls after that are not seen by Dynamo, and not counted.
     """
 
     kind: str
@@ -62,26 +62,26 @@ class Skip:
     line: int
     cause: Ending
     lines: tuple[tuple[int, int], ...] = ()
-    why: str = ""
+    consequence: str = ""
     compilation: str = ""
-    times: int = 1
+    count: int = 1
 
 
 @dataclass(frozen=True)
-class Called:
+class CapturedCall:
     """One of several calls of one capture, and what became of it.
 
     Attributes:
         inputs: a line for each argument (``x: float32[3] cpu``).
         compiled: ids of the compilations that were made in it.
-        ran: ids of the compilations whose graphs it ran, in order; without any, no compiled graph ran.
-        left: functions that Dynamo gave up in it, each with what was given up (``f: recompile limit``).
+        executed: ids of the compilations whose graphs it ran, in order; without any, no compiled graph ran.
+        skipped: functions that Dynamo gave up in it, each with what was given up (``f: recompile limit``).
     """
 
     inputs: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
-    ran: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
+    executed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .absent import Absent, Codes, Missing, NotApplicable
+from .autotuning import Autotuning
 from .benchmark import Benchmark
-from .breaks import BREAK, REST, Called, Ending, Recompile, Skip
+from .breaks import BREAK, REST, CapturedCall, Ending, Recompile, Skip
 from .compilation import Compilation, Guard
-from .contest import Contest
 from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
 from .kernel import Kernel
 from .profile import Profile
 
-SCHEMA_VERSION = 1
-"""Version of the JSON form. A record with a greater number is refused."""
+SCHEMA_VERSION = 2
+"""Version of the JSON form. A record with another number is refused: fields were renamed in version 2."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Record:
         inputs: a line for each argument (``x: float32[1000] cpu``), of the first call.
         calls: each call with what was compiled in it and what it ran, where ``capture`` was given several.
         sources: text of every function of the user's that was seen.
-        nothing: why nothing was compiled, ``""`` if something was.
+        nothing_compiled: why nothing was compiled, ``""`` if something was.
         failure: the error that ended the capture, if one did.
         notes: things that a reader should know (a warning of the compiler, a stage order).
         ablations: the steps that ``ablate`` ran, from least to most.
@@ -119,8 +119,8 @@ class Record:
         profile: times that torch's profiler measured, joined from a trace.
         skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
             ``breaks``, all of it was.
-        unseen: why what ran eagerly is not known: the record is of graphs alone, which the named backend was handed.
-            ``""`` for a capture of a call, which sees everything that Dynamo did with it.
+        not_observed: why what ran eagerly is not known: the record is of graphs alone, which the named backend was
+            handed. ``""`` for a capture of a call, which sees everything that Dynamo did with it.
         target: the device model that stood for the device; ``None``: the code is for what is in the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
         environment: where it was made, an ``Environment``.
@@ -138,7 +138,7 @@ class Record:
     sources: tuple[Source, ...] = ()
     compilations: tuple[Compilation, ...] = ()
     timings: tuple[Timing, ...] = ()
-    nothing: str = ""
+    nothing_compiled: str = ""
     failure: Failure | None = None
     notes: tuple[str, ...] = ()
     created: str = ""
@@ -146,8 +146,8 @@ class Record:
     benchmark: Benchmark | None = None
     target: Target | None = None
     skipped: tuple[Skip, ...] = ()
-    unseen: str = ""
-    calls: tuple[Called, ...] = ()
+    not_observed: str = ""
+    calls: tuple[CapturedCall, ...] = ()
     profile: Profile | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
@@ -216,6 +216,6 @@ class Record:
         return tuple(d for c in self.compilations for _, found in c.decisions for d in found)
 
     @property
-    def contests(self) -> tuple[Contest, ...]:
+    def autotuning(self) -> tuple[Autotuning, ...]:
         """What ``max-autotune`` would time on a device that was not there, operator by operator."""
-        return tuple(found for c in self.compilations for found in c.contests)
+        return tuple(found for c in self.compilations for found in c.autotuning)

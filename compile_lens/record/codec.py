@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import RecordError
 from . import absent as _absent
+from . import autotuning as _autotuning
 from . import benchmark as _measurement
 from . import breaks as _breaks
 from . import capture as _record
 from . import compilation as _compilation
-from . import contest as _contest
 from . import cuda_graphs as _cuda_graphs
 from . import decision as _decision
 from . import device as _device_model
@@ -53,7 +53,7 @@ _NAMES = {
         _breaks,
         _machine,
         _kernel,
-        _contest,
+        _autotuning,
         _cuda_graphs,
         _decision,
         _lowered,
@@ -123,6 +123,11 @@ def from_json(text: str, cls: type[_R]) -> _R:
         raise RecordError(
             f"the record has schema_version {version}, this compile_lens reads up to {SCHEMA_VERSION}: "
             "install a newer one (pip install -U compile-lens)"
+        )
+    if version < SCHEMA_VERSION:
+        raise RecordError(
+            f"the record has schema_version {version}, from before compile_lens 0.1.0, and this one reads "
+            f"{SCHEMA_VERSION}: record it again"
         )
     unknown: Counter[str] = Counter()
     body = {k: v for k, v in raw.items() if k != "format"}

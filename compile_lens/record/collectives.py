@@ -27,18 +27,18 @@ class Collective:
 
 
 @dataclass(frozen=True)
-class Issued:
+class EagerCollective:
     """A collective that Python called outside of all graphs.
 
     Attributes:
         collective: what was called.
-        after: how many graphs a backend had been called with before.
-        whole: whether all processes of the program take part, and not a part of them.
+        graphs_before: how many graphs a backend had been called with before.
+        all_ranks: whether all processes of the program take part, and not a part of them.
     """
 
     collective: Collective
-    after: int
-    whole: bool = True
+    graphs_before: int
+    all_ranks: bool = True
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Union
 
 from ..errors import StageMissing
 from .absent import Absent, Codes, Missing, NotApplicable
+from .autotuning import Autotuning
 from .breaks import Ending
-from .contest import Contest
 from .cuda_graphs import CudaGraphs
 from .decision import Decision
 from .graph import Graph
@@ -55,23 +55,23 @@ class DynamicDim:
         hint: the whole number that was seen; ``None`` where that is not known.
         value: the number of the program's that was seen, where it is none of those, as Python writes it (``3.0``);
             ``""`` of all else, and of what was written before it was kept.
-        asked: what the guards of the form ask of it, in the program's words (``2 <= x.size(0) <= 1024``); ``None``
-            where that is not known.
+        constraints: what the guards of the form ask of it, in the program's words (``2 <= x.size(0) <= 1024``);
+            ``None`` where that is not known.
     """
 
     source: str
     symbol: str
     hint: int | None = None
     value: str = ""
-    asked: tuple[str, ...] | None = None
+    constraints: tuple[str, ...] | None = None
 
     @property
-    def measured(self) -> bool:
+    def is_dimension(self) -> bool:
         """Whether it is a size or a stride of a tensor, and not a number of the program's."""
         return ".size(" in self.source or ".stride(" in self.source
 
     @property
-    def seen(self) -> str:
+    def observed(self) -> str:
         """The size or number that was seen, as Python writes it; ``""`` where that is not known."""
         return self.value if self.hint is None else str(self.hint)
 
@@ -97,7 +97,7 @@ class Stages(Mapping[str, Graph]):
         if key in self._graphs:
             return self._graphs[key]
         if key in self._absent:
-            raise StageMissing(self._absent[key].said)
+            raise StageMissing(self._absent[key].message)
         raise StageMissing(f"no stage {key!r}; this compilation has {', '.join(self._graphs) or 'none'}")
 
     def __iter__(self) -> Iterator[str]:
@@ -118,7 +118,7 @@ class Compilation:
     counted (``eager_note`` says why). ``decisions`` are those of the scheduler, by phase; a phase that is not
     there was not overheard. ``lowered`` says what lowering made of each ATen node, ``passes`` what Inductor's
     passes changed in the graphs, ``memory`` which buffers the generated code holds, ``partition`` what the
-    forward keeps for the backward, ``contests`` what ``max-autotune`` would time on a device that was not there,
+    forward keeps for the backward, ``autotuning`` what ``max-autotune`` would time on a device that was not there,
     ``cuda_graphs`` which parts torch would record as CUDA graphs.
     """
 
@@ -138,7 +138,7 @@ class Compilation:
     passes: tuple[Pass, ...] = ()
     memory: tuple[Memory, ...] = ()
     partition: Partition | None = None
-    contests: tuple[Contest, ...] = ()
+    autotuning: tuple[Autotuning, ...] = ()
     cuda_graphs: tuple[CudaGraphs, ...] = ()
 
     @property

@@ -21,7 +21,7 @@ REASONS = {
 
 
 @dataclass(frozen=True)
-class GraphPart:
+class GraphPartition:
     """Kernels that stand in a row and are recorded together, or not at all.
 
     Attributes:
@@ -36,7 +36,7 @@ class GraphPart:
 
 
 @dataclass(frozen=True)
-class Mutated:
+class MutatedInput:
     """An input that the graph writes into.
 
     Attributes:
@@ -56,25 +56,25 @@ class CudaGraphs:
 
     Attributes:
         phase: ``forward``, ``backward`` or ``inference``.
-        asked: it was compiled with CUDA graphs on; else the compiler's questions were asked of the code as it is.
-        partitioned: ``torch._inductor.config.graph_partition``: what cannot be recorded stands between parts that are.
-            Without it, one such operation keeps all of the graph from it.
-        parts: in the order in which they run; empty where ``refused``.
-        refused: why none of it is recorded, in torch's words; ``""`` where some may be.
-        node: the node of ``"<phase>.post_grad"`` that ``refused`` is about; ``""`` where it is about none.
-        mutated: inputs that it writes into: with one that is not static torch records nothing, unless that tensor is
-            itself of an earlier CUDA graph, which is known when it runs.
-        unknown: why the parts could not be asked for; ``""`` where they were.
+        enabled: it was compiled with CUDA graphs on; else the compiler's questions were asked of the code as it is.
+        graph_partition: ``torch._inductor.config.graph_partition``: what cannot be recorded stands between parts that
+            are. Without it, one such operation keeps all of the graph from it.
+        partitions: in the order in which they run; empty where ``skip_reason``.
+        skip_reason: why none of it is recorded, in torch's words; ``""`` where some may be.
+        node: the node of ``"<phase>.post_grad"`` that ``skip_reason`` is about; ``""`` where it is about none.
+        mutated_inputs: inputs that it writes into: with one that is not static torch records nothing, unless that
+            tensor is itself of an earlier CUDA graph, which is known when it runs.
+        unknown_reason: why the parts could not be asked for; ``""`` where they were.
     """
 
     phase: str
-    asked: bool
-    partitioned: bool
-    parts: tuple[GraphPart, ...] = ()
-    refused: str = ""
+    enabled: bool
+    graph_partition: bool
+    partitions: tuple[GraphPartition, ...] = ()
+    skip_reason: str = ""
     node: str = ""
-    mutated: tuple[Mutated, ...] = ()
-    unknown: str = ""
+    mutated_inputs: tuple[MutatedInput, ...] = ()
+    unknown_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class ProgramCudaGraphs:
         graph: its number in the program.
         id: its compile id.
         device: the name of the GPU that it was lowered for.
-        found: what the compiler answered; of a graph that could not be lowered for it ``found.unknown`` says why.
+        result: what the compiler answered; of a graph that could not be lowered for it ``result.unknown`` says why.
         may_differ: what may be otherwise where the program runs on that GPU, a sentence each.
-        lines: the lines of the program that each group came from, and each node that ``found`` names of itself.
+        lines: the lines of the program that each group came from, and each node that ``result`` names of itself.
     """
 
     graph: int
     id: str
     device: str
-    found: CudaGraphs
+    result: CudaGraphs
     may_differ: tuple[str, ...] = ()
     lines: tuple[tuple[str, tuple[Frame, ...]], ...] = ()

@@ -172,10 +172,10 @@ class Decision:
         round: the round of fusion, from 1, in which the pair was last considered.
         reason: why this pair was not fused, a key of ``REASONS``; ``""`` where it was, and where it was allowed
             and others had brought the two together before.
-        said: Inductor's own words, ``""`` where it gave none.
-        shown: the figures that the reason rests on (ranges, limits, buffers), read from the two nodes.
+        torch_message: Inductor's own words, ``""`` where it gave none.
+        evidence: the figures that the reason rests on (ranges, limits, buffers), read from the two nodes.
         where: the place in torch that refused (``torch/_inductor/scheduler.py:7492 in _can_fuse``).
-        shared: bytes of the elements that both touch, as Inductor counts them; ``None`` where the pair was
+        shared_bytes: bytes of the elements that both touch, as Inductor counts them; ``None`` where the pair was
             decided before it counted.
         score: what Inductor ranked the pair by, most important first: template, same kind, shared bytes
             (for torch 2.13 and later also bytes of buffers read by both), nearness; empty if not ranked.
@@ -189,10 +189,10 @@ class Decision:
     fused: bool
     round: int
     reason: str = ""
-    said: str = ""
-    shown: str = ""
+    torch_message: str = ""
+    evidence: str = ""
     where: str = ""
-    shared: int | None = None
+    shared_bytes: int | None = None
     score: tuple[int, ...] = ()
     through_others: bool = False
 
@@ -224,6 +224,6 @@ class Decision:
             text += " through others" + (
                 f"; as a pair not ({self.reason}). {alone.sentence}" if alone else ""
             )
-        text += f" Shown: {self.shown}." if self.shown else ""
-        text += f" Inductor: “{self.said}”." if self.said else ""
+        text += f" Shown: {self.evidence}." if self.evidence else ""
+        text += f" Inductor: “{self.torch_message}”." if self.torch_message else ""
         return text + (f" {self.where}" if self.where else "")

@@ -8,7 +8,7 @@ from .graph import Frame
 
 
 @dataclass(frozen=True)
-class Figure:
+class DeviceProperty:
     """One property of a device, under the name that PyTorch gives it, and where its maker says so."""
 
     name: str
@@ -25,24 +25,24 @@ class DeviceModel:
         title: its usual name.
         device: PyTorch's type of it (``cuda``, ``mps``, ``cpu``).
         arch: what code is generated for (``sm_90``); of a CPU its vector instructions (``avx512``).
-        known_as: the names that PyTorch gives it, exactly: an RTX 4090 Laptop GPU is no RTX 4090.
+        torch_names: the names that PyTorch gives it, exactly: an RTX 4090 Laptop GPU is no RTX 4090.
         properties: what Inductor and Triton ask of it.
         bandwidth: bytes per second of its memory; 0 where unknown.
         flops: operations per second, by type.
         source: where its maker says how fast it is.
-        missing: why there is no figure of operations, if there is none.
+        flops_note: why there is no figure of operations, if there is none.
     """
 
     name: str
     title: str
     device: str
     arch: str
-    known_as: tuple[str, ...] = ()
-    properties: tuple[Figure, ...] = ()
+    torch_names: tuple[str, ...] = ()
+    properties: tuple[DeviceProperty, ...] = ()
     bandwidth: float = 0.0
     flops: tuple[tuple[str, float], ...] = ()
     source: str = ""
-    missing: str = ""
+    flops_note: str = ""
 
     def figure(self, name: str) -> int | float | str | None:
         """The value of a property, ``None`` if the model has none."""
@@ -50,28 +50,28 @@ class DeviceModel:
 
 
 @dataclass(frozen=True)
-class Question:
+class DeviceQuery:
     """Where the program did not get what the device would have given, while something stood for it.
 
     Attributes:
-        asked: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
+        query: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
             or the method of a scaler that was off, or the operator that could not run here, or of which one of several
             was chosen, or the program's own Triton kernel that could not, or the name of what could not be sent to the
             child process.
         answer: what it was answered, as Python text; what became of the region or the call; why the operator or the
             kernel could not run; what was chosen, and when the device chooses otherwise.
         frame: the Python line.
-        times: how often.
+        count: how often.
         kind: ``"asked"``, ``"entered"``, ``"called"``, ``"chosen"`` (one of several, and the device may choose
             another), ``"zeros"``, which the operator gave in place of values, ``"unwritten"``, for a kernel of the
             program's own that Triton's interpreter cannot run (what it writes is as it was before), or ``"kept"``, for
             what the child has as importing its module makes it, or has nothing of.
     """
 
-    asked: str
+    query: str
     answer: str
     frame: Frame
-    times: int = 1
+    count: int = 1
     kind: str = "asked"
 
 
@@ -80,21 +80,22 @@ class Target:
     """What a capture for another device was made with.
 
     Attributes:
-        asked: the target as it was asked for (``"h100"``, ``"cuda:sm_80"``).
+        requested: the target as it was asked for (``"h100"``, ``"cuda:sm_80"``).
         model: the device model that answered for the device.
-        crossing: where the capture ran, and how the function and its inputs came there.
+        transfer: where the capture ran, and how the function and its inputs came there.
         may_differ: what may be otherwise on the real device, a sentence each.
-        questions: where the program did not get what the device would have given.
-        traced: how the program was traced (``"as on the device"``); ``""`` for vector instructions, where the CPU is
+        queries: where the program did not get what the device would have given.
+        tracing: how the program was traced (``"as on the device"``); ``""`` for vector instructions, where the CPU is
             the device.
-        given: bytes of the tensors that the function and its arguments hold, on the device: parameters and buffers of
-            modules, gradients that are there, an optimizer's state, inputs. ``None`` where it was not looked.
+        resident_bytes: bytes of the tensors that the function and its arguments hold, on the device: parameters and
+            buffers of modules, gradients that are there, an optimizer's state, inputs. ``None`` where it was not
+            looked.
     """
 
-    asked: str
+    requested: str
     model: DeviceModel
-    crossing: str
+    transfer: str
     may_differ: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
-    traced: str = ""
-    given: int | None = None
+    queries: tuple[DeviceQuery, ...] = ()
+    tracing: str = ""
+    resident_bytes: int | None = None

@@ -46,47 +46,47 @@ class Count:
     """A count of which each call makes ``fixed``, and more by the way that it takes.
 
     Attributes:
-        turns: for each loop, what one turn adds.
-        either: for each choice, what its two ways add: one of them.
-        tied: whether some of the choices may be one and the same, as a forward's and its backward's are: then not
+        iterations: for each loop, what one turn adds.
+        branches: for each choice, what its two ways add: one of them.
+        correlated: whether some of the choices may be one and the same, as a forward's and its backward's are: then not
             every combination of them can happen, and only the bounds are sure.
     """
 
     fixed: int = 0
-    turns: tuple[Count, ...] = ()
-    either: tuple[tuple[Count, Count], ...] = ()
-    tied: bool = False
+    iterations: tuple[Count, ...] = ()
+    branches: tuple[tuple[Count, Count], ...] = ()
+    correlated: bool = False
 
     @property
     def least(self) -> int:
         """What every call makes at least: loops that never turn, and the smaller way of each choice."""
-        return self.fixed + sum(min(one.least, two.least) for one, two in self.either)
+        return self.fixed + sum(min(one.least, two.least) for one, two in self.branches)
 
     @property
     def most(self) -> int | None:
         """What no call exceeds; ``None`` where a loop adds to it at every turn."""
-        ways = [(one.most, two.most) for one, two in self.either]
-        if self.turns or any(None in pair for pair in ways):
+        ways = [(one.most, two.most) for one, two in self.branches]
+        if self.iterations or any(None in pair for pair in ways):
             return None
         return self.fixed + sum(max(m for m in pair if m is not None) for pair in ways)
 
-    def said(self, number: Callable[[int], str] = "{:,}".format) -> str:
+    def text(self, number: Callable[[int], str] = "{:,}".format) -> str:
         """In words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per turn``."""
-        if self.most is not None and (self.tied or self._choices() > _FEW):
+        if self.most is not None and (self.correlated or self._choices() > _FEW):
             return f"{number(self.least)} to {number(self.most)}"
         numbers = None if self.most is None else self._numbers()
         if numbers is not None:
             return _or([number(n) for n in sorted(numbers)])
-        plain = Count(self.fixed, (), tuple(pair for pair in self.either if not any(map(_turns, pair))))
-        parts = [plain.said(number)] if plain.most else []
+        plain = Count(self.fixed, (), tuple(pair for pair in self.branches if not any(map(_turns, pair))))
+        parts = [plain.text(number)] if plain.most else []
         if parts and plain.least != plain.most:
             parts = [f"({parts[0]})"]
-        for pair in self.either:
+        for pair in self.branches:
             if any(map(_turns, pair)):
-                parts.append("({} or {})".format(*(way.said(number) for way in pair)))
-        for place, turn in enumerate(self.turns, 1):
-            inner = turn.said(number)
-            which = f" of loop {place}" if len(self.turns) > 1 else ""
+                parts.append("({} or {})".format(*(way.text(number) for way in pair)))
+        for place, turn in enumerate(self.iterations, 1):
+            inner = turn.text(number)
+            which = f" of loop {place}" if len(self.iterations) > 1 else ""
             parts.append(f"{inner if turn.least == turn.most else f'({inner})'} per turn{which}")
         return " + ".join(parts)
 
@@ -94,16 +94,16 @@ class Count:
         """As plain JSON data."""
         return {
             "fixed": self.fixed,
-            "per_turn": [turn.to_dict() for turn in self.turns],
-            "either": [[one.to_dict(), two.to_dict()] for one, two in self.either],
+            "per_iteration": [turn.to_dict() for turn in self.iterations],
+            "branches": [[one.to_dict(), two.to_dict()] for one, two in self.branches],
         }
 
     def _numbers(self) -> frozenset[int] | None:
         """The numbers that are possible, as far as choices go; ``None`` where it turns."""
-        if self.turns:
+        if self.iterations:
             return None
         found = frozenset((self.fixed,))
-        for pair in self.either:
+        for pair in self.branches:
             one, two = (way._numbers() for way in pair)
             if one is None or two is None:
                 return None
@@ -111,7 +111,7 @@ class Count:
         return found
 
     def _choices(self) -> int:
-        return sum(1 + one._choices() + two._choices() for one, two in self.either)
+        return sum(1 + one._choices() + two._choices() for one, two in self.branches)
 
 
 _FEW = 8
@@ -135,8 +135,8 @@ def count(fixed: int = 0, turns: Iterable[Count] = (), either: Iterable[tuple[Co
     for one, two in either:
         if one == two:
             fixed += one.fixed
-            loops += one.turns
-            choices += one.either
+            loops += one.iterations
+            choices += one.branches
         else:
             choices.append((one, two))
     return Count(fixed, tuple(loops), tuple(choices))
@@ -147,10 +147,10 @@ def total(counts: Iterable[Count]) -> Count:
     parts = tuple(counts)
     found = count(
         sum(c.fixed for c in parts),
-        [turn for c in parts for turn in c.turns],
-        [pair for c in parts for pair in c.either],
+        [turn for c in parts for turn in c.iterations],
+        [pair for c in parts for pair in c.branches],
     )
-    return replace(found, tied=True) if any(c.tied for c in parts) else found
+    return replace(found, correlated=True) if any(c.correlated for c in parts) else found
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class AtLeast:
 
     Attributes:
         count: what the known parts come to.
-        basis: as a ``Figure``'s.
+        basis: as a ``DeviceProperty``'s.
         known, graphs: of how many graphs it is known, and of how many it is asked.
     """
 
@@ -178,20 +178,20 @@ class AtLeast:
         """No call makes more; ``None`` where that is not known."""
         return self.count.most if self.known == self.graphs else None
 
-    def said(self, number: Callable[[int], str] = "{:,}".format, mark: str = "") -> str:
+    def text(self, number: Callable[[int], str] = "{:,}".format, mark: str = "") -> str:
         """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per turn``; ``mark`` stands before the number."""
-        words = mark + self.count.said(number)
+        words = mark + self.count.text(number)
         if self.known == self.graphs:
             return words
         return f"≥ {words} ({self.known:,} of {self.graphs:,} graphs)"
 
     def __str__(self) -> str:
-        return self.said()
+        return self.text()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data."""
         return {
-            "said": str(self),
+            "text": str(self),
             "least": self.least,
             "most": self.most,
             "known_graphs": self.known,
@@ -201,7 +201,7 @@ class AtLeast:
 
 
 def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
-    """A ``Figure`` where it is one number and wholly known, else what is known of it."""
+    """A ``DeviceProperty`` where it is one number and wholly known, else what is known of it."""
     if known == graphs and found == Count(found.fixed):
         return Figure(found.fixed, basis)
     return AtLeast(found, basis, known=known, graphs=graphs)
@@ -217,6 +217,8 @@ def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
     basis = MODELLED if any(p.basis == MODELLED for p in known) else MEASURED
     counts = [Count(int(p)) if isinstance(p, Figure) else p.count for p in known]
     found = total(counts)
-    if sum(bool(c.either) for c in counts) > 1:  # of several graphs: one may take the way that the other took
-        found = replace(found, tied=True)
+    if (
+        sum(bool(c.branches) for c in counts) > 1
+    ):  # of several graphs: one may take the way that the other took
+        found = replace(found, correlated=True)
     return figure(found, basis, len(known), len(asked))

@@ -14,7 +14,7 @@ from ..errors import RecordError
 from .absent import Missing
 from .codec import from_json, to_json
 from .graph import Source
-from .program import ProgramFrame, ProgramGraph, ProgramRecord, Visit
+from .program import FrameEvaluation, ProgramFrame, ProgramGraph, ProgramRecord
 
 CUT_OFF = "the program ended without a word, or still runs: this is what was written down until then"
 """How a program ended whose record was put together from its journal."""
@@ -70,42 +70,42 @@ def joined(text: str) -> ProgramRecord:
 
 
 def _joined(record: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRecord:
-    frames: dict[ProgramFrame, list[Visit]] = {}
+    frames: dict[ProgramFrame, list[FrameEvaluation]] = {}
     graphs: list[ProgramGraph] = []
     sources: dict[Source, None] = {}
-    seconds, hooks = record.seconds, record.hooks
+    seconds, hooks = record.seconds, record.overhead_seconds
     rank, world = record.rank, record.world
     for part in parts:
         for frame in part.frames:
-            frames.setdefault(dataclasses.replace(frame, visits=()), []).extend(frame.visits)
+            frames.setdefault(dataclasses.replace(frame, evaluations=()), []).extend(frame.evaluations)
         graphs += part.graphs
         sources.update(dict.fromkeys(part.sources))
         if part.rank is not None:
             rank, world = part.rank, part.world
-        seconds, hooks = max(seconds, part.seconds), max(hooks, part.hooks)
+        seconds, hooks = max(seconds, part.seconds), max(hooks, part.overhead_seconds)
     graphs.sort(key=lambda g: g.number)
     order = {graph.number: i for i, graph in enumerate(graphs)}
     visits = sorted(v.number for found in frames.values() for v in found)
     numbers = {number: i for i, number in enumerate(visits)}
     made = tuple(
-        dataclasses.replace(frame, visits=tuple(_renumbered(v, order, numbers) for v in found))
+        dataclasses.replace(frame, evaluations=tuple(_renumbered(v, order, numbers) for v in found))
         for frame, found in frames.items()
     )
     return dataclasses.replace(
         record,
-        frames=tuple(sorted(made, key=lambda f: f.visits[0].number)),
+        frames=tuple(sorted(made, key=lambda f: f.evaluations[0].number)),
         graphs=tuple(dataclasses.replace(g, number=order[g.number]) for g in graphs),
         sources=tuple(sources),
         seconds=seconds,
         rank=rank,
         world=world,
-        hooks=hooks,
+        overhead_seconds=hooks,
     )
 
 
-def _renumbered(visit: Visit, graphs: dict[int, int], visits: dict[int, int]) -> Visit:
+def _renumbered(visit: FrameEvaluation, graphs: dict[int, int], visits: dict[int, int]) -> FrameEvaluation:
     breaks = (
-        dataclasses.replace(b, before=None if b.before is None else graphs[b.before]) for b in visit.breaks
+        dataclasses.replace(b, graph=None if b.graph is None else graphs[b.graph]) for b in visit.breaks
     )
     return dataclasses.replace(
         visit,

@@ -40,13 +40,14 @@ class Flow:
     """What one call of the generated code runs, and what it runs by the turn of a loop or by the branch.
 
     Attributes:
-        bodies: functions of the module that run each time (``""`` is ``call``); one that is called twice stands twice.
-        turns: for each loop, what one turn of it runs.
+        functions: functions of the module that run each time (``""`` is ``call``); one that is called twice stands
+            twice.
+        iterations: for each loop, what one turn of it runs.
         branches: for each choice, what its two ways run: a call takes one of them.
     """
 
-    bodies: tuple[str, ...] = ("",)
-    turns: tuple[Flow, ...] = ()
+    functions: tuple[str, ...] = ("",)
+    iterations: tuple[Flow, ...] = ()
     branches: tuple[tuple[Flow, Flow], ...] = ()
 
 
@@ -69,8 +70,8 @@ class Kernel:
         candidates: launch configurations that Inductor offers for it (Triton).
         machine: what the device's compiler made of it; ``None`` where that was not asked for, or could not be
             had: ``machine_note`` says why.
-        within: the function of the module that holds each of ``launch_lines`` (``""``: ``call``); empty where a call
-            runs all of them once. How often it runs each function is in ``Code.flow``.
+        launch_functions: the function of the module that holds each of ``launch_lines`` (``""``: ``call``); empty where
+            a call runs all of them once. How often it runs each function is in ``Code.flow``.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Kernel:
     candidates: tuple[Candidate, ...] = ()
     machine: Machine | None = None
     machine_note: str = ""
-    within: tuple[str, ...] = ()
+    launch_functions: tuple[str, ...] = ()
 
     @property
     def launches(self) -> int:

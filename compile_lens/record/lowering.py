@@ -72,7 +72,7 @@ class Lowered:
             on the way (the sum of a mean, the copy of an input in another layout), a copy of it in another layout.
         reason: why there is ``buffer``, or else why there are ``parts``: a key of ``REALISED``; ``""`` if it was
             inlined as a whole.
-        shown: the figures that the reason rests on, with the name of the limit.
+        evidence: the figures that the reason rests on, with the name of the limit.
         where: the place in torch that realised it (``torch/_inductor/graph.py:2121 in run_node``).
     """
 
@@ -82,7 +82,7 @@ class Lowered:
     buffer: str = ""
     parts: tuple[str, ...] = ()
     reason: str = ""
-    shown: str = ""
+    evidence: str = ""
     where: str = ""
 
     @property
@@ -113,7 +113,7 @@ class Lowered:
 
     def __str__(self) -> str:
         text = f"{self.node}: {self.sentence}"
-        text += f" Shown: {self.shown}." if self.shown else ""
+        text += f" Shown: {self.evidence}." if self.evidence else ""
         return text + (f" {self.where}" if self.where else "")
 
 

@@ -14,11 +14,11 @@ class Buffer:
             own is ``buf1[1]``.
         kind: ``input``, ``intermediate``, ``output`` or ``saved`` (for the backward).
         nbytes: its size, at the sizes that were seen; ``None`` where that depends on data.
-        born, dead: lines of the wrapper module at which it is there and gone; 0: on entry, not before the end.
-            Results of a library call are there at the line of the call. An input that is not donated belongs
+        alloc_line, free_line: lines of the wrapper module at which it is there and gone; 0: on entry, not before the
+            end. Results of a library call are there at the line of the call. An input that is not donated belongs
             to the caller: it is there to the end, also where the call lets go of it.
         reuses: the buffer whose memory it takes over; ``""`` if it does not.
-        within: the buffer that it is a part or a view of; ``""`` if it is none.
+        base: the buffer that it is a part or a view of; ``""`` if it is none.
         donated: an input whose memory the code may take over: its caller does not need it any more.
         origins: names of the nodes of ``"<phase>.post_grad"`` whose value it holds; none for what exists only
             inside a kernel's algorithm (the parts of a mean, say).
@@ -27,10 +27,10 @@ class Buffer:
     name: str
     kind: str
     nbytes: int | None = None
-    born: int = 0
-    dead: int = 0
+    alloc_line: int = 0
+    free_line: int = 0
     reuses: str = ""
-    within: str = ""
+    base: str = ""
     donated: bool = False
     origins: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ class Memory:
     def freed(self) -> tuple[Buffer, ...]:
         """The buffers whose memory goes back before the end: no other takes it over, and none is a part of it."""
         taken = {b.reuses for b in self.buffers}
-        return tuple(b for b in self.buffers if b.dead and not b.within and b.name not in taken)
+        return tuple(b for b in self.buffers if b.free_line and not b.base and b.name not in taken)
 
     @property
     def donated(self) -> tuple[Buffer, ...]:
@@ -69,7 +69,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedTensor:
     """A tensor that the forward keeps for the backward.
 
     Attributes:
@@ -77,7 +77,7 @@ class Kept:
         nbytes: its size, and of what lies in no other memory the size of all that is set aside for it; ``None``
             where that depends on data or is not known, 0 for a symbolic size that is kept.
         origins: the nodes of the recorded ``"joint"`` that it is, or stands in for.
-        shares: the input or result of the forward, or the tensor that is kept as well, in whose memory it lies, if
+        alias_of: the input or result of the forward, or the tensor that is kept as well, in whose memory it lies, if
             it does: keeping it then takes no memory of its own. An input shares with itself, unless the compiled
             forward keeps a copy of it, as it does of a convolution's where it turns them to channels last.
     """
@@ -85,7 +85,7 @@ class Kept:
     node: str
     nbytes: int | None = None
     origins: tuple[str, ...] = ()
-    shares: str = ""
+    alias_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,18 +94,18 @@ class Partition:
 
     The min-cut partitioner, which Inductor uses, computes in the backward again what is cheaper to compute
     than to keep. ``recomputed`` names the nodes of the joint graph that both halves compute (views left out).
-    ``chosen`` says where the compiled forward returns each. ``default`` is ``None``, and ``note`` says why, where
+    ``saved`` says where the compiled forward returns each. ``default`` is ``None``, and ``note`` says why, where
     AOTAutograd's default partitioner was not asked.
     """
 
-    chosen: tuple[Kept, ...] = ()
+    saved: tuple[SavedTensor, ...] = ()
     recomputed: tuple[str, ...] = ()
-    default: tuple[Kept, ...] | None = None
+    default: tuple[SavedTensor, ...] | None = None
     note: str = ""
 
 
-def extra(kept: tuple[Kept, ...]) -> int | None:
+def saved_bytes(kept: tuple[SavedTensor, ...]) -> int | None:
     """Bytes that keeping takes: what lies in the memory of an input or a result takes none. ``None`` if unknown."""
-    sizes = [k.nbytes for k in kept if not k.shares]
+    sizes = [k.nbytes for k in kept if not k.alias_of]
     known = [s for s in sizes if s is not None]
     return sum(known) if len(known) == len(sizes) else None

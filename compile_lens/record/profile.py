@@ -9,7 +9,7 @@ from .graph import Frame
 
 BY_NAME = "by name"
 BY_ORDER = "by the order of launches"
-"""What ``MeasuredKernel.joined`` can be."""
+"""What ``MeasuredKernel.matched_by`` can be."""
 
 
 @dataclass(frozen=True)
@@ -18,27 +18,28 @@ class MeasuredKernel:
 
     Attributes:
         kernel: its name in the code, unique there.
-        joined: ``by name``: the trace names it as the code does. ``by the order of launches``: operators of libraries
-            bear the name of what they do, which several launches may share; they ran in the order of the code.
+        matched_by: ``by name``: the trace names it as the code does. ``by the order of launches``: operators of
+            libraries bear the name of what they do, which several launches may share; they ran in the order of the
+            code.
         name: what the trace calls it.
         launches: how often the trace holds it.
         seconds: of all of them together: on the device, where that is a GPU.
-        shortest, median, longest: of one launch.
-        host: seconds that the calls took on the host, where the device is a GPU.
+        min_seconds, median_seconds, max_seconds: of one launch.
+        host_seconds: seconds that the calls took on the host, where the device is a GPU.
         lines: the lines of the program that it came from.
         nodes: names of the ATen nodes that it computes.
         modules: paths of the modules that they are of.
     """
 
     kernel: str
-    joined: str
+    matched_by: str
     name: str
     launches: int
     seconds: float
-    shortest: float
-    median: float
-    longest: float
-    host: float | None = None
+    min_seconds: float
+    median_seconds: float
+    max_seconds: float
+    host_seconds: float | None = None
     lines: tuple[Frame, ...] = ()
     nodes: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ class MeasuredEvents:
     """Events of one name in a compiled graph that are not joined to a kernel: how many, and their seconds together."""
 
     name: str
-    times: int
+    count: int
     seconds: float
 
 
@@ -64,7 +65,7 @@ class MeasuredGraph:
         calls: how often it ran.
         seconds: wall time of them on the host, together.
         kernels: in the order of the code.
-        others: what else ran in it, by name.
+        unmatched_events: what else ran in it, by name.
         missing: what could not be joined, and why.
     """
 
@@ -74,7 +75,7 @@ class MeasuredGraph:
     calls: int
     seconds: float
     kernels: tuple[MeasuredKernel, ...] = ()
-    others: tuple[MeasuredEvents, ...] = ()
+    unmatched_events: tuple[MeasuredEvents, ...] = ()
     missing: tuple[Missing, ...] = ()
 
 

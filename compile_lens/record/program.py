@@ -13,12 +13,12 @@ from functools import cached_property
 from .absent import Missing
 from .breaks import Ending
 from .capture import SCHEMA_VERSION, Environment
-from .collectives import Bucket, Collective, Issued
+from .collectives import Bucket, Collective, EagerCollective
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
+from .eager_frames import EagerFrame
 from .graph import Frame, Source
 from .profile import Profile
-from .unvisited import Unvisited
 
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""
@@ -30,17 +30,17 @@ LIMIT = "limit"
 NOTHING = "nothing to compile"
 RAISED = "raised"
 OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
-"""What ``Visit.outcome`` can be."""
+"""What ``FrameEvaluation.outcome`` can be."""
 
 FAILS = "fail_on_recompile"
 ERROR = "error_on_recompile"
-"""``Visit.limit`` where the program told torch to raise rather than to compile: a stance, and a setting."""
+"""``FrameEvaluation.limit`` where the program told torch to raise rather than to compile: a stance, and a setting."""
 
 RESUMED = "resumed"
 LEFT = "rest left to Python"
 GIVEN_UP = "function left to Python"
 CALL_RAISED = "the call raised"
-"""These are what ``Break.then`` can be."""
+"""These are what ``Break.outcome`` can be."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class FailedGuard:
 
 
 UNKNOWN = -1
-"""As ``Recompilation.nearest``: a log does not say which form the call came nearest to."""
+"""As ``Recompilation.nearest_entry``: a log does not say which form the call came nearest to."""
 
 
 @dataclass(frozen=True)
@@ -111,37 +111,39 @@ class Recompilation:
     """What made Dynamo compile a code again.
 
     Attributes:
-        failed: the guard that failed, one for each older form, the newest first.
-        count: how many forms the code had before.
+        failed_guards: the guard that failed, one for each older form, the newest first.
+        cache_entries: how many forms the code had before.
         limit: how many it may have (``torch._dynamo.config.recompile_limit``).
         dynamic: sizes that are symbols in the new form, and were numbers in the nearest one.
-        asks: the line of the program that tells the two apart by what changed, so that no form is for both; ``None``:
-            no such line is known.
-        nearest: the place in ``failed`` of the form that the call came nearest to: in which least fails of what failed
-            in any of them, now or earlier, as far as it could be asked, and of several the newest; ``UNKNOWN`` where a
-            log of torch's does not say enough to tell.
+        specializing_line: the line of the program that tells the two apart by what changed, so that no form is for
+            both; ``None``: no such line is known.
+        nearest_entry: the place in ``failed_guards`` of the form that the call came nearest to: in which least fails of
+            what failed in any of them, now or earlier, as far as it could be asked, and of several the newest;
+            ``UNKNOWN`` where a log of torch's does not say enough to tell.
     """
 
-    failed: tuple[FailedGuard, ...]
-    count: int
+    failed_guards: tuple[FailedGuard, ...]
+    cache_entries: int
     limit: int
     dynamic: tuple[DynamicDim, ...] = ()
-    asks: Frame | None = None
-    nearest: int = 0
+    specializing_line: Frame | None = None
+    nearest_entry: int = 0
 
     @property
-    def changed(self) -> FailedGuard | None:
+    def change(self) -> FailedGuard | None:
         """What kept the call from the form that it came nearest to. Where it is not known which that is, what kept it
         from each of them, as the newest has it; ``None`` where that is not one thing, or torch named no guard."""
-        if 0 <= self.nearest < len(self.failed):
-            return self.failed[self.nearest]
-        alike = len({one.source or one.text for one in self.failed}) == 1
-        return self.failed[0] if self.failed and (self.nearest != UNKNOWN or alike) else None
+        if 0 <= self.nearest_entry < len(self.failed_guards):
+            return self.failed_guards[self.nearest_entry]
+        alike = len({one.source or one.text for one in self.failed_guards}) == 1
+        return (
+            self.failed_guards[0] if self.failed_guards and (self.nearest_entry != UNKNOWN or alike) else None
+        )
 
     @property
-    def others(self) -> tuple[FailedGuard, ...]:
+    def other_guards(self) -> tuple[FailedGuard, ...]:
         """What kept the call from the other forms."""
-        return tuple(one for one in self.failed if one is not self.changed)
+        return tuple(one for one in self.failed_guards if one is not self.change)
 
 
 @dataclass(frozen=True)
@@ -151,48 +153,48 @@ class Break:
     Attributes:
         ending: torch's reason with the stack of the program, hints and torch's page about it.
         type: torch's name of the reason (``Call to `torch._dynamo.graph_break()```).
-        identity: torch's number of it (``GB0025``), ``""`` where it has none.
-        then: ``resumed``: what follows was looked at as a function of its own. ``rest left to Python``: Dynamo
+        gb_id: torch's number of it (``GB0025``), ``""`` where it has none.
+        outcome: ``resumed``: what follows was looked at as a function of its own. ``rest left to Python``: Dynamo
             compiled up to an earlier line and skipped what follows. ``function left to Python``: it skipped all. ``the
             call raised``: the compile ended in an error.
         consequence: what Dynamo could not do about it, in its words; ``""`` where it resumed.
-        before: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` where there is none.
+        graph: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` where there is none.
     """
 
     ending: Ending
     type: str = ""
-    identity: str = ""
-    then: str = RESUMED
+    gb_id: str = ""
+    outcome: str = RESUMED
     consequence: str = ""
-    before: int | None = None
+    graph: int | None = None
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedFunction:
     """The lines of one function that were traced into a graph.
 
     Attributes:
         file, function, line: the function and where it begins.
         lines: those that were traced.
-        code: those that have code.
+        code_lines: those that have code.
     """
 
     file: str
     function: str
     line: int
     lines: Ranges
-    code: Ranges
+    code_lines: Ranges
 
 
 @dataclass(frozen=True)
-class Visit:
+class FrameEvaluation:
     """One time that Dynamo was asked about a code.
 
     Attributes:
         outcome: one of ``OUTCOMES``. ``no graph``: it was compiled, and holds no operation of a tensor. ``limit``: it
             has as many forms as it may have, and each call that fits none of them runs eagerly.
         id: torch's compile id (``"0/1"``), ``""`` where Dynamo did not begin to compile.
-        why: why it was not compiled; ``None`` where it was.
+        cause: why it was not compiled; ``None`` where it was.
         caller: the line of the program that called it.
         thread: name of the thread.
         backend: name of the backend that the program asked for.
@@ -201,20 +203,21 @@ class Visit:
         breaks: the graph breaks that Dynamo logged for it.
         recompilation: why it was compiled again; ``None`` for the first time.
         limit: the setting, or the stance, that kept it from being compiled again.
-        traced: the lines that are in its graphs, by function.
-        eager: the lines of its own that were left to Python; they ran if Python reached them.
+        traced_functions: the lines that are in its graphs, by function.
+        eager_lines: the lines of its own that were left to Python; they ran if Python reached them.
         guards: under which conditions the compilation may be used.
         dynamic: sizes that were compiled as symbols.
-        specialized: sizes and numbers that were symbols, and became one value.
+        specializations: sizes and numbers that were symbols, and became one value.
         seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it.
         number: the how manieth visit of the program it is, from 0.
-        computes: whether the code has an instruction that may compute something; of a log it is not known, and said to.
-        times: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
+        may_compute: whether the code has an instruction that may compute something; of a log it is not known, and said
+            to.
+        count: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
     """
 
     outcome: str
     id: str = ""
-    why: Ending | None = None
+    cause: Ending | None = None
     caller: Frame | None = None
     thread: str = ""
     backend: str = ""
@@ -223,15 +226,15 @@ class Visit:
     breaks: tuple[Break, ...] = ()
     recompilation: Recompilation | None = None
     limit: str = ""
-    traced: tuple[Traced, ...] = ()
-    eager: Ranges = ()
+    traced_functions: tuple[TracedFunction, ...] = ()
+    eager_lines: Ranges = ()
     guards: tuple[GuardOrigin, ...] = ()
     dynamic: tuple[DynamicDim, ...] = ()
-    specialized: tuple[Specialization, ...] = ()
+    specializations: tuple[Specialization, ...] = ()
     seconds: float = 0.0
     number: int = 0
-    times: int = 1
-    computes: bool = True
+    count: int = 1
+    may_compute: bool = True
 
 
 @dataclass(frozen=True)
@@ -240,13 +243,13 @@ class ProgramFrame:
 
     Attributes:
         function, file, line: the function and where it begins; of a rest, the function that it is of.
-        resumes: the line where a rest begins; ``None`` for a whole function.
-        code: the lines that have code; the first one only where the body begins on it.
-        visits: each time that Dynamo was asked, in order.
-        before: compile ids of the forms that it had before the program was watched.
-        left: the lines of a code that was left to Python before the program was watched, be it after it had forms,
-            which do not run any more; Dynamo is not asked again.
-        through: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
+        resume_line: the line where a rest begins; ``None`` for a whole function.
+        code_lines: the lines that have code; the first one only where the body begins on it.
+        evaluations: each time that Dynamo was asked, in order.
+        prior_ids: compile ids of the forms that it had before the program was watched.
+        eager_lines: the lines of a code that was left to Python before the program was watched, be it after it had
+            forms, which do not run any more; Dynamo is not asked again.
+        torch_caller: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
             partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
             and ``line`` are where that begins, or where it was called first where it is not the program's. All such
             are forms of one code of torch's, so that they share its limit.
@@ -255,12 +258,12 @@ class ProgramFrame:
     function: str
     file: str
     line: int
-    resumes: int | None = None
-    code: Ranges = ()
-    visits: tuple[Visit, ...] = ()
-    before: tuple[str, ...] = ()
-    through: str = ""
-    left: Ranges = ()
+    resume_line: int | None = None
+    code_lines: Ranges = ()
+    evaluations: tuple[FrameEvaluation, ...] = ()
+    prior_ids: tuple[str, ...] = ()
+    torch_caller: str = ""
+    eager_lines: Ranges = ()
 
 
 @dataclass(frozen=True)
@@ -274,9 +277,9 @@ class ProgramGraph:
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
         seconds: wall time of the backend's call, measured.
-        takes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen. ``None``
-            where one of them is not known.
-        gives: bytes of the tensors that it returns, each once.
+        input_bytes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen.
+            ``None`` where one of them is not known.
+        output_bytes: bytes of the tensors that it returns, each once.
         collectives: those in it, in order.
         buckets: into which DDP cuts it, in the order of the forward; each piece is compiled alone.
     """
@@ -287,8 +290,8 @@ class ProgramGraph:
     inputs: tuple[str, ...] = ()
     thread: str = ""
     seconds: float = 0.0
-    takes: int | None = None
-    gives: int | None = None
+    input_bytes: int | None = None
+    output_bytes: int | None = None
     collectives: tuple[Collective, ...] = ()
     buckets: tuple[Bucket, ...] = ()
 
@@ -306,7 +309,7 @@ class CompileEvent:
         phase: ``forward``, ``backward`` or ``inference`` where torch says it.
         detail: what torch says more, as name and value.
         depth: how many others it stands in.
-        visit: ``Visit.number`` of the compile that it is of, -1 where that is not known but by its id.
+        evaluation: ``FrameEvaluation.number`` of the compile that it is of, -1 where that is not known but by its id.
     """
 
     name: str
@@ -317,15 +320,15 @@ class CompileEvent:
     phase: str = ""
     detail: tuple[tuple[str, str], ...] = ()
     depth: int = 0
-    visit: int = -1
+    evaluation: int = -1
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class LibrarySkips:
     """What Dynamo left to Python outside of the program, counted: torch's own, the standard library, and installed
     packages that do not use torch (a notebook's kernel)."""
 
-    why: str
+    reason: str
     count: int
 
 
@@ -339,16 +342,16 @@ class ProgramRecord:
         ended: how the watch ended; ``""`` while it is open.
         environment: where it ran.
         frames: each code that Dynamo was asked about, in the order of the first time.
-        before: codes of the program that were compiled, or left to Python, before it was watched, and that Dynamo was
-            not asked about since; calls of theirs are not seen.
+        prior_frames: codes of the program that were compiled, or left to Python, before it was watched, and that Dynamo
+            was not asked about since; calls of theirs are not seen.
         graphs: each graph that a backend was called with, in order.
         events: parts of compiling, with their times, as torch reports them.
-        elsewhere: what was left to Python outside of the program.
+        library_skips: what was left to Python outside of the program.
         sources: text of the functions of the program that were seen.
         missing: what could not be seen, and why.
         notes: things that a reader should know.
         seconds: wall time of the watch.
-        hooks: seconds of it that the watching itself took, as far as it measures itself.
+        overhead_seconds: seconds of it that the watching itself took, as far as it measures itself.
         created: when it began, in UTC.
         log: what it was read from where it was not watched (``TORCH_TRACE``): what such a log does not hold is in
             ``missing``.
@@ -356,9 +359,9 @@ class ProgramRecord:
         world: how many processes there are; 0 where that is not known.
         profile: times that torch's profiler measured, joined from a trace.
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
-        unvisited: what ran eagerly, or may have, and is in no visit.
-        issued: each collective that Python called outside of graphs, in order; ``None`` where only those of graphs
-            were seen.
+        eager_frames: what ran eagerly, or may have, and is in no visit.
+        eager_collectives: each collective that Python called outside of graphs, in order; ``None`` where only those of
+            graphs were seen.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -368,44 +371,44 @@ class ProgramRecord:
     arguments: tuple[str, ...] = ()
     ended: str = ""
     frames: tuple[ProgramFrame, ...] = ()
-    before: tuple[ProgramFrame, ...] = ()
+    prior_frames: tuple[ProgramFrame, ...] = ()
     graphs: tuple[ProgramGraph, ...] = ()
     events: tuple[CompileEvent, ...] = ()
-    elsewhere: tuple[Elsewhere, ...] = ()
+    library_skips: tuple[LibrarySkips, ...] = ()
     sources: tuple[Source, ...] = ()
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-    hooks: float = 0.0
+    overhead_seconds: float = 0.0
     created: str = ""
     log: str = ""
     rank: int | None = None
     world: int = 0
     profile: Profile | None = None
     cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
-    unvisited: tuple[Unvisited, ...] = ()
-    issued: tuple[Issued, ...] | None = None
+    eager_frames: tuple[EagerFrame, ...] = ()
+    eager_collectives: tuple[EagerCollective, ...] | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
-    def visits(self) -> tuple[Visit, ...]:
+    def evaluations(self) -> tuple[FrameEvaluation, ...]:
         """Each time that Dynamo was asked about a code, in order."""
-        return tuple(sorted((v for f in self.frames for v in f.visits), key=lambda v: v.number))
+        return tuple(sorted((v for f in self.frames for v in f.evaluations), key=lambda v: v.number))
 
     @cached_property
     def breaks(self) -> tuple[Break, ...]:
         """The graph breaks in frames: each time that Dynamo logged one."""
-        return tuple(b for v in self.visits for b in v.breaks)
+        return tuple(b for v in self.evaluations for b in v.breaks)
 
     @cached_property
-    def recompiles(self) -> tuple[Visit, ...]:
+    def recompiles(self) -> tuple[FrameEvaluation, ...]:
         """The visits that compiled a code again."""
         return tuple(
-            v for v in self.visits if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
+            v for v in self.evaluations if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
         )
 
     @cached_property
-    def skipped(self) -> tuple[Visit, ...]:
+    def skipped(self) -> tuple[FrameEvaluation, ...]:
         """The visits after which all of a code, or its new forms, run eagerly."""
-        return tuple(v for v in self.visits if v.outcome in (SKIPPED, LIMIT, RAISED))
+        return tuple(v for v in self.evaluations if v.outcome in (SKIPPED, LIMIT, RAISED))

@@ -21,7 +21,7 @@ def with_asked(dims: tuple[DynamicDim, ...], conditions: Iterable[str]) -> tuple
     for one in dims:
         same.setdefault(one.symbol, set()).add(plain_source(one.source))
     return tuple(
-        dataclasses.replace(one, asked=tuple(text for text, parts in asked if parts & same[one.symbol]))
+        dataclasses.replace(one, constraints=tuple(text for text, parts in asked if parts & same[one.symbol]))
         for one in dims
     )
 

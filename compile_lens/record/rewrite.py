@@ -46,8 +46,8 @@ class Pass:
         name: the pass, by torch's own name; ``UNNAMED`` for changes that no named pass made.
         nodes_before, nodes_after: how many nodes the graph had.
         rewrites: what it changed, in order; empty if it looked and changed nothing.
-        misses: of patterns that came close: which, and what did not fit, seen in the graph that the pass left.
-        moved: how many nodes have another place in the order of execution.
+        near_misses: of patterns that came close: which, and what did not fit, seen in the graph that the pass left.
+        nodes_reordered: how many nodes have another place in the order of execution.
         body: the body of a higher-order operator that the pass ran over, ``""`` for the graph itself.
     """
 
@@ -56,6 +56,6 @@ class Pass:
     nodes_before: int
     nodes_after: int
     rewrites: tuple[Rewrite, ...] = ()
-    misses: tuple[str, ...] = ()
-    moved: int = 0
+    near_misses: tuple[str, ...] = ()
+    nodes_reordered: int = 0
     body: str = ""

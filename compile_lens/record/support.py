@@ -19,7 +19,7 @@ HOW = {
     "none": "no implementation",
     "unknown": "not in torch's table, and not registered in this process",
 }
-"""What ``Implementation.how`` can be, and what it means."""
+"""What ``Implementation.kind`` can be, and what it means."""
 
 NO_TYPES = {"mps": ("float64", "complex128")}
 """Types that a device does not have at all, whatever the operator: Metal has no 64-bit floating point."""
@@ -37,13 +37,13 @@ class Implementation:
 
     Attributes:
         backend: ``cpu``, ``cuda`` or ``mps``.
-        how: a key of ``HOW``.
-        by: the C++ function, or the operator that it is generated from; ``""`` where the table names none.
+        kind: a key of ``HOW``.
+        function: the C++ function, or the operator that it is generated from; ``""`` where the table names none.
     """
 
     backend: str
-    how: str
-    by: str = ""
+    kind: str
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Support:
     """What ``compile_lens.support`` returns.
 
     Attributes:
-        asked: the operator as it was asked for.
+        operator: the operator as it was asked for.
         overloads: its overloads, without those that write to ``out=`` unless one was asked for.
         source: the table that this was read from, with torch's version.
         notes: what the table does not say.
     """
 
-    asked: str
+    operator: str
     overloads: tuple[Overload, ...]
     source: str
     notes: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Support:
         return asdict(self)
 
     def __repr__(self) -> str:
-        return f"<Support of {self.asked}: {len(self.overloads)} overloads>"
+        return f"<Support of {self.operator}: {len(self.overloads)} overloads>"
 
     def __str__(self) -> str:
         made: str = delegate("Support.__str__")(self)
@@ -101,7 +101,7 @@ class Support:
 
 
 @dataclass(frozen=True)
-class Lack:
+class UnsupportedOperator:
     """An operator of a capture that a target lacks, or a tensor of a type that it lacks.
 
     Attributes:
@@ -121,14 +121,14 @@ class Lack:
 
 
 @dataclass(frozen=True, repr=False)
-class Lacking:
+class Unsupported:
     """What ``compile_lens.api.support.lacking`` returns: everything of a capture that a target lacks.
 
     Attributes:
         function: the captured function.
         target: the target, and ``device`` the type of it that torch knows.
         checked: operators that were looked up.
-        lacks: what is lacking, in the order of the program.
+        operators: what is lacking, in the order of the program.
         unknown: operators that are not in torch's table, so that nothing is known of them.
         source: the table that this was read from.
         notes: what has to be known to read it.
@@ -138,24 +138,24 @@ class Lacking:
     target: str
     device: str
     checked: tuple[str, ...]
-    lacks: tuple[Lack, ...]
+    operators: tuple[UnsupportedOperator, ...]
     unknown: tuple[str, ...] = ()
     source: str = ""
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is lacking."""
-        return bool(self.lacks)
+        return bool(self.operators)
 
     def __len__(self) -> int:
-        return len(self.lacks)
+        return len(self.operators)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain JSON data."""
         return asdict(self)
 
     def __repr__(self) -> str:
-        return f"<Lacking on {self.target}: {len(self.lacks)} of {len(self.checked)} operators>"
+        return f"<Lacking on {self.target}: {len(self.operators)} of {len(self.checked)} operators>"
 
     def __str__(self) -> str:
         made: str = delegate("Lacking.__str__")(self)

@@ -71,17 +71,17 @@ class Verification:
 
     ``same_code`` says whether the code that was built now is the code in the record (``None`` if the record
     has none, or other code had to be built). ``not_run`` are parts that could not be run or compared, each with its
-    reason, ``how`` says what ran the code (``""``: this machine did), and ``random`` why numbers that were drawn
-    could not be compared, ``unwritten`` why values that depend on memory that nothing wrote were not.
+    reason, ``runner`` says what ran the code (``""``: this machine did), and ``random`` why numbers that were drawn
+    could not be compared, ``uninitialized`` why values that depend on memory that nothing wrote were not.
     """
 
     comparisons: tuple[ValueCheck, ...]
     same_code: bool | None
     note: str = ""
     not_run: tuple[tuple[str, str], ...] = ()
-    how: str = ""
+    runner: str = ""
     random: str = ""
-    unwritten: str = ""
+    uninitialized: str = ""
 
     @property
     def verdict(self) -> str:
@@ -91,7 +91,7 @@ class Verification:
             return DISAGREES
         if self.random:
             return RANDOM
-        if self.unwritten:
+        if self.uninitialized:
             return UNWRITTEN
         if self.comparisons:
             return AGREES
@@ -115,11 +115,14 @@ class Verification:
         if self.verdict == NOTHING:
             lines = ["compiled and eager: nothing to compare (nothing is returned, nothing is changed)"]
         elif self.verdict in (RANDOM, UNWRITTEN):
-            lines = [f"compiled and eager are {self.verdict} ({what})", f"  {self.random or self.unwritten}"]
+            lines = [
+                f"compiled and eager are {self.verdict} ({what})",
+                f"  {self.random or self.uninitialized}",
+            ]
         else:
             lines = [f"compiled {self.verdict} with eager ({what})"]
-        if self.how:
-            lines.append(f"  {self.how}")
+        if self.runner:
+            lines.append(f"  {self.runner}")
         lines += [f"  not compared: {part}: {reason}" for part, reason in self.not_run]
         lines += [f"  {c}" for c in self.comparisons]
         if self.same_code is False:

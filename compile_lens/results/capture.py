@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..measures.ledger import Ledger
     from ..measures.roofline import Roofline
     from ..measures.traffic import Traffic
-    from ..record.support import Lacking
+    from ..record.support import Unsupported
     from ..record.verification import Verification
     from ..views.story import Story
 
@@ -33,9 +33,9 @@ class Capture(Record):
     ``sources`` hold ``Source``, ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger``
     (``Ledger``), ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
     ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``contests``
-    (``Contest``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
+    (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
     (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``), ``coverage`` (``Coverage``), ``story``
-    (``Story``), ``unsupported`` (``Lacking``), ``verify`` (``Verification``), ``join``, ``save``, ``to_json`` and
+    (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``), ``join``, ``save``, ``to_json`` and
     ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
@@ -86,9 +86,9 @@ class Capture(Record):
 
         return roofline(self, speed)
 
-    def unsupported(self, target: str) -> Lacking:
+    def unsupported(self, target: str) -> Unsupported:
         """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
-        lacking: Lacking = delegate("Capture.unsupported")(self, target)
+        lacking: Unsupported = delegate("Capture.unsupported")(self, target)
         return lacking
 
     def join(self, trace: str | Path, id: str | Mapping[str, str] = "") -> Capture:

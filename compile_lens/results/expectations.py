@@ -119,7 +119,7 @@ class Expectations:
         __tracebackhide__ = True
         return self._pair(a, b, phase, True)
 
-    def apart(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Expectations:
+    def not_fused(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Expectations:
         """``a`` and ``b`` are not computed together; named as for ``fused``."""
         __tracebackhide__ = True
         return self._pair(a, b, phase, False)

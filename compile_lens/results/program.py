@@ -15,23 +15,30 @@ from ..record.program import ProgramRecord
 
 if TYPE_CHECKING:
     from ..measures.caches import Cache
+    from ..measures.causes import Cause
     from ..measures.program import Counts, Line
-    from ..measures.slower import Cause
     from ..record.device import DeviceModel
+    from ..record.eager_frames import EagerFrame
     from ..record.kernel import Code
-    from ..record.program import Break, CompileEvent, Elsewhere, ProgramFrame, ProgramGraph, Visit
-    from ..record.unvisited import Unvisited
+    from ..record.program import (
+        Break,
+        CompileEvent,
+        FrameEvaluation,
+        LibrarySkips,
+        ProgramFrame,
+        ProgramGraph,
+    )
     from .capture import Capture
 
 
 class Program:
     """What ``compile_lens.watch`` sees of a program. It may be asked at any time, also while the watch is open.
 
-    ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``visits``, ``graphs``, ``breaks``,
-    ``recompiles``, ``skipped``, ``unvisited``, ``events`` and ``elsewhere`` are of it. From these follow ``counts``
-    (``Counts``, as torch counts), ``slower`` (``Cause``: why it is not faster, ranked) and ``lines`` (``Line``:
-    compiled, eager, broke or never) and ``caches`` (``Cache``). ``print(program)`` shows it, ``save`` writes it,
-    ``save_trace`` its times for Perfetto, ``Program.load`` opens what was saved.
+    ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``evaluations``, ``graphs``,
+    ``breaks``, ``recompiles``, ``skipped``, ``eager_frames``, ``events`` and ``library_skips`` are of it. From these
+    follow ``counts`` (``Counts``, as torch counts), ``causes`` (``Cause``: why it is not faster, ranked) and ``lines``
+    (``Line``: compiled, eager, broke or never) and ``caches`` (``Cache``). ``print(program)`` shows it, ``save`` writes
+    it, ``save_trace`` its times for Perfetto, ``Program.load`` opens what was saved.
     """
 
     def __init__(
@@ -53,9 +60,9 @@ class Program:
         return self.record.frames
 
     @property
-    def visits(self) -> tuple[Visit, ...]:
+    def evaluations(self) -> tuple[FrameEvaluation, ...]:
         """Each time that Dynamo was asked about a code, in order."""
-        return self.record.visits
+        return self.record.evaluations
 
     @property
     def graphs(self) -> tuple[ProgramGraph, ...]:
@@ -68,19 +75,19 @@ class Program:
         return self.record.breaks
 
     @property
-    def recompiles(self) -> tuple[Visit, ...]:
+    def recompiles(self) -> tuple[FrameEvaluation, ...]:
         """The visits that compiled a code again, each with the guards that failed."""
         return self.record.recompiles
 
     @property
-    def skipped(self) -> tuple[Visit, ...]:
+    def skipped(self) -> tuple[FrameEvaluation, ...]:
         """The visits after which a code, or its new forms, run eagerly."""
         return self.record.skipped
 
     @property
-    def unvisited(self) -> tuple[Unvisited, ...]:
+    def eager_frames(self) -> tuple[EagerFrame, ...]:
         """What ran eagerly, or may have, and is in no visit."""
-        return self.record.unvisited
+        return self.record.eager_frames
 
     @property
     def events(self) -> tuple[CompileEvent, ...]:
@@ -88,9 +95,9 @@ class Program:
         return self.record.events
 
     @property
-    def elsewhere(self) -> tuple[Elsewhere, ...]:
+    def library_skips(self) -> tuple[LibrarySkips, ...]:
         """What was left to Python outside of the program, counted."""
-        return self.record.elsewhere
+        return self.record.library_skips
 
     @property
     def counts(self) -> Counts:
@@ -100,11 +107,11 @@ class Program:
         return counts(self.record)
 
     @property
-    def slower(self) -> tuple[Cause, ...]:
-        """Why it is not faster, ranked (see ``compile_lens.measures.slower``)."""
-        from ..measures.slower import slower
+    def causes(self) -> tuple[Cause, ...]:
+        """Why it is not faster, ranked (see ``compile_lens.measures.causes``)."""
+        from ..measures.causes import causes
 
-        return slower(self.record)
+        return causes(self.record)
 
     @property
     def caches(self) -> tuple[Cache, ...]:
@@ -231,7 +238,7 @@ class Program:
                 failed.append(why)
                 asked = (
                     ProgramCudaGraphs(
-                        graph.number, graph.id, name, CudaGraphs("", False, False, unknown=str(why))
+                        graph.number, graph.id, name, CudaGraphs("", False, False, unknown_reason=str(why))
                     ),
                 )
             found += asked

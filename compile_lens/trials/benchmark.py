@@ -209,7 +209,7 @@ class _Measuring:
                     self._put_back()
                 tell(what, turn + 1, rounds)
         self.taken += [
-            Series(name, what, tuple(times), profiled=launched[name], calls=calls)
+            Series(name, what, tuple(times), profiled_kernels=launched[name], calls=calls)
             for name, times in samples.items()
         ]
 
@@ -301,7 +301,9 @@ def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:
 
 def _beside_the_ledger(series: Series, made: Capture) -> Series:
     if series.name == EAGER:
-        phases = ("forward", "inference") if series.what == FORWARD else ("forward", "inference", "backward")
+        phases = (
+            ("forward", "inference") if series.phases == FORWARD else ("forward", "inference", "backward")
+        )
         counted = [c.eager for c in made.compilations]
         if None in counted or len(made.breaks):
             return series  # what runs between graphs is not counted
@@ -311,7 +313,7 @@ def _beside_the_ledger(series: Series, made: Capture) -> Series:
         return dataclasses.replace(series, nbytes=nbytes, launches=sum(op.count for op in ops))
     step = ABLATIONS[-1] if series.name == COMPILED else series.name
     counts = ledger(stepped(made, step) if made.ablations else made)
-    rows = [counts.total] if series.what == BOTH else [counts.forward, counts.inference]
+    rows = [counts.total] if series.phases == BOTH else [counts.forward, counts.inference]
     rows = [r for r in rows if r.exists]
     launched, moved = summed(r.launches for r in rows), summed(r.bytes_after for r in rows)
     # A series holds a number or none: what depends on the way that a call takes is in the ledger.

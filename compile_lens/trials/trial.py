@@ -116,7 +116,7 @@ class Trial:
         comparisons, left = _without(apart, found, "unwritten memory")
         note = "; ".join(filter(None, (note, self._note())))
         unwritten = UNINITIALISED if apart else ""
-        return Verification(comparisons, None, note, left, random=random, unwritten=unwritten)
+        return Verification(comparisons, None, note, left, random=random, uninitialized=unwritten)
 
     @staticmethod
     def _apart(one: Observation, two: Observation) -> dict[str, ValueCheck]:

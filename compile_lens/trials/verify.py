@@ -61,8 +61,8 @@ def verify(
         return result
 
     verification = trial.against(compiled)
-    if built[0].nothing:  # eager was compared with eager
-        return Verification((), None, not_run=((capture.function, built[0].nothing),))
+    if built[0].nothing_compiled:  # eager was compared with eager
+        return Verification((), None, not_run=((capture.function, built[0].nothing_compiled),))
     same = same_code(capture, built[0])
     if trial.random:  # other code was built, so that it draws eager's numbers
         same = same_code(capture, _again(capture, fn, args, keywords)) if capture.code else None

@@ -93,8 +93,8 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         note=reply["note"],
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
         random=reply["random"],
-        unwritten=reply["unwritten"],
-        how="; ".join(
+        uninitialized=reply["unwritten"],
+        runner="; ".join(
             filter(None, (HOW, reply["built"], own, reply["cut"], reply["other"], *map(stamp.question, kept)))
         ),
     )
@@ -157,8 +157,10 @@ def serve(
             if not isinstance(error.__cause__, NotLaunched):
                 raise
             verification = Verification((), None, not_run=((call.name, str(error.__cause__)),))
-        if captures and captures[0].nothing:  # eager was compared with eager
-            verification = Verification((), None, not_run=((captures[0].function, captures[0].nothing),))
+        if captures and captures[0].nothing_compiled:  # eager was compared with eager
+            verification = Verification(
+                (), None, not_run=((captures[0].function, captures[0].nothing_compiled),)
+            )
         elif drew and captures:  # other code was made, so that it draws eager's numbers
             captures[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
         verification = dataclasses.replace(
@@ -170,7 +172,7 @@ def serve(
         "kernels": [[k.name, k.source] for c in captures for k in c.kernels],
         "note": verification.note,
         "random": verification.random,
-        "unwritten": verification.unwritten,
+        "unwritten": verification.uninitialized,
         "built": BUILT
         if any(k.language == "cpp" for c in captures for k in c.kernels) and verification.comparisons
         else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from compile_lens.record.support import BACKENDS, HOW, Lack, Lacking, Overload, Support
+from compile_lens.record.support import BACKENDS, HOW, Overload, Support, Unsupported, UnsupportedOperator
 from compile_lens.views.words.characters import flat
 from compile_lens.views.words.outline import names, places
 
@@ -14,8 +14,8 @@ WIDTH = 110
 def page(support: Support) -> str:
     """A row for each overload, then what the words mean."""
     rows: list[tuple[str, ...]] = [("", *BACKENDS, "Inductor")]
-    rows += [(o.name, *(o.on(b).how for b in BACKENDS), o.inductor) for o in support.overloads]
-    lines = [f"{flat(support.asked)}: {support.source}", "", *_table(rows), ""]
+    rows += [(o.name, *(o.on(b).kind for b in BACKENDS), o.inductor) for o in support.overloads]
+    lines = [f"{flat(support.operator)}: {support.source}", "", *_table(rows), ""]
     for overload in support.overloads:
         lines += [
             *_wrapped(overload.name + _functions(overload), "  "),
@@ -23,15 +23,15 @@ def page(support: Support) -> str:
         ]
         if overload.others:
             lines += _wrapped(f"further kernels: {', '.join(overload.others)}", "    ")
-    used = dict.fromkeys(i.how for o in support.overloads for i in o.implementations)
+    used = dict.fromkeys(i.kind for o in support.overloads for i in o.implementations)
     lines += ["", *(line for how in used for line in _wrapped(f"{how}: {HOW[how]}", "  "))]
     return "\n".join([*lines, "", *(line for note in support.notes for line in _wrapped(note, "  "))]) + "\n"
 
 
-def lacking(found: Lacking) -> str:
+def lacking(found: Unsupported) -> str:
     """What a target lacks, with the Python lines; where nothing does, that sentence."""
     lines = [f"{flat(found.function)} on {found.target}: {_verdict(found)}", ""]
-    for lack in found.lacks:
+    for lack in found.operators:
         lines += _lack(lack)
     if found.unknown:
         lines += _wrapped(f"not in torch's table, so not known: {names(found.unknown, 20)}", "  ")
@@ -39,16 +39,20 @@ def lacking(found: Lacking) -> str:
     return "\n".join([*lines, *_wrapped(f"({found.source})", "  ")]) + "\n"
 
 
-def _verdict(found: Lacking) -> str:
-    if found.lacks:
-        return f"{len(found.lacks)} things are lacking" if len(found.lacks) > 1 else "one thing is lacking"
+def _verdict(found: Unsupported) -> str:
+    if found.operators:
+        return (
+            f"{len(found.operators)} things are lacking"
+            if len(found.operators) > 1
+            else "one thing is lacking"
+        )
     if not found.checked:
         return "there is no operator to look up"
     said = f"every operator has an implementation for {found.device}"
     return f"{said}, by torch's tables ({len(found.checked)} looked up)"
 
 
-def _lack(lack: Lack) -> list[str]:
+def _lack(lack: UnsupportedOperator) -> list[str]:
     where = f" at {places(lack.frames)}" if lack.frames else ""
     stands = f" ({', '.join(lack.places)})" if lack.places else ""
     lines = _wrapped(f"{flat(lack.op)}{where}: {lack.reason}{stands}", "  ")
@@ -60,8 +64,8 @@ def _lack(lack: Lack) -> list[str]:
 def _functions(overload: Overload) -> str:
     by: dict[str, list[str]] = {}
     for one in overload.implementations:
-        if one.by:
-            by.setdefault(one.by, []).append(one.backend)
+        if one.function:
+            by.setdefault(one.function, []).append(one.backend)
     return ": " + "; ".join(f"{', '.join(where)} by {name}" for name, where in by.items()) if by else ""
 
 

@@ -221,8 +221,8 @@ def _target(paper: Paper, capture: Record) -> None:
     for source, figures_of in sources.items():
         paper.text_block(" · ".join(figures_of), "  ", limit=5)
         paper.text_block(source or "no source is named", "    source: ", "      ", limit=3)
-    if found.model.missing:
-        paper.text_block(found.model.missing, "  ", limit=4)
+    if found.model.flops_note:
+        paper.text_block(found.model.flops_note, "  ", limit=4)
     if said := stamp.how(found):
         paper.text_block(said, "  ", limit=4)
     differences = stamp.of_target(found)
@@ -230,7 +230,7 @@ def _target(paper: Paper, capture: Record) -> None:
         paper.line(f"  {stamp.MAY_DIFFER}:")
     for words in differences[:MANY]:
         paper.text_block(words, "    · ", "      ", limit=3)
-    paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .questions", "    ")
+    paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .queries", "    ")
 
 
 def _findings(paper: Paper, capture: Record) -> None:

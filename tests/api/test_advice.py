@@ -81,9 +81,9 @@ def test_across_a_matrix_product(asked: str) -> None:
     assert advice.startswith("mode='max-autotune' times Inductor's own templates") and "the device" in advice
     assert "extern_kernels.mm: by default a library computes it" in " ".join(why)
     (mode,) = re.findall(r"mode='([a-z-]+)'", advice)
-    (contest,) = capture(product, X, target="h100", mode=mode).contests
+    (contest,) = capture(product, X, target="h100", mode=mode).autotuning
     assert contest.operator.endswith("mm") and len(contest.templates) > 1
-    assert not capture(product, X, target="h100").contests
+    assert not capture(product, X, target="h100").autotuning
 
 
 @pytest.mark.parametrize(("target", "reason"), [
@@ -98,7 +98,7 @@ def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, as
     assert not any("max-autotune" in line for line in to_try), to_try
     assert reason in " ".join(why)
     tuned = capture(product, X, target=target, mode="max-autotune")
-    assert not tuned.contests and any(k.language == "extern" for k in tuned.kernels)
+    assert not tuned.autotuning and any(k.language == "extern" for k in tuned.kernels)
 
 
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
@@ -141,7 +141,7 @@ def test_the_peak_has_what_is_held_and_a_switch_that_lowers_it(sorted_: Capture)
         read_twice, *tensors, target="h100", switches=["realize_reads_threshold"], show_progress=False
     )
     (trial,) = found.helpful
-    assert "peak" in trial.less
+    assert "peak" in trial.lower
     before, after = dict(trial.figures)["peak"]
     assert before is not None and after is not None
     expect(found.base).peak(before)

@@ -61,11 +61,11 @@ def test_what_the_named_backend_cannot_see_is_not_claimed_to_be_compiled() -> No
     model = torch.nn.Linear(4, 4)
     torch.compile(train, backend="compile_lens")(model, torch.ones(2, 4), torch.optim.SGD(model.parameters()))
     last = compile_lens.last()
-    assert last is not None and last.unseen
+    assert last is not None and last.not_observed
     assert outcome.state(last) == "partial"
     assert outcome.verdict(last).endswith("What ran eagerly was not seen")
     assert "✓" not in str(last) and "◐" in str(last)
-    assert not capture(wave, torch.ones(4)).unseen
+    assert not capture(wave, torch.ones(4)).not_observed
 
 
 def test_breaks_of_the_named_backend_are_a_lower_bound() -> None:

@@ -56,7 +56,7 @@ def test_compilations_and_runs_of_each_call_are_plain_torchs() -> None:
     made = capture(f, calls=CALLS)
     order = [id for call in made.calls for id in call.compiled]  # as the graphs were made
     assert [
-        ([order.index(i) for i in c.compiled], [order.index(i) for i in c.ran]) for c in made.calls
+        ([order.index(i) for i in c.compiled], [order.index(i) for i in c.executed]) for c in made.calls
     ] == counted
     assert sorted(order) == sorted(c.id for c in made.compilations) and len(order) == backend.frame_count
     assert [c.inputs[0] for c in made.calls] == [f"x: float32[{n}] cpu" for n in (3, 4, 5, 5, 3)]
@@ -77,7 +77,7 @@ def test_a_limit_is_told_in_its_call() -> None:
     with torch._dynamo.config.patch(recompile_limit=2):
         made = capture(by_value, calls=[(torch.ones(3), "a" * n) for n in (1, 2, 3)])
     assert [c.compiled for c in made.calls] == [("0/0",), ("0/1",), ()]
-    assert made.calls[2].ran == () and made.calls[2].left == ("by_value: recompile limit",)
+    assert made.calls[2].executed == () and made.calls[2].skipped == ("by_value: recompile limit",)
     assert "call 3 (x: float32[3] cpu, n: 'aaa'): no compiled graph ran" in page(made, width=200)
 
 
@@ -89,7 +89,7 @@ def test_a_call_that_raises_keeps_those_before_it() -> None:
 
     with pytest.raises(CaptureError, match=r"g failed in calls\[1\] \(x: float32\[3\].*fail: True") as caught:
         capture(g, calls=[(torch.ones(3), False), (torch.ones(3), True), (torch.ones(4), False)])
-    assert [c.ran for c in caught.value.capture.calls] == [("0/0",), ()]
+    assert [c.executed for c in caught.value.capture.calls] == [("0/0",), ()]
     assert caught.value.capture.kernels and "as asked" in str(caught.value)
     said = page(caught.value.capture, width=200)
     assert "failed in call 2, stage run: ValueError" in said and "it failed: ValueError" in said
@@ -112,10 +112,10 @@ def test_calls_that_are_built_or_for_a_target() -> None:
 
     calls = [(torch.ones(n, 4), torch.ones(4, 4, requires_grad=True)) for n in (2, 3)]
     built = capture(g, calls=calls, build=True)
-    assert [c.ran for c in built.calls] == [("0/0",), ("0/1",)] and calls[0][1].grad is None
+    assert [c.executed for c in built.calls] == [("0/0",), ("0/1",)] and calls[0][1].grad is None
     assert {code.stamp for c in built.compilations for code in c.code.values()} == {"ran"}
     there = capture(g, calls=calls, target="h100")
-    assert [(c.compiled, c.ran) for c in there.calls] == [(("0/0",),) * 2, (("0/1",),) * 2]
+    assert [(c.compiled, c.executed) for c in there.calls] == [(("0/0",),) * 2, (("0/1",),) * 2]
     assert there.target is not None and any(k.language == "triton" for k in there.kernels)
     with pytest.raises(UsageError, match="this capture is of 2 calls: verify a capture of each"):
         built.verify()

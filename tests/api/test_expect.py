@@ -170,10 +170,10 @@ def test_compiled(of: Programs) -> None:
 
 def test_fused_and_apart(of: Programs) -> None:
     of(one).fused("sin", "mul")
-    of(around_a_sort).apart("gelu", "sort")
+    of(around_a_sort).not_fused("gelu", "sort")
     said = fails(lambda: of(around_a_sort).fused("gelu", "sort"))
     assert "expected gelu and sort fused, found gelu and sort (0/0 inference): not fused, extern" in said
-    assert "expected sin and mul apart" in fails(lambda: of(one).apart("sin", "mul"))
+    assert "expected sin and mul apart" in fails(lambda: of(one).not_fused("sin", "mul"))
     with pytest.raises(UsageError):
         of(one).fused("sin", "tan")
 
@@ -194,7 +194,7 @@ def test_a_pair_that_fails_says_where_each_is(of: Programs) -> None:
     ]
     said = fails(lambda: of(two_steps).fused(at + 1, at + 3))
     assert f"line {at + 1} is in op0 · sin ← test_expect.py:{at + 1}" in said
-    said = fails(lambda: of(one).apart("sin", "mul"))
+    said = fails(lambda: of(one).not_fused("sin", "mul"))
     assert "sin is in op0 · " in said and "mul is in op0 · " in said
 
 
@@ -338,7 +338,7 @@ def test_of_what_did_not_compile_nothing_holds() -> None:
         lambda: nothing.recompiles(0),
         lambda: nothing.no("aten.sort"),
         lambda: nothing.compiled(),
-        lambda: nothing.apart("sin", "cos"),
+        lambda: nothing.not_fused("sin", "cos"),
     ):
         assert "nothing was compiled" in fails(asked)
     with pytest.raises(compile_lens.CaptureError) as caught:
@@ -349,7 +349,7 @@ def test_of_what_did_not_compile_nothing_holds() -> None:
 def test_the_backend_by_name_does_not_see_breaks() -> None:
     import dataclasses
 
-    capture = dataclasses.replace(samples.sample(), unseen="the named backend does not see it")
+    capture = dataclasses.replace(samples.sample(), not_observed="the named backend does not see it")
     expect(capture).launches(2)
     assert "the named backend does not see it" in fails(lambda: expect(capture).graph_breaks(0))
     assert "the named backend does not see it" in fails(lambda: expect(capture).recompiles(at_most=5))

@@ -142,7 +142,7 @@ def test_for_another_target_it_is_what_a_capture_for_that_target_is() -> None:
     ):
         assert [(n.target, _lines(n)) for n in mine.calls] == [(n.target, _lines(n)) for n in there.calls]
     assert [s.name for s in made.sources] == ["g"]
-    assert made.target is not None and made.target.traced.startswith("when the program ran (graph 0, 0/0)")
+    assert made.target is not None and made.target.tracing.startswith("when the program ran (graph 0, 0/0)")
     stamps = {code.stamp for c in made.compilations for code in c.code.values()}
     assert stamps == {"generated only"} and "verified" not in str(made)
     of_any_size = program.capture(program.graphs[1], target="h100")

@@ -82,8 +82,12 @@ def test_real_processes_wait_where_a_rehearsal_says_that_they_will(opposite: boo
     calls = [[one.name for _, one, _ in collectives(p)] for p in found.programs]
     order = ["broadcast", "all_reduce"]
     assert calls == [order, order[::-1] if opposite else order]
-    (broadcast,) = found[0].record.issued or ()
-    assert (broadcast.collective.name, broadcast.collective.bytes, broadcast.after) == ("broadcast", 256, 1)
+    (broadcast,) = found[0].record.eager_collectives or ()
+    assert (broadcast.collective.name, broadcast.collective.bytes, broadcast.graphs_before) == (
+        "broadcast",
+        256,
+        1,
+    )
     line = broadcast.collective.line
     assert line is not None and line.file == str(file) and line.function == "f"
     assert "dist.broadcast" in file.read_text(encoding="utf-8").splitlines()[line.line - 1]

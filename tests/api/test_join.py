@@ -77,11 +77,11 @@ def _held(profile: Profile, folder: Path) -> None:
     for graph in profile.graphs:
         for kernel in graph.kernels:
             own = [t for (name, _), t in known.items() if name == kernel.kernel and len(t) % 3 == 0]
-            assert kernel.launches % 3 == 0 and kernel.host is None
-            if kernel.joined == BY_NAME:
+            assert kernel.launches % 3 == 0 and kernel.host_seconds is None
+            if kernel.matched_by == BY_NAME:
                 assert any(_equal(kernel.seconds, t) for t in own)
-                assert any(abs(kernel.longest - max(t) / 1e6) < 1e-9 for t in own)
-                assert any(abs(kernel.shortest - min(t) / 1e6) < 1e-9 for t in own)
+                assert any(abs(kernel.max_seconds - max(t) / 1e6) < 1e-9 for t in own)
+                assert any(abs(kernel.min_seconds - min(t) / 1e6) < 1e-9 for t in own)
                 continue
             key = (kernel.name, 0)
             totals[key] = totals.get(key, 0.0) + kernel.seconds
@@ -103,14 +103,14 @@ def test_a_capture_gets_the_times_of_its_kernels(marked: Path) -> None:
     assert "relu" in relu.nodes and "sin" in softmax.nodes
     first, second = kernels["extern_kernels.addmm"], kernels["extern_kernels.addmm#2"]
     assert [m.rsplit(".")[-1] for m in (*first.modules, *second.modules)] == ["a", "b"]
-    assert first.joined == BY_ORDER and first.name == "aten::addmm"
+    assert first.matched_by == BY_ORDER and first.name == "aten::addmm"
     # Of each call the first is the first layer's, and the third the backward's.
     named = [e for e in events(marked) if e["name"] == "aten::addmm"]
     times = [e["dur"] for e in sorted(named, key=lambda e: e["ts"])]
     assert len(times) == 9 and _equal(first.seconds, times[0::3]) and _equal(second.seconds, times[1::3])
     # What is of another function is not of this record, and said.
     (alone,) = [g for g in capture.profile.graphs if g.phase == "inference"]
-    assert alone.kernels == () and "not in this record" in alone.missing[0].reason and alone.others
+    assert alone.kernels == () and "not in this record" in alone.missing[0].reason and alone.unmatched_events
     assert Capture.from_json(capture.to_json()).profile == capture.profile
     for page in (str(capture), capture._repr_mimebundle_()["text/html"]):
         assert "kernels measured" in page
@@ -131,7 +131,7 @@ def test_a_program_gets_them_where_its_code_is_the_same(marked: Path) -> None:
     loaded = Program.load(marked / "alone.json").join(marked / "trace.json")
     assert loaded.record.profile is not None
     for graph in loaded.record.profile.graphs:
-        assert graph.kernels == () and graph.others and "was not kept" in graph.missing[0].reason
+        assert graph.kernels == () and graph.unmatched_events and "was not kept" in graph.missing[0].reason
     assert "was not kept" in str(loaded).replace("\n      ", " ")
 
 
@@ -141,7 +141,7 @@ def test_unmarked_kernels_are_missing_and_library_calls_are_not(unmarked: Path) 
     graphs = [g for g in capture.profile.graphs if g.compilation]
     assert [len(g.kernels) for g in graphs] == [3, 5] or all(g.kernels for g in graphs)
     for graph in graphs:
-        assert {k.joined for k in graph.kernels} == {BY_ORDER}
+        assert {k.matched_by for k in graph.kernels} == {BY_ORDER}
         assert {m.reason for m in graph.missing} == {NO_CPP}
 
 
@@ -161,9 +161,13 @@ def test_what_is_ambiguous_is_said(marked: Path, tmp_path: Path) -> None:
     assert forward["extern_kernels.addmm"].launches == 2
     assert all(k.launches == 3 for n, k in forward.items() if n.startswith("cpp_"))
     (other,) = [
-        o for g in profile.graphs if g.phase == "forward" for o in g.others if o.name == "aten::addmm"
+        o
+        for g in profile.graphs
+        if g.phase == "forward"
+        for o in g.unmatched_events
+        if o.name == "aten::addmm"
     ]
-    assert other.times == 1
+    assert other.count == 1
     # The same launches under two compile ids: which it is has to be said.
     made = json.loads((marked / "trace.json").read_text(encoding="utf-8"))
     regions = [e for e in made["traceEvents"] if e.get("name") == "Torch-Compiled Region: 0/0"]

@@ -48,7 +48,7 @@ def test_each_kernel_of_the_code_is_measured(joined: Capture) -> None:
     for phase in ("forward", "backward"):
         found = kernels(joined, phase)
         assert [k.kernel for k in found] == [k.name for k in joined.kernels if k.phase == phase]
-        assert all(k.host is not None and 0 < k.seconds < k.host for k in found)
+        assert all(k.host_seconds is not None and 0 < k.seconds < k.host_seconds for k in found)
         launches = {k.name: k.launches for k in joined.kernels if k.phase == phase}
         assert {k.kernel: k.launches for k in found} == {name: 3 * n for name, n in launches.items()}
     assert joined.profile is not None and not any(g.missing for g in joined.profile.graphs if g.compilation)
@@ -60,19 +60,21 @@ def test_times_are_the_devices(joined: Capture, on_device: Any) -> None:
     both = {k.kernel for k in forward} & {k.kernel for k in backward}
     assert "triton_red_fused_sum_2" in both
     for phase, found in enumerate((forward, backward)):
-        for kernel in (k for k in found if k.joined == BY_NAME):
+        for kernel in (k for k in found if k.matched_by == BY_NAME):
             times = [took for _, took in on_device[kernel.name]]
             own = times[phase::2] if kernel.kernel in both else times
             assert len(own) == kernel.launches
             assert kernel.seconds == pytest.approx(sum(own) / 1e6, rel=1e-9)
-            assert kernel.longest == pytest.approx(max(own) / 1e6, rel=1e-9)
-            assert kernel.shortest == pytest.approx(min(own) / 1e6, rel=1e-9)
+            assert kernel.max_seconds == pytest.approx(max(own) / 1e6, rel=1e-9)
+            assert kernel.min_seconds == pytest.approx(min(own) / 1e6, rel=1e-9)
 
 
 def test_a_product_is_all_that_the_library_launched_for_it(joined: Capture, on_device: Any) -> None:
     """Also a product that is two kernels and a fill. Together they take what all kernels took but Inductor's, and
     those of ATen that add gradients of the steps outside of the graphs."""
-    found = [k for phase in ("forward", "backward") for k in kernels(joined, phase) if k.joined == BY_ORDER]
+    found = [
+        k for phase in ("forward", "backward") for k in kernels(joined, phase) if k.matched_by == BY_ORDER
+    ]
     assert any(k.name.startswith("Memset (Device), ") for k in found) and len(found) == 8
     others = [
         times for name, times in on_device.items() if not name.startswith(("triton_", "void at::native"))

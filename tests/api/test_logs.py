@@ -23,9 +23,9 @@ from compile_lens.record.program import (
     NOTHING,
     UNKNOWN,
     FailedGuard,
+    FrameEvaluation,
     ProgramRecord,
     Recompilation,
-    Visit,
 )
 from compile_lens.record.torch_trace.nearest import Form, nearest
 from compile_lens.record.torch_trace.program import program
@@ -54,8 +54,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     live, logged = Program.load(run / "live.json"), import_trace(run / "log")
-    places = logged.counts.places
-    assert 0 < places <= live.counts.places, "two breaks of one line and reason are one place without columns"
+    places = logged.counts.break_sites
+    assert 0 < places <= live.counts.break_sites, (
+        "two breaks of one line and reason are one place without columns"
+    )
     assert main(["import", str(run / "log")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
@@ -63,11 +65,11 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
         told = " ".join(str(live).partition("Lines")[0].split())
         assert "at least" not in told.partition("graph break")[2][:60]
     assert main(["import", str(run / "log"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["places_at_least"] is True
+    assert json.loads(capsys.readouterr().out)["break_sites_at_least"] is True
 
 
-def visits(record: ProgramRecord) -> list[tuple[Any, Visit]]:
-    found = [(frame, visit) for frame in record.frames for visit in frame.visits if visit.id]
+def visits(record: ProgramRecord) -> list[tuple[Any, FrameEvaluation]]:
+    found = [(frame, visit) for frame in record.frames for visit in frame.evaluations if visit.id]
     return sorted(found, key=lambda one: one[1].number)
 
 
@@ -95,18 +97,18 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
             assert (
                 dataclasses.replace(one, ending=dataclasses.replace(one.ending, frames=tuple(stack))) == other
             ), where
-            places.add((stack[-1].file, stack[-1].line, other.identity))
+            places.add((stack[-1].file, stack[-1].line, other.gb_id))
         assert (seen.recompilation is None) == (told.recompilation is None), where
         if seen.recompilation is not None:
-            failed = tuple(logged(guard) for guard in seen.recompilation.failed)
+            failed = tuple(logged(guard) for guard in seen.recompilation.failed_guards)
             # Where nothing was compiled for a call, no guards of it say which form it was nearest to.
-            at = UNKNOWN if seen.outcome == LIMIT else seen.recompilation.nearest
-            expected = dataclasses.replace(seen.recompilation, failed=failed, nearest=at)
+            at = UNKNOWN if seen.outcome == LIMIT else seen.recompilation.nearest_entry
+            expected = dataclasses.replace(seen.recompilation, failed_guards=failed, nearest_entry=at)
             assert expected == told.recompilation, where
-        if seen.why is not None and seen.outcome != NOTHING:  # why there was nothing is not in a log
-            assert told.why is not None and (seen.why.kind, seen.why.reason) == (
-                told.why.kind,
-                told.why.reason,
+        if seen.cause is not None and seen.outcome != NOTHING:  # why there was nothing is not in a log
+            assert told.cause is not None and (seen.cause.kind, seen.cause.reason) == (
+                told.cause.kind,
+                told.cause.reason,
             )
         own, others = tensors(seen), tensors(told)
         # Of a check that torch's own code made, a log names that code and not the line that called it.
@@ -127,7 +129,7 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
     assert log.log == "TORCH_TRACE" and log.seconds == 0 and log.missing
 
 
-def tensors(visit: Visit) -> dict[str, tuple[str, int] | None]:
+def tensors(visit: FrameEvaluation) -> dict[str, tuple[str, int] | None]:
     """The tensors that are checked, and the line that made the check; none where it is one of torch's own."""
     found = (g for g in visit.guards if g.kind == "TENSOR_MATCH")
     return {
@@ -226,7 +228,7 @@ def test_hostile_entries_are_counted_and_escaped() -> None:
         {"compilation_metrics": None, **ids}, {"dynamo_start": {"stack": []}, **ids}, {"frame_id": "x"}, metrics,
     ]  # fmt: skip
     record = program([head + json.dumps(entry) + "\n" for entry in entries], bad)
-    assert [v.outcome for v in record.visits] == ["compiled"]
+    assert [v.outcome for v in record.evaluations] == ["compiled"]
     assert any(m.stage.startswith("6 entries") for m in record.missing), record.missing
     from compile_lens.views.render.html import page as page_of
     from compile_lens.views.subjects.program import document
@@ -268,34 +270,38 @@ def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: Pro
     """What is said is what a call fits with when it is mended, as ``test_watch_nearest`` tries in plain torch."""
     one, frame = PROGRAMS[name], farther.frames[list(PROGRAMS).index(name)]
     assert (frame.function, len(farther.frames)) == (one.function.__name__, len(PROGRAMS))
-    again = frame.visits[-1].recompilation
-    assert again is not None and len(again.failed) == len(one.calls)
+    again = frame.evaluations[-1].recompilation
+    assert again is not None and len(again.failed_guards) == len(one.calls)
     if (
         len(one.calls) == one.limit
     ):  # nothing was compiled for the call, so that nothing says what it was given
-        assert again.nearest == UNKNOWN and again.changed is None and again.others == again.failed
+        assert (
+            again.nearest_entry == UNKNOWN
+            and again.change is None
+            and again.other_guards == again.failed_guards
+        )
         assert words.again(again, made=False).startswith(
             f"which of {one.limit} forms it came nearest to is not in the log; "
         )
         assert words.to_try(again) == ""
         return
-    assert again.changed is not None and again.changed.source == one.source
+    assert again.change is not None and again.change.source == one.source
     if one.alike:
-        assert again.changed.id == frame.visits[0].id
+        assert again.change.id == frame.evaluations[0].id
 
 
 def test_a_log_without_the_guards_of_a_form_says_no_nearest_one() -> None:
     failed = tuple(FailedGuard(f"0/{i}", f"n == {i}", "n", str(i), "7") for i in (1, 0))
     tree = "+- RootGuardManager\n| +- GuardManager: source=L['n'], accessed_by=X(), type=<class 'int'>, tag_safe=(0)\n"
     forms = {
-        f"0/{i}": Form(Visit("compiled", f"0/{i}"), f"{tree}| | +- EQUALS_MATCH: L['n'] == {i}\n")
+        f"0/{i}": Form(FrameEvaluation("compiled", f"0/{i}"), f"{tree}| | +- EQUALS_MATCH: L['n'] == {i}\n")
         for i in (0, 1)
     }
-    new = Form(Visit("compiled", "0/2"), f"{tree}| | +- EQUALS_MATCH: L['n'] == 7\n")
+    new = Form(FrameEvaluation("compiled", "0/2"), f"{tree}| | +- EQUALS_MATCH: L['n'] == 7\n")
     assert nearest(failed, forms, new) == 0
     assert nearest(failed, forms, None) == UNKNOWN
     assert nearest(failed, {"0/0": forms["0/0"]}, new) == UNKNOWN
-    alike = Recompilation(failed, 2, 8, nearest=UNKNOWN)
-    assert alike.changed is failed[0], "the same keeps each form from the call"
+    alike = Recompilation(failed, 2, 8, nearest_entry=UNKNOWN)
+    assert alike.change is failed[0], "the same keeps each form from the call"
     other = dataclasses.replace(failed[1], source="m")
-    assert dataclasses.replace(alike, failed=(failed[0], other)).changed is None
+    assert dataclasses.replace(alike, failed_guards=(failed[0], other)).change is None

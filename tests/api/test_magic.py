@@ -32,7 +32,7 @@ run("""%%compile_lens failed
 run("%%compile_lens no name\\nf")
 program = shell.user_ns["program"]
 print("RESULT" + json.dumps([said, list(program.record.sources[0].text.splitlines()), program.counts.graphs,
-    program.counts.places, shell.user_ns["failed"].record.ended, program.slower[0].place.line]))
+    program.counts.break_sites, shell.user_ns["failed"].record.ended, program.causes[0].place.line]))
 '''
 
 

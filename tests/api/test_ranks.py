@@ -100,10 +100,10 @@ def test_each_difference_is_told_once_and_alone() -> None:
     assert levels(changed(base, collectives=(reduced,))) == [("collectives", ((0, 1), (5,)))]
     assert levels(dataclasses.replace(base, frames=base.frames[:-1])) == [("functions", ((0, 1), (5,)))]
     first = base.frames[0]
-    visits = (dataclasses.replace(first.visits[0], breaks=()), *first.visits[1:])
-    frames = (dataclasses.replace(first, visits=visits), *base.frames[1:])
+    visits = (dataclasses.replace(first.evaluations[0], breaks=()), *first.evaluations[1:])
+    frames = (dataclasses.replace(first, evaluations=visits), *base.frames[1:])
     assert levels(dataclasses.replace(base, frames=frames)) == [("breaks", ((0, 1), (5,)))]
-    fewer = (dataclasses.replace(first, visits=first.visits[:-1]), *base.frames[1:])
+    fewer = (dataclasses.replace(first, evaluations=first.evaluations[:-1]), *base.frames[1:])
     assert levels(dataclasses.replace(base, frames=fewer)) == [
         ("outcomes", ((0, 1), (5,))),
         ("recompiles", ((0, 1), (5,))),

@@ -66,7 +66,7 @@ def test_counts_and_results_are_plain_torchs(torchs: dict[str, Any]) -> None:
         lacking = {"loop": 1, "in_try": 1, "training": 2}.get(name, 0)
         assert counts.breaks - lacking == told["counter"], name
         assert counts.compilations == told["compiled"], name
-        limits = sum(v.outcome == LIMIT for v in program.visits)
+        limits = sum(v.outcome == LIMIT for v in program.evaluations)
         assert counts.recompiles + limits == told["recompiles"], name
         assert program.record.missing == () and program.record.notes == (), name
 
@@ -75,7 +75,7 @@ def test_a_training_script_is_told_whole() -> None:
     with compile_lens.watch() as program:
         watched.run("training")
     counts = program.counts
-    assert (counts.graphs, counts.breaks, counts.places, counts.recompiles) == (7, 5, 3, 3)
+    assert (counts.graphs, counts.breaks, counts.break_sites, counts.recompiles) == (7, 5, 3, 3)
     text = Path(watched.__file__).read_text(encoding="utf-8").splitlines()
     own = {b.ending.frames[-1].line for b in program.breaks if b.ending.frames[-1].file == watched.__file__}
     broken = {
@@ -84,7 +84,11 @@ def test_a_training_script_is_told_whole() -> None:
     net = range(text.index("class Net(nn.Module):"), text.index("def training() -> Any:"))
     assert own == {line for line in broken if line in net}
     again = program.recompiles[0].recompilation
-    assert again is not None and (again.failed[0].source, again.failed[0].old, again.failed[0].new) == (
+    assert again is not None and (
+        again.failed_guards[0].source,
+        again.failed_guards[0].old,
+        again.failed_guards[0].new,
+    ) == (
         "ids.size(1)",
         "4",
         "5",
@@ -171,17 +175,23 @@ def test_outcomes_and_reasons() -> None:
         for n in range(5):
             f(torch.rand(2), n)
         torch.compile(lambda: 1, backend="eager")()
-    told = [(v.outcome, v.id.partition("/")[2]) for f in program.frames for v in f.visits]
+    told = [(v.outcome, v.id.partition("/")[2]) for f in program.frames for v in f.evaluations]
     assert told == [(COMPILED, "0"), (COMPILED, "1"), (LIMIT, "2"), (NOTHING, "0")]
-    limit = program.visits[2]
+    limit = program.evaluations[2]
     assert (
-        limit.limit == "recompile_limit" and limit.why is not None and "recompile limit" in limit.why.reason
+        limit.limit == "recompile_limit"
+        and limit.cause is not None
+        and "recompile limit" in limit.cause.reason
     )
-    again = program.visits[1].recompilation
-    assert again is not None and again.failed[0].line is not None
-    assert (again.failed[0].source, again.failed[0].old, again.failed[0].new) == ("n", "0", "1")
-    assert again.failed[0].line.line == limited.__code__.co_firstlineno + 1
-    assert (again.count, again.limit) == (1, 2)
+    again = program.evaluations[1].recompilation
+    assert again is not None and again.failed_guards[0].line is not None
+    assert (again.failed_guards[0].source, again.failed_guards[0].old, again.failed_guards[0].new) == (
+        "n",
+        "0",
+        "1",
+    )
+    assert again.failed_guards[0].line.line == limited.__code__.co_firstlineno + 1
+    assert (again.cache_entries, again.limit) == (1, 2)
 
 
 def test_guards_have_the_line_that_made_them() -> None:
@@ -191,7 +201,7 @@ def test_guards_have_the_line_that_made_them() -> None:
 
     with compile_lens.watch() as program:
         torch.compile(f, backend="eager")(torch.rand(3), "b")
-    guard = next(g for g in program.visits[0].guards if g.source == "L['flag']" and "'b'" in g.text)
+    guard = next(g for g in program.evaluations[0].guards if g.source == "L['flag']" and "'b'" in g.text)
     assert guard.line is not None and guard.line.line == f.__code__.co_firstlineno + 2
 
 
@@ -215,16 +225,16 @@ def test_the_line_that_made_a_size_a_number_is_what_torch_logs() -> None:
                 compiled(torch.ones(length))
     finally:
         log.removeHandler(handler)
-    found = [(v.id, s) for v in program.visits for s in v.specialized]
+    found = [(v.id, s) for v in program.evaluations for s in v.specializations]
     assert len(told) == len(found) == 1 and told[0].endswith("to 5") and "L['x'].size()[0]" in told[0]
     id, one = found[0]
     assert (id, one.source, one.value) == ("0/2", "x.size(0)", "5")
     line = f.__code__.co_firstlineno + 2
     assert one.line is not None and (one.line.file, one.line.line) == (__file__, line)
     failed = program.recompiles[1].recompilation
-    assert failed is not None and failed.failed[0].line is not None
-    assert (failed.failed[0].source, failed.failed[0].new) == ("x.size(0)", "5")
-    assert (failed.failed[0].line.file, failed.failed[0].line.line) == (__file__, line)
+    assert failed is not None and failed.failed_guards[0].line is not None
+    assert (failed.failed_guards[0].source, failed.failed_guards[0].new) == ("x.size(0)", "5")
+    assert (failed.failed_guards[0].line.file, failed.failed_guards[0].line.line) == (__file__, line)
 
 
 def test_bytes_that_cross_a_break_are_those_of_the_tensors() -> None:
@@ -246,7 +256,7 @@ def test_bytes_that_cross_a_break_are_those_of_the_tensors() -> None:
 
     with compile_lens.watch() as program:
         torch.compile(f, backend=backend)(torch.ones(3, 4))
-    assert [(g.takes, g.gives) for g in program.graphs] == met == [(48, 144), (144, 8)]
+    assert [(g.input_bytes, g.output_bytes) for g in program.graphs] == met == [(48, 144), (144, 8)]
 
 
 def test_dynamo_does_not_look_at_what_observes_it() -> None:
@@ -280,7 +290,7 @@ def test_what_the_program_raises_it_raises() -> None:
     plain = message()
     with compile_lens.watch() as program:
         assert message() == plain
-    assert [v.outcome for v in program.visits] == [RAISED]
+    assert [v.outcome for v in program.evaluations] == [RAISED]
     with pytest.raises(ZeroDivisionError), compile_lens.watch() as program:
         raise ZeroDivisionError("of the program")
     assert program.record.ended == "ZeroDivisionError: of the program"
@@ -326,7 +336,7 @@ def test_watches_and_captures_end_in_any_order() -> None:
     watching = compile_lens.watch()
     program = watching.__enter__()
     compile_lens.capture(f, torch.rand(3))
-    assert program.visits == () and program.graphs == () and program.events == (), (
+    assert program.evaluations == () and program.graphs == () and program.events == (), (
         "a capture is not the program's"
     )
     torch.compile(f, backend="eager")(torch.rand(3))
@@ -380,7 +390,7 @@ def test_threads_of_two_watches_own_only_theirs() -> None:
     for k in (0, 1):
         assert sorted(f.function for f in seen[k].frames) == sorted(f"f{n}" for n in range(k, 16, 2))
         assert len(seen[k].graphs) == 8
-        assert {e.id for e in seen[k].events if e.id} == {v.id for v in seen[k].visits}
+        assert {e.id for e in seen[k].events if e.id} == {v.id for v in seen[k].evaluations}
 
 
 def test_a_watch_in_a_watch_sees_its_own_part() -> None:
@@ -426,10 +436,10 @@ def test_compiled_before() -> None:
         f(torch.rand(3))
         f(torch.rand(3, 3))
     (frame,) = program.frames
-    assert frame.before == ("0/0",) and [v.id for v in frame.visits] == ["0/1"]
+    assert frame.prior_ids == ("0/0",) and [v.id for v in frame.evaluations] == ["0/1"]
     with compile_lens.watch() as program:
         f(torch.rand(3))
-    assert program.frames == () and [f.before for f in program.record.before] == [("0/0", "0/1")]
+    assert program.frames == () and [f.prior_ids for f in program.record.prior_frames] == [("0/0", "0/1")]
     assert "2 forms were compiled before" in repr(program)
 
 
@@ -445,8 +455,8 @@ def test_calls_that_dynamo_leaves_alone_each_time_are_counted() -> None:
         f = torch.compile(lambda x: left(x.sin()), backend="eager")
         for _ in range(40):
             f(torch.rand(3))
-    visits = [v for frame in program.frames if frame.function == "left" for v in frame.visits]
-    assert [v.outcome for v in visits] == [SKIPPED, SKIPPED] and visits[1].times == 40
+    visits = [v for frame in program.frames if frame.function == "left" for v in frame.evaluations]
+    assert [v.outcome for v in visits] == [SKIPPED, SKIPPED] and visits[1].count == 40
 
 
 class Shy:
@@ -559,7 +569,7 @@ def test_a_program_is_kept_and_opened(tmp_path: Path) -> None:
         watched.run("training")
     kept = Program.load(program.save(tmp_path / "p.json"))
     assert kept.record == program.record and str(kept) == str(program)
-    assert kept.counts == program.counts and kept.slower == program.slower and kept.lines == program.lines
+    assert kept.counts == program.counts and kept.causes == program.causes and kept.lines == program.lines
     raw = json.loads(program.to_json())
     with pytest.raises(RecordError, match="schema_version 99"):
         Program.from_json(json.dumps({**raw, "schema_version": 99}))

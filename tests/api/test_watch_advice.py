@@ -53,7 +53,7 @@ def again(program: ProgramRecord | Program) -> list[Recompilation]:
 
 def tried(program: Program) -> list[str]:
     """The advice of the table of recompiles and of the causes, in turn."""
-    rows = [words.advice(cause) for cause in program.slower if cause.kind == "compiled again"]
+    rows = [words.advice(cause) for cause in program.causes if cause.kind == "compiled again"]
     return [*map(words.to_try, again(program)), *rows]
 
 
@@ -198,7 +198,7 @@ def test_a_mark_does_not_reach_what_a_function_made() -> None:
     assert graphs(around_a_break, sized(3, 4, 5, mark=mark_dynamic)) == [2, 3, 3]
     assert graphs(around_a_break, sized(3, 4, 5), dynamic=True) == [2, 2, 2]
     program = watched(around_a_break, sized(3, 4, 5))
-    rests = [c for c in program.slower if c.kind == "compiled again" and c.rest]
+    rests = [c for c in program.causes if c.kind == "compiled again" and c.after_break]
     assert len(rests) == 1
     assert "dynamic=True" in words.advice(rests[0]) and "mark_dynamic" not in words.advice(rests[0])
     told = " ".join(str(program).split())
@@ -220,7 +220,7 @@ def test_what_torch_says_of_itself_is_no_part_of_a_guard() -> None:
     calls = [(torch.ones(a), torch.ones(b)) for a, b in ((3, 3), (4, 4), (5, 1))]
     program = watched(add, calls)
     assert len(again(program)) == 2 and "please file a bug" not in str(program)
-    assert again(program)[1].failed[0].text == "y.size()[0] == x.size()[0]"
+    assert again(program)[1].failed_guards[0].text == "y.size()[0] == x.size()[0]"
     assert "give no such size" in words.to_try(again(program)[1])
     assert graphs(add, [*calls[:2], (torch.ones(5), torch.ones(5))]) == [1, 2, 2]
 
@@ -280,7 +280,7 @@ def test_a_tensor_of_inference_mode_is_another_kind() -> None:
         assert graphs(sine, calls) == [1, 2]
         program = watched(sine, calls)
         (found,) = again(program)
-        assert {found.failed[0].old, found.failed[0].new} == {
+        assert {found.failed_guards[0].old, found.failed_guards[0].new} == {
             "a normal tensor",
             "one made under torch.inference_mode",
         }
@@ -292,7 +292,10 @@ def test_a_view_of_other_keys_is_told_by_them() -> None:
     x = torch.ones(3, dtype=torch.complex64)
     program = watched(sine, [(x,), (x.conj(),)])
     (found,) = again(program)
-    assert (found.failed[0].old, found.failed[0].new) == ("without Conjugate", "with the key Conjugate")
+    assert (found.failed_guards[0].old, found.failed_guards[0].new) == (
+        "without Conjugate",
+        "with the key Conjugate",
+    )
     assert not any("few different" in one for one in tried(program))
 
 
@@ -326,9 +329,9 @@ def test_a_call_with_nothing_to_compile_leaves_all_others_to_python(first: bool)
         for _ in range(20):
             call(x, True)
     assert ran == (2 if first else 1), "of the twenty calls none ran compiled code"
-    assert words.state(program.record) == "partial" and program.counts.given_up == 1
+    assert words.state(program.record) == "partial" and program.counts.permanently_eager == 1
     assert "eager in each after it" in words.verdict(program.record)
-    (cause,) = [c for c in program.slower if c.kind == "nothing to compile at first"]
+    (cause,) = [c for c in program.causes if c.kind == "nothing to compile at first"]
     assert cause.function == "gate" and "a function of its own" in words.advice(cause)
     torch._dynamo.reset()
     ran = 0
@@ -345,8 +348,8 @@ def test_what_cannot_compute_is_no_cause() -> None:
         return y
 
     program = watched(printing, [(torch.ones(3),), (torch.ones(3),)])
-    assert [v.outcome for v in program.visits][-1] == "nothing to compile"
-    assert not program.counts.given_up and not [c for c in program.slower if "nothing" in c.kind]
+    assert [v.outcome for v in program.evaluations][-1] == "nothing to compile"
+    assert not program.counts.permanently_eager and not [c for c in program.causes if "nothing" in c.kind]
 
 
 def test_a_compile_that_raised_on_a_recompile_has_its_own_reason() -> None:
@@ -360,7 +363,7 @@ def test_a_compile_that_raised_on_a_recompile_has_its_own_reason() -> None:
     with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.Unsupported) as raised:
         call(torch.ones(3))
         call(torch.ones(3, dtype=torch.float64))
-    (cause,) = [c for c in program.slower if c.kind == "compile that raised"]
+    (cause,) = [c for c in program.causes if c.kind == "compile that raised"]
     hints = [line.strip() for line in str(raised.value).splitlines() if "Hint: " in line]
     assert cause.recompilation is not None and hints
     assert words.advice(cause).splitlines()[0] in hints[0] and "one kind" not in words.advice(cause)
@@ -375,7 +378,7 @@ def test_a_limit_that_fullgraph_turns_into_an_error_is_told() -> None:
     with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
         for times in range(torch._dynamo.config.recompile_limit + 1):
             call(torch.ones(3), "a" * times)
-    (cause,) = [c for c in program.slower if c.kind == "compile that raised"]
+    (cause,) = [c for c in program.causes if c.kind == "compile that raised"]
     assert "recompile_limit was reached" in words.because(cause) and "may have 8" in words.because(cause)
     assert "few different values" in words.advice(cause)
 

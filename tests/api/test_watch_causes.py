@@ -81,7 +81,7 @@ def test_torch_s_own_form_for_a_size_of_one_is_no_line_of_the_program() -> None:
         call(torch.ones(1))
     assert len(backend.symbols) == 2
     again = program.recompiles[0].recompilation
-    assert again is not None and again.failed[0].new == "1" and again.failed[0].line is None
+    assert again is not None and again.failed_guards[0].new == "1" and again.failed_guards[0].line is None
     assert "mark_unbacked" in words.to_try(again) and "asks for" not in words.to_try(again)
     call, backend = compiled(sine, dynamic=True)
     for size in (4, 1):
@@ -113,7 +113,7 @@ def test_a_stance_is_told_with_its_line(stance: str) -> None:
         with torch.compiler.set_stance(stance):
             call(torch.ones(7))
     assert len(backend.symbols) == 1, "the second call ran eagerly"
-    (cause,) = (cause for cause in program.slower if cause.kind == "not asked")
+    (cause,) = (cause for cause in program.causes if cause.kind == "not asked")
     assert cause.place is not None and cause.place.line == sine.__code__.co_firstlineno
     told = " ".join(str(program).split())
     assert f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:" in told
@@ -143,7 +143,7 @@ def test_advice_on_strides_is_one_layout(name: str) -> None:
     assert len(backend.symbols) == len(given) == len(program.recompiles) + 1
     for visit in program.recompiles:
         again = visit.recompilation
-        assert again is not None and ".stride(" in again.failed[0].source
+        assert again is not None and ".stride(" in again.failed_guards[0].source
         assert "x.contiguous()" in words.to_try(again) and "mark" not in words.to_try(again)
     call, backend = compiled(sine)
     for x in given:
@@ -180,7 +180,7 @@ def test_a_compile_that_raised_is_a_cause_with_its_reason() -> None:
     call, _ = compiled(printing, fullgraph=True)
     with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.Unsupported) as raised:
         call(torch.ones(3))
-    (cause,) = program.slower
+    (cause,) = program.causes
     assert (
         cause.kind == "compile that raised" and cause.place is not None and cause.place.text == 'print("a")'
     )
@@ -206,8 +206,8 @@ def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:
             fast(torch.ones(8))
         fast(torch.ones(6))  # the one that takes long
     assert handed == [True, True, False, True]
-    (cause,) = (c for c in watched.slower if c.kind == "compiled again")
-    assert cause.times == 2 and cause.seconds > 0.5
+    (cause,) = (c for c in watched.causes if c.kind == "compiled again")
+    assert cause.count == 2 and cause.seconds > 0.5
     said = words.because(cause)
     assert said.startswith("x.size(0) was 8, now 6") and said.endswith(
         "another time grad_mode was True, now False"
@@ -242,7 +242,7 @@ def test_a_break_in_python_s_library_is_told_with_the_line_of_the_program_that_p
     asked = (
         "import waits, compile_lens\n"
         "with compile_lens.watch() as watched: waits.program()\n"
-        "(one,) = (c for c in watched.slower if c.kind == 'graph break')\n"
+        "(one,) = (c for c in watched.causes if c.kind == 'graph break')\n"
         "print(one.reached.file, one.reached.line, one.place.file, one.place.line)"
     )
     done = subprocess.run(

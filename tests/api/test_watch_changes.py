@@ -55,7 +55,7 @@ def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str
     (plain,) = logged[name]
     (again,) = program.recompiles
     assert again.recompilation is not None
-    (guard,) = again.recompilation.failed
+    (guard,) = again.recompilation.failed_guards
     assert (guard.source, guard.old, guard.new) == (one.source, one.old, one.new)
     module = changed_programs.__name__
     told = re.sub(rf"\b{module}\.(?!py\b)", "__main__.", without_numbers(guard.text))
@@ -100,7 +100,7 @@ def test_torch_s_hint_of_an_integer_of_a_module() -> None:
     assert len(program.recompiles) == 4
     again = program.recompiles[-1].recompilation
     assert again is not None
-    for said in (again.failed[0].hint, words.to_try(again), str(program)):
+    for said in (again.failed_guards[0].hint, words.to_try(again), str(program)):
         assert "torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(said.split())
     assert compiles(Counter(), [(x,)] * 5) == 5
     with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
@@ -118,7 +118,7 @@ def test_torch_s_hint_of_sizes_that_were_the_same() -> None:
         for arguments in calls:
             compiled(*arguments)
     again = program.recompiles[0].recompilation
-    assert again is not None and again.failed[0].text == "y.size()[0] == x.size()[0]"
+    assert again is not None and again.failed_guards[0].text == "y.size()[0] == x.size()[0]"
     assert "x.size(0), y.size(0) are 4, 5" in words.again(again)
     assert "use_duck_shape = False" in words.to_try(again)
     with torch.fx.experimental._config.patch(use_duck_shape=False):
@@ -142,7 +142,7 @@ def test_classes_of_one_name_are_two() -> None:
         compiled(torch.ones(3), made())
         compiled(torch.ones(3), made())
     again = program.recompiles[0].recompilation
-    assert again is not None and again.failed[0].new == f"another {again.failed[0].old}"
+    assert again is not None and again.failed_guards[0].new == f"another {again.failed_guards[0].old}"
 
 
 def test_settings_are_not_the_program_s_variables() -> None:
@@ -156,7 +156,7 @@ def test_settings_are_not_the_program_s_variables() -> None:
         with torch.no_grad():
             compiled(torch.ones(3), "a")
     again = program.recompiles[0].recompilation
-    assert again is not None and (again.failed[0].old, again.failed[0].new) == ("True", "False")
+    assert again is not None and (again.failed_guards[0].old, again.failed_guards[0].new) == ("True", "False")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_number_s_value_is_told_as_the_program_names_it() -> None:
     with compile_lens.watch() as program:
         for s in (0.5, 1.5, 2.5):
             compiled(torch.rand(3, requires_grad=True), s)
-    told = [one.recompilation.failed[0] for one in program.recompiles if one.recompilation]
+    told = [one.recompilation.failed_guards[0] for one in program.recompiles if one.recompilation]
     assert [(f.source, f.old, f.new) for f in told] == [("s", "0.5", "1.5"), ("s", "1.5", "2.5")]
     assert all(f.line is not None and f.line.text.strip() == "return x**s" for f in told)
 

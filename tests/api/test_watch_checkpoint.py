@@ -161,7 +161,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
 
 def inside(both: Both) -> dict[str, Any]:
     assert not both.program.record.missing
-    return {one.function: one for one in both.program.unvisited}
+    return {one.function: one for one in both.program.eager_frames}
 
 
 def test_just_what_ran_by_its_own_code_is_eager(both: Both) -> None:
@@ -206,8 +206,8 @@ def test_why(both: Both) -> None:
 
 
 def test_what_is_not_certain_is_said_to_be_as_far_as_is_known(both: Both) -> None:
-    doubted = tuple(dataclasses.replace(u, certain=False, eager=()) for u in both.program.unvisited)
-    record: ProgramRecord = dataclasses.replace(both.program.record, unvisited=doubted)
+    doubted = tuple(dataclasses.replace(u, certain=False, eager_lines=()) for u in both.program.eager_frames)
+    record: ProgramRecord = dataclasses.replace(both.program.record, eager_frames=doubted)
     told = " ".join(str(Program(lambda: record)).split())
     assert "without a compile being tried, as far as is known" in words.verdict(record)
     assert "in body was left to Python without a compile being tried, as far as is known" in told
@@ -253,5 +253,5 @@ def test_a_profiler_is_left_as_it_was(reentrant: bool, own: bool) -> None:
     finally:
         sys.setprofile(None)
     assert after is before and bool(heard) == own
-    found = [(one.function, one.times) for one in program.unvisited]
+    found = [(one.function, one.count) for one in program.eager_frames]
     assert found == [("fails", 1)] + ([] if own else [("in_turn", 0)])

@@ -45,7 +45,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
     finally:
         monkeypatch.undo()
         watch.close("")
-    assert kept == functions * FORMS == sum(len(frame.visits) for frame in watch.seen().frames)
+    assert kept == functions * FORMS == sum(len(frame.evaluations) for frame in watch.seen().frames)
     return count
 
 

@@ -62,4 +62,4 @@ def test_what_torch_made_has_none() -> None:
     module = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
     with compile_lens.watch() as program:
         torch.compile(module, backend="eager")(torch.ones(3))
-    assert program.visits and "in no file" not in str(program)
+    assert program.evaluations and "in no file" not in str(program)

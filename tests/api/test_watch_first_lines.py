@@ -44,7 +44,7 @@ def test_the_lines_that_were_left_to_python(function: Any, marked: tuple[int, ..
     with torch._dynamo.config.patch(recompile_limit=1), compile_lens.watch() as program:
         call(torch.ones(3))
         call(torch.ones(3, dtype=torch.float64))
-    assert program.counts.limits == 1
+    assert program.counts.at_limit == 1
     first = function.__code__.co_firstlineno
     found = {line.line - first: line.states for line in program.lines[__file__]}
     assert found == dict.fromkeys(marked, ("eager", "compiled"))

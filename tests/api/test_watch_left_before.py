@@ -14,7 +14,7 @@ from torch._C._dynamo import eval_frame
 
 import compile_lens
 from compile_lens._torch.ground import cache_entries
-from compile_lens.record.unvisited import BEFORE
+from compile_lens.record.eager_frames import BEFORE
 
 pytestmark = pytest.mark.torch
 
@@ -61,13 +61,13 @@ def test_a_function_that_was_left_before_is_told_when_it_is_called(module: bool)
     with compile_lens.watch() as program:
         call(torch.ones(3))
         call(torch.ones(4))
-    (one,) = program.unvisited
-    assert (one.kind, one.times, one.line, one.certain) == (BEFORE, 2, code.co_firstlineno, True)
+    (one,) = program.eager_frames
+    assert (one.kind, one.count, one.line, one.certain) == (BEFORE, 2, code.co_firstlineno, True)
     ran = run_by_python(call, code, torch.ones(3))
     assert len(ran) == (5 if module else 4) and ran <= eager(program), "it was said nothing of"
     told = " ".join(str(program).split())
     assert "1 function left to Python before the watch" in told and "✓" not in told
-    assert compile_lens.Program.from_json(program.to_json()).unvisited == program.unvisited
+    assert compile_lens.Program.from_json(program.to_json()).eager_frames == program.eager_frames
 
 
 def test_the_advice_makes_dynamo_say_why() -> None:
@@ -77,8 +77,8 @@ def test_the_advice_makes_dynamo_say_why() -> None:
     torch._dynamo.reset()
     with compile_lens.watch() as program:
         call(torch.ones(3))
-    assert not program.unvisited and program.counts.skipped == 1
-    assert "graph_break" in str(program.visits[0].why)
+    assert not program.eager_frames and program.counts.skipped == 1
+    assert "graph_break" in str(program.evaluations[0].cause)
 
 
 def test_a_call_of_it_at_a_break_is_told() -> None:
@@ -87,7 +87,7 @@ def test_a_call_of_it_at_a_break_is_told() -> None:
     call(torch.ones(3))
     with compile_lens.watch() as program:
         call(torch.ones(4))
-    (one,) = program.unvisited
+    (one,) = program.eager_frames
     assert (one.kind, one.function, one.certain) == (BEFORE, "whole", True)
     ran = run_by_python(call, whole.__code__, torch.ones(4))
     assert ran and ran <= eager(program)
@@ -109,7 +109,7 @@ def test_what_torch_calls_through_a_form_of_its_own_is_not_said_to_be_eager() ->
     with compile_lens.watch() as program:
         good(torch.ones(3))
     assert not run_by_python(good, perhaps.__code__, torch.ones(3)), "it runs compiled"
-    assert not eager(program) and not any(one.certain for one in program.unvisited)
+    assert not eager(program) and not any(one.certain for one in program.eager_frames)
 
 
 def test_what_is_not_called_stands_among_what_was_before() -> None:
@@ -117,9 +117,9 @@ def test_what_is_not_called_stands_among_what_was_before() -> None:
     torch.compile(whole, backend="eager")(torch.ones(3))
     with compile_lens.watch() as program:
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
-    assert not program.unvisited and not eager(program)
-    (left,) = [frame for frame in program.record.before if frame.function == "whole"]
-    assert left.left and not left.before
+    assert not program.eager_frames and not eager(program)
+    (left,) = [frame for frame in program.record.prior_frames if frame.function == "whole"]
+    assert left.eager_lines and not left.prior_ids
     assert "its calls by uncompiled code are not seen" in " ".join(str(program).split())
     assert "✓" in str(program)
 
@@ -141,16 +141,16 @@ def test_what_has_no_form_and_is_asked_about_was_not_left() -> None:
     call = torch.compile(power, backend="eager")
     with compile_lens.watch() as nothing:
         pass
-    assert not nothing.record.before
+    assert not nothing.record.prior_frames
     torch._dynamo.utils.counters.clear()
     with torch._dynamo.config.patch(recompile_limit=2), compile_lens.watch() as program:
         for name in ("a", "bb", "ccc", "dddd"):
             call(x, name)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2 == program.counts.graphs
-    assert program.counts.limits == 1 and not program.unvisited
+    assert program.counts.at_limit == 1 and not program.eager_frames
     with compile_lens.watch() as after:
         call(x, "a")
-    assert not after.unvisited and not after.record.before[0].left, "a form that fits runs"
+    assert not after.eager_frames and not after.record.prior_frames[0].eager_lines, "a form that fits runs"
     torch._dynamo.reset()
 
 
@@ -166,10 +166,10 @@ def test_what_was_left_after_it_had_forms_runs_none_of_them() -> None:
     assert "compiled, and then left to Python whole, before the watch" in " ".join(str(nothing).split())
     with compile_lens.watch() as program:
         call(torch.ones(3), False)
-    (one,) = program.unvisited
-    assert (one.kind, one.times, one.certain) == (BEFORE, 1, True) and ran <= eager(program)
-    (before,) = [frame for frame in program.record.before if frame.function == "perhaps"]
-    assert before.before == ("0/0",) and before.left
+    (one,) = program.eager_frames
+    assert (one.kind, one.count, one.certain) == (BEFORE, 1, True) and ran <= eager(program)
+    (before,) = [frame for frame in program.record.prior_frames if frame.function == "perhaps"]
+    assert before.prior_ids == ("0/0",) and before.eager_lines
     assert "✓" not in str(program)
 
 

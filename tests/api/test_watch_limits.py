@@ -38,7 +38,7 @@ def test_what_was_inlined_runs_in_python_too() -> None:
         call(torch.ones(3), "dddd")
         sys.setprofile(None)
     assert helper.__code__ in ran, "the call that fits no form calls it"
-    assert program.counts.limits == 1
+    assert program.counts.at_limit == 1
     found = {line.line: line.states for line in program.lines[__file__]}
     first = helper.__code__.co_firstlineno
     assert found[first + 1] == found[first + 2] == ("eager", "compiled")
@@ -55,10 +55,10 @@ def test_the_accumulated_limit_is_not_told_as_the_other_one() -> None:
     with torch._dynamo.config.patch(accumulated_recompile_limit=3), compile_lens.watch() as program:
         for times in range(5):
             call(torch.ones(3), "a" * times)
-    rest = program.frames[-1].visits
+    rest = program.frames[-1].evaluations
     assert [visit.outcome for visit in rest].count("compiled") == 3
     assert rest[-1].limit == "accumulated_recompile_limit" and torch._dynamo.config.recompile_limit > 3
-    (cause,) = [c for c in program.slower if c.kind == "recompile limit"]
+    (cause,) = [c for c in program.causes if c.kind == "recompile limit"]
     assert words.because(cause).endswith(
         "none of 3 forms fits, and accumulated_recompile_limit lets it have no more"
     )
@@ -86,7 +86,7 @@ def test_the_advice_at_a_limit_is_for_each_thing_that_forms_were_made_for() -> N
     with torch._dynamo.config.patch(recompile_limit=4), compile_lens.watch() as program:
         for one in calls:
             call(torch.ones(3), *one)
-    (cause,) = [c for c in program.slower if c.kind == "recompile limit"]
+    (cause,) = [c for c in program.causes if c.kind == "recompile limit"]
     assert "t was '', now 'b'" in words.because(cause)
     assert words.because(cause).endswith("forms were made as s was 'aaa', now 'aaaa'")
     tried = words.advice(cause)

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import compile_lens
-from compile_lens.measures.slower import LEFT_WHOLE, Cause
+from compile_lens.measures.causes import LEFT_WHOLE, Cause
 from compile_lens.record.graph import Frame
 from compile_lens.views.render import text
 from compile_lens.views.subjects.program import document
@@ -62,7 +62,7 @@ def watched(function: Any) -> Any:
 
 
 def left(program: Any) -> list[Cause]:
-    return [cause for cause in program.slower if cause.kind == LEFT_WHOLE]
+    return [cause for cause in program.causes if cause.kind == LEFT_WHOLE]
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_a_function_that_was_skipped_for_a_line_of_another(
     function: Any, skipped: CodeType, met: CodeType
 ) -> None:
     cause = left(watched(function))[0]
-    assert isinstance(cause.place, Frame) and isinstance(cause.met, Frame)
+    assert isinstance(cause.place, Frame) and isinstance(cause.origin_line, Frame)
     assert cause.function == skipped.co_name and cause.place.line in lines(skipped)
-    assert cause.met.function == met.co_name and cause.met.line in lines(met) - lines(skipped)
-    said = f"{words.place(cause.met)} in {met.co_name}: "
+    assert cause.origin_line.function == met.co_name and cause.origin_line.line in lines(met) - lines(skipped)
+    said = f"{words.place(cause.origin_line)} in {met.co_name}: "
     assert words.because(cause).startswith(said)
 
 
 def test_a_function_that_was_skipped_for_a_line_of_its_own() -> None:
     cause = left(watched(helper))[0]
-    assert isinstance(cause.place, Frame) and cause.met is None
+    assert isinstance(cause.place, Frame) and cause.origin_line is None
     assert cause.place.line in lines(helper.__code__) and "print" in cause.place.text
 
 
@@ -98,7 +98,7 @@ def test_a_break_in_a_function_that_another_one_calls_names_both() -> None:
         return talks(x + 1) * 2
 
     program = watched(calls)
-    causes = [cause for cause in program.slower if cause.kind == "graph break"]
+    causes = [cause for cause in program.causes if cause.kind == "graph break"]
     (line,) = {cause.place.line for cause in causes}
     assert line in lines(talks.__code__)
     (said,) = [words.head(cause, program.record) for cause in causes if cause.function == "calls"]
@@ -109,10 +109,10 @@ def test_a_break_that_raises_does_not_resume() -> None:
     torch._dynamo.reset()
     with compile_lens.watch() as program, pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(helper, backend="eager", fullgraph=True)(torch.ones(3))
-    assert {found.then for found in program.breaks} <= {"the call raised"}
+    assert {found.outcome for found in program.breaks} <= {"the call raised"}
     with compile_lens.watch() as program, pytest.raises(Exception, match="coroutine"):
         torch.compile(coroutine, backend="eager")(torch.ones(3)).send(None)
-    assert [found.then for found in program.breaks] == ["the call raised"] and program.counts.raised == 1
+    assert [found.outcome for found in program.breaks] == ["the call raised"] and program.counts.raised == 1
 
 
 async def coroutine(x: torch.Tensor) -> torch.Tensor:
@@ -130,7 +130,7 @@ def test_a_hint_of_torch_s_is_said_to_be_one_and_names_what_exists() -> None:
     torch._dynamo.reset()
     with compile_lens.watch() as program:
         torch.compile(train, backend="eager")(torch.ones(3, requires_grad=True))
-    (cause,) = [one for one in program.slower if one.kind == "graph break"]
+    (cause,) = [one for one in program.causes if one.kind == "graph break"]
     assert words.of_torch(cause) and "torch says: " in text.page(document(program.record))
     if "trace_autograd_ops" in words.advice(cause):
         assert not hasattr(torch._dynamo, "trace_autograd_ops")
@@ -163,6 +163,6 @@ def test_what_cannot_come_to_a_tensor_is_not_said_to_run_eagerly(function: Any, 
         function(torch.ones(3), *([True] if computes else []))
     assert (counting.count > 1) is computes, "beside what makes the tensor"
     program = watched(function)
-    assert [visit.outcome for visit in program.visits] == ["nothing to compile"]
-    assert [cause.function for cause in program.slower] == [function.__name__] * computes
-    assert program.counts.given_up == computes
+    assert [visit.outcome for visit in program.evaluations] == ["nothing to compile"]
+    assert [cause.function for cause in program.causes] == [function.__name__] * computes
+    assert program.counts.permanently_eager == computes

@@ -40,20 +40,22 @@ def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
     with compile_lens.watch() as program:
         farther_forms.run(one, one.last)
     (frame,) = program.frames
-    again = frame.visits[-1].recompilation
-    assert again is not None and again.changed is not None and len(again.failed) == len(one.calls)
-    assert again.changed.source == one.source
+    again = frame.evaluations[-1].recompilation
+    assert again is not None and again.change is not None and len(again.failed_guards) == len(one.calls)
+    assert again.change.source == one.source
     if one.alike:  # by the word of torch no form is nearer; the first call's is, by what plain torch compiles
-        assert {failed.source for failed in again.failed} == {one.source}
-        assert again.changed.id == frame.visits[0].id != again.failed[0].id
+        assert {failed.source for failed in again.failed_guards} == {one.source}
+        assert again.change.id == frame.evaluations[0].id != again.failed_guards[0].id
         rows = [row.split()[:1] for row in text.page(document(program.record)).splitlines()]
-        assert [again.changed.id] in rows
+        assert [again.change.id] in rows
         return
-    assert words.again(again).startswith(words.changed(again.changed))
-    others = {failed.source for failed in again.others} - {one.source}
+    assert words.again(again).startswith(words.changed(again.change))
+    others = {failed.source for failed in again.other_guards} - {one.source}
     told = words.also(again)
     assert others and told, "something else changed from another form"
-    assert all(f" {words.changed(failed)}" in told for failed in again.others if failed.source in others)
+    assert all(
+        f" {words.changed(failed)}" in told for failed in again.other_guards if failed.source in others
+    )
     assert told in " ".join(text.page(document(program.record)).split())
 
 
@@ -91,6 +93,6 @@ def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() ->
         thread.join()
     watch.close("")
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(farther_forms.sine.__code__)
-    visits = [visit for frame in watch.seen().frames for visit in frame.visits]
-    counts = [visit.recompilation.count for visit in visits if visit.recompilation is not None]
+    visits = [visit for frame in watch.seen().frames for visit in frame.evaluations]
+    counts = [visit.recompilation.cache_entries for visit in visits if visit.recompilation is not None]
     assert sorted(counts) == [1, 2] and len(entries) == 3, "the first form, and one for each thread"

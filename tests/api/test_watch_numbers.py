@@ -16,7 +16,7 @@ import torch
 import compile_lens
 from compile_lens import versions
 from compile_lens.record.messages import plain_source
-from compile_lens.record.program import Visit
+from compile_lens.record.program import FrameEvaluation
 from compile_lens.views.words import program as words
 from compile_lens.views.words.began import began
 
@@ -43,7 +43,7 @@ def forms(function: Any, numbers: tuple[float, ...], **options: Any) -> int:
     return len(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(function.__code__))
 
 
-def again(visits: tuple[Visit, ...]) -> list[Visit]:
+def again(visits: tuple[FrameEvaluation, ...]) -> list[FrameEvaluation]:
     return [visit for visit in visits if visit.recompilation is not None]
 
 
@@ -54,11 +54,11 @@ def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Pa
         assert plain[1].count("marking L['step'] as dynamic") == len(numbered.PROGRAMS)
     with compile_lens.watch() as program:
         numbered.run(name)
-    (visit,) = [v for v in again(program.visits) if v.dynamic]
+    (visit,) = [v for v in again(program.evaluations) if v.dynamic]
     (symbol,) = visit.dynamic
     logged = re.findall(r"create_symbol (\w+) = (\S+) for L\['step'\]", plain[1])
     assert len(logged) >= len(numbered.PROGRAMS)
-    assert symbol.source == "L['step']" and symbol.seen == repr(numbers[1])
+    assert symbol.source == "L['step']" and symbol.observed == repr(numbers[1])
     assert symbol.symbol in {one for one, value in logged if float(value) == numbers[1]}
     found = visit.recompilation
     assert found is not None and found.dynamic == visit.dynamic
@@ -73,11 +73,11 @@ def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Pa
 
 def test_a_log_says_which_numbers_became_symbols_and_what_they_were(plain: tuple[Path, str]) -> None:
     program = compile_lens.import_trace(plain[0])
-    told = [words.again(v.recompilation) for v in again(program.visits) if v.recompilation is not None]
+    told = [words.again(v.recompilation) for v in again(program.evaluations) if v.recompilation is not None]
     for _, numbers in numbered.PROGRAMS.values():
         begins = f"step was {numbers[0]}, now {numbers[1]}; step became "
         assert [one for one in told if one.startswith(begins)], told
-    known = {(plain_source(d.source), d.seen) for visit in program.visits for d in visit.dynamic}
+    known = {(plain_source(d.source), d.observed) for visit in program.evaluations for d in visit.dynamic}
     assert known == {("step", repr(numbers[1])) for _, numbers in numbered.PROGRAMS.values()}
 
 
@@ -89,7 +89,7 @@ def test_a_number_that_a_line_asks_for_is_a_form_for_each_answer() -> None:
     with compile_lens.watch() as program:
         for number in numbers:
             call(torch.ones(3), number)
-    (visit,) = again(program.visits)
+    (visit,) = again(program.evaluations)
     assert visit.recompilation is not None
     line = numbered.branched.__code__.co_firstlineno + 2
     tried = words.to_try(visit.recompilation)
@@ -115,10 +115,10 @@ def test_a_number_of_many_digits_is_told_whole() -> None:
     with compile_lens.watch() as program:
         call(torch.ones(3), one)
         call(torch.ones(3), two)
-    (visit,) = again(program.visits)
+    (visit,) = again(program.evaluations)
     found = visit.recompilation
-    assert found is not None and found.changed is not None
-    assert (found.changed.old, found.changed.new) == (repr(one), repr(two)), (
+    assert found is not None and found.change is not None
+    assert (found.change.old, found.change.new) == (repr(one), repr(two)), (
         "its digits were taken for an address"
     )
     assert words.to_try(found) and "…" not in words.again(found)

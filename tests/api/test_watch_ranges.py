@@ -55,7 +55,7 @@ def watched(name: str) -> tuple[DynamicDim, ...]:
 def of(program: ProgramRecord, name: str) -> tuple[DynamicDim, ...]:
     """The symbols of the last form of a function."""
     (frame,) = [frame for frame in program.frames if frame.function == name]
-    return frame.visits[-1].dynamic
+    return frame.evaluations[-1].dynamic
 
 
 def told(dim: DynamicDim, value: int) -> bool:
@@ -122,7 +122,7 @@ def test_sizes_that_are_one_symbol_share_their_guards() -> None:
     with compile_lens.watch() as program:
         for rows in (3, 4):
             call(torch.ones(rows), torch.ones(rows))
-    x, y = program.visits[-1].dynamic
+    x, y = program.evaluations[-1].dynamic
     assert takes(x) == "for any size from 2 to 29 where y.size(0) == x.size(0)"
     assert takes(y) == "for any size where y.size(0) == x.size(0) and 2 <= x.size(0) and x.size(0) <= 29"
 
@@ -145,5 +145,5 @@ def test_a_size_that_no_line_asked_for_names_the_first_use_of_the_tensor() -> No
     told = " ".join(str(program).split())
     assert f"none; first used at test_watch_ranges.py:{line}" in told
     (again,) = program.recompiles
-    assert again.recompilation is not None and again.recompilation.failed[0].line is None
+    assert again.recompilation is not None and again.recompilation.failed_guards[0].line is None
     assert "asks for the size" not in words.to_try(again.recompilation)

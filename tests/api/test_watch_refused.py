@@ -52,14 +52,14 @@ def test_a_call_that_raises_rather_than_is_compiled(tmp_path: Path) -> None:
     said = json.loads(plain)
     assert [bool(text) for text in said] == [False, True, False, True, False, True]
     program = Program.load(saved)
-    raised = [visit for visit in program.visits if visit.outcome == "raised"]
+    raised = [visit for visit in program.evaluations if visit.outcome == "raised"]
     assert [v.limit for v in raised] == ["fail_on_recompile"] * 2 + ["error_on_recompile"]
     assert program.counts.raised == 3 and program.counts.recompiles == 1
     for visit, text in zip(raised, (said[1], said[3], said[5]), strict=True):
-        failed = visit.recompilation.failed if visit.recompilation is not None else ()
+        failed = visit.recompilation.failed_guards if visit.recompilation is not None else ()
         told = [line.partition("- ")[2] for line in text.splitlines() if "- 0/" in line]
         assert [f"{one.id}: {one.text}" for one in failed] == [" ".join(line.split()) for line in told]
-    causes = [cause for cause in program.slower if cause.kind == "compile that raised"]
+    causes = [cause for cause in program.causes if cause.kind == "compile that raised"]
     because = " ".join(words.because(cause) for cause in causes)
     assert "x.dim() was 1, now 2; none of 2 forms" in because
     assert "x.size(0) was 2, now 7; none of 2 forms" in because

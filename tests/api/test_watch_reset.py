@@ -27,8 +27,8 @@ def test_a_recompile_is_told_with_the_form_that_there_was_then() -> None:
         torch._dynamo.reset()
         call(x, torch.tan)
         call(x, torch.exp)
-    again = [v.recompilation.failed[0] for v in program.recompiles if v.recompilation is not None]
-    assert len({v.id for v in program.visits}) == 2, "ids repeat"
+    again = [v.recompilation.failed_guards[0] for v in program.recompiles if v.recompilation is not None]
+    assert len({v.id for v in program.evaluations}) == 2, "ids repeat"
     assert [(f.old, f.new) for f in again] == [("torch.sin", "torch.cos"), ("torch.tan", "torch.exp")]
 
 
@@ -51,13 +51,13 @@ def test_time_is_of_the_function_that_took_it() -> None:
             torch.compile(one, backend="aot_eager")(x)
             torch.compile(gate, backend="aot_eager")(x, False)
             torch._dynamo.reset()
-    assert {v.id for v in program.visits} == {"0/0", "1/0"}, "ids repeat"
+    assert {v.id for v in program.evaluations} == {"0/0", "1/0"}, "ids repeat"
     found = {spent.frame.function: spent for spent in compile_time(program.record) if spent.frame is not None}
     assert set(found) == {"quick", "slow", "gate"}
-    for visit, name in zip((v for v in program.visits if v.id == "0/0"), ("quick", "slow"), strict=True):
+    for visit, name in zip((v for v in program.evaluations if v.id == "0/0"), ("quick", "slow"), strict=True):
         # By the watch's own clock, around each visit; torch's events stand inside of it.
         assert 0.5 * visit.seconds < found[name].total <= visit.seconds
-    assert program.counts.given_up == 1
+    assert program.counts.permanently_eager == 1
 
 
 def test_the_time_of_a_backward_is_of_its_own_function_after_a_reset() -> None:
@@ -78,9 +78,9 @@ def test_the_time_of_a_backward_is_of_its_own_function_after_a_reset() -> None:
         began = time.perf_counter()
         loss.backward()
         took = time.perf_counter() - began
-    assert {v.id for v in program.visits} == {"0/0"}, "ids repeat"
+    assert {v.id for v in program.evaluations} == {"0/0"}, "ids repeat"
     found = {spent.frame.function: spent.total for spent in compile_time(program.record) if spent.frame}
-    (visit,) = (v for v in program.visits if v.number == 1)
+    (visit,) = (v for v in program.evaluations if v.number == 1)
     assert found["second"] <= visit.seconds, "the backward was booked to it"
-    (visit,) = (v for v in program.visits if v.number == 0)
+    (visit,) = (v for v in program.evaluations if v.number == 0)
     assert found["first"] > visit.seconds + 0.3 * took

@@ -81,7 +81,7 @@ def test_a_rest_that_was_left_before_the_watch_is_eager() -> None:
     assert (known[1], known[2]) == (("compiled",), ("broke",))
     assert known[3] == known[4] == ("eager",), "it was said to be never"
     assert "left to Python before the watch" in " ".join(str(program).split())
-    assert program.counts.skipped == program.counts.given_up == 0 and len(program.visits) == 1
+    assert program.counts.skipped == program.counts.permanently_eager == 0 and len(program.evaluations) == 1
     assert compile_lens.Program.from_json(program.to_json()).frames == program.frames
 
 
@@ -91,7 +91,7 @@ def test_a_rest_that_was_compiled_before_the_watch_is_not_said_to_be_eager() -> 
     call(torch.ones(3))
     with compile_lens.watch() as program:
         call(torch.ones(3, dtype=torch.float64))
-    assert not any(frame.left for frame in program.frames)
+    assert not any(frame.eager_lines for frame in program.frames)
     assert not run_by_python(call, computed, torch.ones(3, dtype=torch.float64))
     assert states(program, computed)[3] == ("compiled",), "for the other type it is compiled again"
 
@@ -101,7 +101,7 @@ def test_a_rest_of_what_was_not_called_is_not_told() -> None:
     torch.compile(never_reached, backend="eager")(torch.ones(3))
     with compile_lens.watch() as program:
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
-    assert not any(frame.left for frame in program.frames)
+    assert not any(frame.eager_lines for frame in program.frames)
 
 
 def doubled(x: torch.Tensor, twice: int) -> torch.Tensor:
@@ -132,6 +132,6 @@ def test_what_follows_a_break_is_a_form_of_before_where_dynamo_is_not_asked(earl
         calls = 0
         call(torch.ones(3), 3)
     assert calls == 1, "what follows the break ran compiled, though it was not compiled now"
-    assert len(program.visits) == (1 if earlier else 3)
+    assert len(program.evaluations) == (1 if earlier else 3)
     told = " ".join(str(program).split())
     assert "none → one of before" in told and "none → none" not in told

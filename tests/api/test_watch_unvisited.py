@@ -74,18 +74,18 @@ def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     for text in ("y = helper(x).sin()", "return y.cos()", "return x.exp()"):
         assert found[text].states == ("eager",), text
     assert found['print("in body")'].states == ("broke", "eager")
-    first, second = program.unvisited
+    first, second = program.eager_frames
     assert (first.function, second.function) == ("body", "helper")
     assert first.caller is not None and "checkpoint(body" in first.caller.text
-    assert (first.times, second.times) == (1, 0), "how often what is called in turn is not known"
-    assert words.state(program.record) == "partial" and program.counts.unvisited == 2
+    assert (first.count, second.count) == (1, 0), "how often what is called in turn is not known"
+    assert words.state(program.record) == "partial" and program.counts.eager_frames == 2
     assert "2 functions left to Python without a compile being tried" in " ".join(str(program).split())
 
 
 def test_the_body_of_a_plain_call_that_broke_is_looked_at_by_itself(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
     assert all(op in str(graphs) for op in ("sin", "cos", "exp"))
-    assert not program.unvisited
+    assert not program.eager_frames
     assert all("eager" not in one.states for text, one in lines(program).items() if "print" not in text)
 
 
@@ -127,14 +127,14 @@ def test_calls_under_a_stance(
 ) -> None:
     handed, program = ran(tmp_path, STANCE.format(stance=stance, calls=calls))
     assert len(handed) == graphs
-    assert [(u.function, u.times, u.certain) for u in program.unvisited] == told
+    assert [(u.function, u.count, u.certain) for u in program.eager_frames] == told
     assert words.state(program.record) == ("partial" if told else "compiled")
     text = (_BEGIN + STANCE.format(stance=stance, calls=calls)).splitlines()
     (set_,) = (i for i, line in enumerate(text, 1) if "set_stance" in line)
-    for one in program.unvisited:
-        assert one.kind == "stance" and stance in one.why.reason and one.caller is not None
-        assert (one.why.frames[0].line, one.caller.line) == (set_, set_ + 1)
-    sure = {u.function for u in program.unvisited if u.certain}
+    for one in program.eager_frames:
+        assert one.kind == "stance" and stance in one.cause.reason and one.caller is not None
+        assert (one.cause.frames[0].line, one.caller.line) == (set_, set_ + 1)
+    sure = {u.function for u in program.eager_frames if u.certain}
     found = lines(program)
     assert ("eager" in found["return x.sin()"].states) == ("f" in sure)
 
@@ -150,7 +150,8 @@ def test_a_stance_that_was_set_before_the_watch(tmp_path: Path) -> None:
     torch.compile(f, backend=backend)(torch.ones(3))
     torch.compiler.set_stance("default")
     before = torch._dynamo.eval_frame._callback_from_stance
-    handed = [len(handed), [u.times for u in program.unvisited], "before the watch" in program.unvisited[0].why.reason,
+    handed = [len(handed), [u.count for u in program.eager_frames],
+              "before the watch" in program.eager_frames[0].cause.reason,
               before.__module__ == "torch._dynamo.eval_frame" and type(before).__name__ == "function"]
     """
     path = tmp_path / "program.py"
@@ -194,9 +195,9 @@ dist.destroy_process_group()
 def test_a_module_of_torch_s_in_ddp(tmp_path: Path, model: str, eager: str) -> None:
     graphs, program = ran(tmp_path, DDP.format(model=model))
     assert ("linear" in str(graphs)) == (not eager), "what is advised holds"
-    assert [u.kind for u in program.unvisited] == (["module of torch's"] if eager else [])
+    assert [u.kind for u in program.eager_frames] == (["module of torch's"] if eager else [])
     if eager:
-        (one,) = program.unvisited
+        (one,) = program.eager_frames
         assert eager in one.function or sys.version_info < (3, 11)
         assert "DistributedDataParallel" in str(program)
 
@@ -214,7 +215,7 @@ print(torch.compile(f, backend=backend)(torch.zeros(3)).tolist())
 
 def test_a_watch_in_a_compiled_function_brings_no_functions_of_ours(tmp_path: Path) -> None:
     _, program = ran(tmp_path, WITHIN)
-    assert program.unvisited == () and [frame.function for frame in program.frames] == ["f"]
+    assert program.eager_frames == () and [frame.function for frame in program.frames] == ["f"]
     (source,) = program.record.sources
     assert source.file.endswith("program.py")
 
@@ -222,7 +223,7 @@ def test_a_watch_in_a_compiled_function_brings_no_functions_of_ours(tmp_path: Pa
 def test_an_older_record_has_none() -> None:
     data = json.loads(to_json(samples_program.program()))
     data.pop("unvisited", None)
-    assert not Program.from_json(json.dumps(data)).unvisited
+    assert not Program.from_json(json.dumps(data)).eager_frames
 
 
 ON_ONE_LINE = """

@@ -77,18 +77,18 @@ def here() -> int:
 def test_each_is_listed_as_what_it_is_with_a_line_of_the_program() -> None:
     program, graphs, called = watched(THINGS)
     assert len(graphs) == len(THINGS) == program.counts.graphs
-    through = [f for f in program.frames if f.through]
+    through = [f for f in program.frames if f.torch_caller]
     assert [f.function for f in through] == list(THINGS)
     for frame in through:
         assert Path(frame.file).name == HERE, "never a file of torch's as if it were the program's"
         own = scaled.__code__.co_firstlineno if "scaled" in frame.function else called[frame.function]
         assert frame.line == own
-        assert [v.outcome for v in frame.visits] == [COMPILED]
+        assert [v.outcome for v in frame.evaluations] == [COMPILED]
     text = " ".join(str(program).split())
     assert "external_utils.py" not in text and " inner " not in text
     assert "compile functions of your own that call them" in text
     again = Program.from_json(program.to_json())
-    assert [f.through for f in again.frames] == [f.through for f in program.frames]
+    assert [f.torch_caller for f in again.frames] == [f.torch_caller for f in program.frames]
 
 
 def test_an_object_that_is_called_is_told_without_running_its_code() -> None:
@@ -111,10 +111,10 @@ def test_at_the_limit_each_is_itself() -> None:
     ops = changed_programs.ONE_EACH
     program, graphs, _ = watched({op.__name__: op for op in ops})
     assert len(graphs) == torch._dynamo.config.recompile_limit == 8
-    (frame,) = (f for f in program.frames if any(v.outcome == "limit" for v in f.visits))
-    assert frame.function == "torch.relu" and frame.through
+    (frame,) = (f for f in program.frames if any(v.outcome == "limit" for v in f.evaluations))
+    assert frame.function == "torch.relu" and frame.torch_caller
     assert [f.function for f in program.frames] == [f"torch.{op.__name__}" for op in ops]
-    (cause,) = (c for c in program.slower if c.kind == "recompile limit")
+    (cause,) = (c for c in program.causes if c.kind == "recompile limit")
     assert cause.place is not None and Path(cause.place.file).name == HERE
     parts = json.loads(program.to_json())
     assert "external_utils.py" in json.dumps(parts), "through what it was compiled is in the record"
@@ -133,7 +133,7 @@ def test_a_log_does_not_say_what_it_is_and_neither_is_it_told(tmp_path: Path) ->
     subprocess.run([sys.executable, tmp_path / "program.py"], env=env, check=True)
     program = compile_lens.import_trace(tmp_path / "log")
     (frame,) = program.frames
-    assert len(frame.visits) == 2 and frame.through and not frame.file
+    assert len(frame.evaluations) == 2 and frame.torch_caller and not frame.file
     said = " ".join(str(program).split())
     assert "the log does not say which" in said and "external_utils.py" not in said
     assert "compile functions of your own that call them" in said

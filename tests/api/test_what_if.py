@@ -104,7 +104,7 @@ def test_the_planted_switch_is_found(name: str) -> None:
     found = what_if(fn, *args, target=target, pairs=False, switches=switches)
     assert len(found.trials) > 1, "others were tried as well"
     (trial,) = [t for t in found.trials if t.name == name]
-    assert figure in trial.less, str(found)
+    assert figure in trial.lower, str(found)
     assert name in {t.name for t in found.helpful[:3]}, str(found)
     assert trial.settings[0] in str(found) and "None of them" not in str(found)
     (switch,) = [s for s in SWITCHES if s.name == name]
@@ -130,8 +130,8 @@ def test_that_none_helps_is_said(fn: Any, args: tuple[Any, ...]) -> None:
     found = what_if(fn, *args, target="h100")
     assert not found.helpful and "None of them helps" in str(found)
     assert found.trials, "something was tried"
-    assert dict(found.left_out)["max_fusion_size"].startswith("there ")
-    assert "timing on the device" in dict(found.left_out)["mode='max-autotune'"]
+    assert dict(found.not_tried)["max_fusion_size"].startswith("there ")
+    assert "timing on the device" in dict(found.not_tried)["mode='max-autotune'"]
 
 
 def test_pairs_of_those_that_matter() -> None:
@@ -141,7 +141,7 @@ def test_pairs_of_those_that_matter() -> None:
     )
     names = [t.name for t in found.trials]
     assert names[:3] == ["combo_kernels", "split_reductions", "aggressive_fusion"]
-    mattering = [t.name for t in found.trials[:3] if t.matters]
+    mattering = [t.name for t in found.trials[:3] if t.changes_figures]
     assert len(names) == 3 + len(mattering) * (len(mattering) - 1) // 2
     assert found.helpful[0].name == "combo_kernels"
 
@@ -153,11 +153,11 @@ def test_so_many_pairs_as_are_asked_for() -> None:
     x, *ys = (torch.rand(n) for n in (1_000_000, 100, 200, 300))
     three = ["combo_kernels", "split_reductions", "score_fusion_memory_threshold"]
     found = what_if(f, x, *ys, target="h100", switches=three, pairs=1)
-    assert [t.name for t in found.trials if t.matters] == [*three[:2], pair := " + ".join(three[:2])]
+    assert [t.name for t in found.trials if t.changes_figures] == [*three[:2], pair := " + ".join(three[:2])]
     assert found.helpful[0].name == pair, "it is better than each of them"
     given = 'options={"combo_kernels": True, "split_reductions": False}'
     assert found.helpful[0].to_apply == f"torch.compile(f, {given})" and given in str(found)
-    first, second, both = (dict(t.figures)["launches"][1] for t in found.trials if t.matters)
+    first, second, both = (dict(t.figures)["launches"][1] for t in found.trials if t.changes_figures)
     assert both < min(first, second)
     for asked in ("x", -1, 1.5, None):
         with pytest.raises(
@@ -174,9 +174,9 @@ def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
     by_name = {t.name: t for t in found.trials}
     # That the code stays as it is with the second: no kernel of a capture with it reads otherwise.
     same = [[k.source for k in one.kernels] for one in (found.base, by_name["combo_kernels"].capture)]
-    assert by_name["combo_kernels"].code is (same[0] != same[1])
+    assert by_name["combo_kernels"].code_changed is (same[0] != same[1])
     page = found.save(tmp_path / "found.html").read_text(encoding="utf-8")
-    assert page.count('class="cl-trial"') == len([t for t in found.trials if t.matters])
+    assert page.count('class="cl-trial"') == len([t for t in found.trials if t.changes_figures])
     row = page.partition('class="cl-trial"')[2].partition("</summary>")[0]
     assert "activation_memory_budget=0.5" in row and "saved " in row
     beside = tmp_path / "found-activation_memory_budget.html"
@@ -199,7 +199,7 @@ def test_a_setting_that_this_torch_lacks_is_told() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "SWITCHES", (lacking,))
         found = what_if(one, torch.rand(8))
-    assert found.trials == () and "this torch does not have it" in dict(found.left_out)["budget"]
+    assert found.trials == () and "this torch does not have it" in dict(found.not_tried)["budget"]
 
 
 def test_an_interrupt_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +217,10 @@ def test_an_interrupt_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> No
     found = what_if(lambda x: x.sum(0) + x.sum(1), x, switches=[s.name for s in SWITCHES[:4]])
     assert found.interrupted and len(found.trials) == 1 and "interrupted" in str(found)
     reached, *others = SWITCHES[:4]
-    assert [name for name, why in found.left_out if why.startswith("not reached")] == [s.name for s in others]
-    assert reached.name not in dict(found.left_out)
+    assert [name for name, why in found.not_tried if why.startswith("not reached")] == [
+        s.name for s in others
+    ]
+    assert reached.name not in dict(found.not_tried)
     assert "None of them helps" not in str(found) and "None of what was tried helps" in str(found)
 
 
@@ -232,12 +234,12 @@ def test_a_trial_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "capture", picky)
     found = what_if(one, torch.rand(8), switches=["pattern_matcher"])
-    assert found.trials == () and "this torch does not have it" in dict(found.left_out)["pattern_matcher"]
+    assert found.trials == () and "this torch does not have it" in dict(found.not_tried)["pattern_matcher"]
 
 
 def test_what_the_caller_set_stays() -> None:
     found = what_if(one, torch.rand(8), options={"pattern_matcher": False}, switches=["pattern_matcher"])
-    assert dict(found.left_out)["pattern_matcher"] == "you set pattern_matcher=False"
+    assert dict(found.not_tried)["pattern_matcher"] == "you set pattern_matcher=False"
     with pytest.raises(UsageError, match="no switch 'speed'; there are split_reductions"):
         what_if(one, torch.rand(8), switches=["speed"])
     with pytest.raises(UsageError, match="names none to try; there are split_reductions"):
@@ -256,7 +258,7 @@ def test_what_the_caller_set_stays() -> None:
         what_if(one, torch.rand(8), switches=3)
     with pytest.raises(UsageError, match="was not captured"):
         found.diff("combo_kernels")
-    assert found.to_dict()["left_out"] == [["pattern_matcher", "you set pattern_matcher=False"]]
+    assert found.to_dict()["not_tried"] == [["pattern_matcher", "you set pattern_matcher=False"]]
 
 
 def test_the_default_of_each_switch_is_another() -> None:

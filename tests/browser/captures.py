@@ -359,7 +359,7 @@ def nothing() -> Capture:
         return len(x.shape)
 
     empty = capture(f, torch.rand(4))
-    assert empty.nothing and not empty.compilations
+    assert empty.nothing_compiled and not empty.compilations
     return empty
 
 

@@ -392,7 +392,7 @@ def test_a_page_of_nothing_says_why(viewer: Open, viewport: tuple[int, int]) -> 
     assert page.find(".flow-missing .flow-what").all_text_contents() == ["none"] * 5
     assert page.find(".flow-stopped").count() == 0
     right = page.find(".frame").last
-    assert shown.nothing in right.inner_text()
+    assert shown.nothing_compiled in right.inner_text()
     assert right.inner_text().count("nothing was compiled") == 1, "in the head of the pane"
     assert box(page.find(".panes-row"))["height"] > viewport[1] / 2, "no half of the page is blank"
 

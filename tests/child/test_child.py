@@ -302,7 +302,7 @@ def test_files_that_are_called_as_python_s_modules_are_not_run(first: str, tmp_p
         {insert[first]}
         found = compile_lens.capture(f, torch.rand(5), target="h100", build=True)
         (kernel,) = found.kernels
-        print(found.target.crossing.split(";")[0], kernel.machine is not None or kernel.machine_note)
+        print(found.target.transfer.split(";")[0], kernel.machine is not None or kernel.machine_note)
         """,
         tmp_path,
         cwd=hiding,
@@ -322,7 +322,7 @@ def test_a_module_of_the_program_is_the_program_s_in_the_child(tmp_path: Path) -
 
         sys.path.insert(0, {str(elsewhere)!r})
         found = compile_lens.capture(helper.g, torch.rand(5), target="mps")
-        print(found.target.crossing.split(";")[0])
+        print(found.target.transfer.split(";")[0])
         print([n.args for n in found.compilations[0].graphs["dynamo"].calls])
         """,
         tmp_path,

@@ -55,7 +55,7 @@ def test_it_is_captured_as_plain_torch_compiles_it(make: Callable[[], torch.nn.M
     with torch.no_grad():
         expected = net(x)
         found = capture(net, x, target=target)
-    assert found.target is not None and found.target.crossing.startswith("in a child process")
+    assert found.target is not None and found.target.transfer.startswith("in a child process")
     here = [str(node.target) for node in capture(net, x).compilations[0].graphs["dynamo"].calls]
     there = [str(node.target) for node in found.compilations[0].graphs["dynamo"].calls]
     assert there == here and len(there) == len(plain(net, x))

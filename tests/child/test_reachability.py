@@ -136,7 +136,7 @@ def test_what_was_changed_after_the_import_is_so_in_the_child(
     with monkeypatch.context() as patch:
         changes(patch)
         changed = same(fn, x())
-        assert changed.target is not None and changed.target.questions == ()
+        assert changed.target is not None and changed.target.queries == ()
     again = same(fn, x())
     assert calls(before) == calls(again)
 
@@ -154,8 +154,8 @@ def test_it_is_so_for_another_cpu_and_from_a_thread(monkeypatch: pytest.MonkeyPa
 def test_what_cannot_cross_is_said_with_its_line() -> None:
     found = same(programs.locked, x())
     assert found.target is not None
-    (said,) = found.target.questions
-    assert (said.asked, said.kind) == ("reached_parts.lock", "kept") and "importing its module" in said.answer
+    (said,) = found.target.queries
+    assert (said.query, said.kind) == ("reached_parts.lock", "kept") and "importing its module" in said.answer
     assert "parts.lock is not None" in said.frame.text
 
 

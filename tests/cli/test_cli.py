@@ -171,9 +171,9 @@ def test_json_says_what_may_differ_on_the_device(tmp_path: Path, capsys: pytest.
     path.write_text(to_json(samples_machine.h100()), encoding="ascii")
     assert main(["open", str(path), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)["target"]
-    assert said["asked"] == "h100" and said["may_differ"] == list(samples_machine.WHOLE)
-    first, second = said["questions"]
-    assert (first["asked"], first["answer"], first["frame"]["line"]) == ("Tensor.is_cuda", "False", 5)
+    assert said["requested"] == "h100" and said["may_differ"] == list(samples_machine.WHOLE)
+    first, second = said["queries"]
+    assert (first["query"], first["answer"], first["frame"]["line"]) == ("Tensor.is_cuda", "False", 5)
     assert second["kind"] == "entered"
     assert said["code"][0]["may_differ"] == list(samples_machine.MAY_DIFFER)
 

@@ -136,8 +136,8 @@ def test_a_script_is_as_under_python(folder: Path, tmp_path: Path, how: str, end
     assert program.record.arguments == (how, "--json", "-o", "x")
     # A thread compiles once more after the end of the script, for any number: it is seen too.
     assert program.counts.graphs == (2 if how == "end" else 1)
-    assert len({v.thread for v in program.visits}) == (2 if how == "end" else 1)
-    assert program.counts.places == 1 and program.record.missing == ()
+    assert len({v.thread for v in program.evaluations}) == (2 if how == "end" else 1)
+    assert program.counts.break_sites == 1 and program.record.missing == ()
 
 
 def test_a_module(folder: Path, tmp_path: Path) -> None:
@@ -186,14 +186,14 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
         assert not report.exists()
         program = Program.load(part)
         assert program.record.ended == CUT_OFF and program.counts.graphs >= 1
-        assert [v.number for v in program.visits] == list(range(len(program.visits)))
+        assert [v.number for v in program.evaluations] == list(range(len(program.evaluations)))
         assert program.record.missing[0].stage == "the time of compiling"
     # A line that is cut anywhere is left out, and said.
     text = part.read_text(encoding="utf-8")
     for _ in range(20):
         at = random.randrange(text.index("\n") + 2, len(text))
         part.write_text(text[:at], encoding="utf-8")
-        assert len(Program.load(part).visits) <= len(program.visits)
+        assert len(Program.load(part).evaluations) <= len(program.evaluations)
 
 
 LENS = Path(sysconfig.get_path("scripts")) / "compile-lens"
@@ -272,7 +272,7 @@ def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
     process.communicate(timeout=300)
     whole = time.monotonic() - began
     assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
-    every = len(Program.load(report).visits)
+    every = len(Program.load(report).evaluations)
     assert every >= 4  # two functions, each for one length and then for any
     kinds = {"nothing": 0, "part": 0, "report": 0}
     for number in range(moments):
@@ -292,9 +292,9 @@ def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
         assert set(left) <= {report, part}
         kinds["report" if report in left else "part" if part in left else "nothing"] += 1
         if report in left:
-            assert left[report].record.ended == "the program ended" and len(left[report].visits) == every
+            assert left[report].record.ended == "the program ended" and len(left[report].evaluations) == every
         if part in left:
-            seen = left[part].visits
+            seen = left[part].evaluations
             assert left[part].record.ended == (CUT_OFF if seen else NOTHING_SEEN)
             assert [v.number for v in seen] == list(range(len(seen)))
         if out.split() and report not in left:  # a step was done: what was compiled for it is there
@@ -334,7 +334,7 @@ def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
     if part.exists() and "\n" in part.read_text(encoding="utf-8"):
         assert Program.load(part).record.ended in (CUT_OFF, NOTHING_SEEN)
     if fits:
-        assert len(Program.load(part).visits) >= 1
+        assert len(Program.load(part).evaluations) >= 1
 
 
 def test_killed_before_anything_was_seen(
@@ -435,7 +435,9 @@ def test_cuda_graphs_of_a_run(folder: Path, tmp_path: Path) -> None:
     assert record.ended == "ValueError: of the program" and record.missing == ()
     assert len(record.graphs) == 1 and {one.device for one in record.cuda_graphs} == {"h100"}
     (one,) = record.cuda_graphs
-    assert (one.graph, one.id) == (0, record.graphs[0].id) and one.found.phase and not one.found.unknown
+    assert (
+        (one.graph, one.id) == (0, record.graphs[0].id) and one.result.phase and not one.result.unknown_reason
+    )
     page = out[1].read_text(encoding="utf-8")
     assert "CUDA graphs" in page and "Unknown until it runs" in page
     start(folder, "-m", "compile_lens", "run", *words, "script.py", "raise").communicate(timeout=120)

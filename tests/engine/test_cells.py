@@ -35,7 +35,8 @@ CELLS = [
     "  'compilations': [[c.file, c.line] for c in made.compilations],\n"
     "  'watch': [seen.record.name, sorted({f.file for f in seen.frames})],\n"
     "  'telling': [sorted({f.file for f in telling.frames}), sorted(telling.lines),\n"
-    "      sorted({s.file for s in telling.record.sources}), len(telling.elsewhere) > 0, telling.counts.places],\n"
+    "      sorted({s.file for s in telling.record.sources}), len(telling.library_skips) > 0,\n"
+    "      telling.counts.break_sites],\n"
     "  'kernels': len(made.chain.kernels('cell [2]', 2)), 'text': str(made)}))",
     "far = compile_lens.capture(f, x, target='m1')\n"
     "print('FAR', json.dumps(sorted({s.file for s in far.sources})))",

@@ -174,7 +174,7 @@ def skipped() -> Capture:
             Skip(
                 "function", "step", FILE, 7, broken, ((8, 12),), "graph break in loop. The frame is skipped."
             ),
-            Skip("recompile limit", "scaled", FILE, 20, limit, ((21, 21),), times=2),
+            Skip("recompile limit", "scaled", FILE, 20, limit, ((21, 21),), count=2),
         ),
     )
 
@@ -206,7 +206,7 @@ def failed_early() -> Capture:
     failure = Failure(
         "dynamo", "ZeroDivisionError", "division by zero", "Traceback …\nZeroDivisionError: division by zero"
     )
-    return dataclasses.replace(capture, nothing="", failure=failure)
+    return dataclasses.replace(capture, nothing_compiled="", failure=failure)
 
 
 def nothing() -> Capture:
@@ -219,7 +219,7 @@ def nothing() -> Capture:
         sources=(Source(FILE, 9, "greet", "def greet(name):\n    return f'hello {name}'\n"),),
         compilations=(),
         timings=(),
-        nothing="the function does no tensor work, so Dynamo made no graph",
+        nothing_compiled="the function does no tensor work, so Dynamo made no graph",
     )
 
 

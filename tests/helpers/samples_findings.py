@@ -7,17 +7,17 @@ import dataclasses
 from samples import BYTES, sample
 
 from compile_lens.record.absent import Missing
+from compile_lens.record.autotuning import Autotuning
 from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
 from compile_lens.record.capture import ABLATIONS, Ablation
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.contest import Contest
-from compile_lens.record.cuda_graphs import CudaGraphs, GraphPart, Mutated
+from compile_lens.record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
 from compile_lens.record.decision import Decision
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import Lowered
 from compile_lens.record.machine_code import Candidate, Machine
-from compile_lens.record.memory import Buffer, Kept, Memory, Partition
+from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
 from compile_lens.record.profile import BY_NAME, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
 from compile_lens.record.rewrite import Pass, Rewrite
 from compile_lens.results.capture import Capture
@@ -42,15 +42,15 @@ def told() -> Capture:
         passes=PASSES,
         memory=(MEMORY,),
         partition=Partition(
-            (Kept("primals_1", BYTES, ("primals_1",), "primals_1"),),
+            (SavedTensor("primals_1", BYTES, ("primals_1",), "primals_1"),),
             ("sin", "cos"),
             (
-                Kept("primals_1", BYTES, ("primals_1",), "primals_1"),
-                Kept("sin", BYTES, ("sin",)),
-                Kept("cos", BYTES, ("cos",)),
+                SavedTensor("primals_1", BYTES, ("primals_1",), "primals_1"),
+                SavedTensor("sin", BYTES, ("sin",)),
+                SavedTensor("cos", BYTES, ("cos",)),
             ),
         ),
-        contests=(CONTEST,),
+        autotuning=(CONTEST,),
         cuda_graphs=(CUDA_GRAPHS,),
     )
     return dataclasses.replace(
@@ -81,9 +81,9 @@ def hostile(text: str) -> Capture:
         memory=(
             Memory("forward", (Buffer(text, text, 4, 1, 2, text, text, False, (text,)),), None, 0, text),
         ),
-        partition=Partition((Kept(text, 4, (text,), text),), (text,), None, text),
-        contests=(
-            Contest(
+        partition=Partition((SavedTensor(text, 4, (text,), text),), (text,), None, text),
+        autotuning=(
+            Autotuning(
                 "forward", text, (text,), (text,),
                 (Kernel(text, "forward", text, "template", text, machine_note=text),),
             ),
@@ -92,8 +92,8 @@ def hostile(text: str) -> Capture:
     changed = dataclasses.replace(
         changed,
         cuda_graphs=(
-            CudaGraphs("forward", False, False, (GraphPart(False, (text,), ((text, text),)),), "", "",
-                       (Mutated(text, text),)),
+            CudaGraphs("forward", False, False, (GraphPartition(False, (text,), ((text, text),)),), "", "",
+                       (MutatedInput(text, text),)),
             CudaGraphs("backward", True, True, (), text, text, (), text),
         ),
     )  # fmt: skip
@@ -125,7 +125,7 @@ DECISIONS = (
 LOWERED = (
     Lowered("forward", "sin", ("op0",)),
     Lowered("forward", "cos", ("op0", "op1")),
-    Lowered("forward", "pow_1", ("op0",), "op0", reason="many readers", shown="5 reads, limit 4",
+    Lowered("forward", "pow_1", ("op0",), "op0", reason="many readers", evidence="5 reads, limit 4",
             where="torch/_inductor/ir.py:9 in realize"),
     Lowered("forward", "pow_2", ("op1",), "op1", reason="hint"),
     Lowered("forward", "add", ("op2",), "op2", reason="output"),
@@ -159,7 +159,7 @@ MEMORY = Memory(
     10,
 )
 
-CONTEST = Contest(
+CONTEST = Autotuning(
     "forward",
     "mm",
     ("pow_1", "pow_2"),
@@ -179,8 +179,12 @@ CUDA_GRAPHS = CudaGraphs(
     "forward",
     False,
     True,
-    (GraphPart(True, ("op0",)), GraphPart(False, ("op1",), (("op1", "cpu ops"),)), GraphPart(True, ("op2",))),
-    mutated=(Mutated("primals_1", "add", True),),
+    (
+        GraphPartition(True, ("op0",)),
+        GraphPartition(False, ("op1",), (("op1", "cpu ops"),)),
+        GraphPartition(True, ("op2",)),
+    ),
+    mutated_inputs=(MutatedInput("primals_1", "add", True),),
 )
 
 PROFILE = Profile(

@@ -7,7 +7,7 @@ import dataclasses
 from samples import BYTES, sample
 
 from compile_lens.record.capture import Options
-from compile_lens.record.device import DeviceModel, Figure, Question, Target
+from compile_lens.record.device import DeviceModel, DeviceProperty, DeviceQuery, Target
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
 from compile_lens.record.machine_code import Candidate, Form, Machine
@@ -19,8 +19,8 @@ MODEL = DeviceModel(
     "cuda",
     "sm_90",
     properties=(
-        Figure("multi_processor_count", 132, "the whitepaper, https://example.org/h100"),
-        Figure("warp_size", 32, "the programming guide"),
+        DeviceProperty("multi_processor_count", 132, "the whitepaper, https://example.org/h100"),
+        DeviceProperty("warp_size", 32, "the programming guide"),
     ),
     bandwidth=3.35e12,
     flops=(("float32", 6.7e13),),
@@ -33,8 +33,8 @@ MAY_DIFFER = (
 )
 WHOLE = ("templates of max-autotune were left out", "CUDA graphs are recorded by the device")
 QUESTIONS = (
-    Question("Tensor.is_cuda", "False", Frame("/home/me/demo.py", 5, "f", "if x.is_cuda:"), 2),
-    Question(
+    DeviceQuery("Tensor.is_cuda", "False", Frame("/home/me/demo.py", 5, "f", "if x.is_cuda:"), 2),
+    DeviceQuery(
         "torch.autocast('cuda', torch.bfloat16)", "nothing was cast", Frame("demo.py", 7, "f"), 1, "entered"
     ),
 )
@@ -201,7 +201,7 @@ def hostile(text: str) -> Capture:
     """As ``h100``, with ``text`` wherever a compiler, a device's file or a program can put a string."""
     capture = h100()
     model = DeviceModel(
-        text, text, text, text, (text,), (Figure(text, text, text),), 1.0, ((text, 1.0),), text, text
+        text, text, text, text, (text,), (DeviceProperty(text, text, text),), 1.0, ((text, 1.0),), text, text
     )
     machine = Machine(
         text, text, 0, (Form("sass", text, ((1, 1),)), Form(text, text)), 1, 1, 1, 1, 1, ((text, text),)
@@ -217,7 +217,7 @@ def hostile(text: str) -> Capture:
     changed = _with(capture, *codes)
     return dataclasses.replace(
         changed,
-        target=Target(text, model, text, (text,), (Question(text, text, Frame(text, 1, text, text)),)),
+        target=Target(text, model, text, (text,), (DeviceQuery(text, text, Frame(text, 1, text, text)),)),
         options=Options(target=text),
     )
 

@@ -9,13 +9,13 @@ from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment, Options
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.decision import Decision
-from compile_lens.record.device import DeviceModel, Figure, Question, Target
+from compile_lens.record.device import DeviceModel, DeviceProperty, DeviceQuery, Target
 from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.rewrite import Pass
 from compile_lens.results.capture import Capture
 
-QUESTIONS = (Question("Tensor.is_cuda", "False", Frame("/home/me/model.py", 1, "f", "if x.is_cuda:")),)
+QUESTIONS = (DeviceQuery("Tensor.is_cuda", "False", Frame("/home/me/model.py", 1, "f", "if x.is_cuda:")),)
 FILE = "/home/me/model.py"
 _OUT = Tensor("float32", (64, 50), (50, 1), "cpu", 12_800)
 LINES = {1: "h = layer(x)", 2: "return softmax(h)"}
@@ -71,7 +71,7 @@ class Made:
         compilation = Compilation(
             "0/0", "f", FILE, 1, stages, decisions=(("inference", self.decisions),), passes=self.passes
         )
-        figures = (Figure("multi_processor_count", self.cores, "made up"),) if self.cores else ()
+        figures = (DeviceProperty("multi_processor_count", self.cores, "made up"),) if self.cores else ()
         model = DeviceModel(self.target, f"Device {self.target}", self.device, "", properties=figures)
         return Capture(
             "f",

@@ -96,7 +96,7 @@ def whole_coverage(found: Capture) -> None:
     for row in cover.phases:
         assert row.kernel_share == 1
         assert row.line_share is not None and row.line_share >= 0.95
-    assert cover.lost == ()
+    assert cover.uncovered == ()
 
 
 def counted(graph: Graph) -> Iterator[str]:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from samples import FILE, sample
 
-from compile_lens.measures.coverage import Cover, Coverage, coverage
+from compile_lens.measures.coverage import Coverage, PhaseCoverage, coverage
 from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation, Stage
@@ -58,12 +58,12 @@ def test_lines_that_compute_are_counted_and_the_rest_explained() -> None:
             )
         )
     )
-    assert found.phases == (Cover("inference", 4, 2, 1, 1),)
-    assert found.total == Cover("total", 4, 2, 1, 1)
+    assert found.phases == (PhaseCoverage("inference", 4, 2, 1, 1),)
+    assert found.total == PhaseCoverage("total", 4, 2, 1, 1)
     assert found.total.line_share == 0.5 and found.total.kernel_share == 1
     assert found.reasons == (("include", 2), (UNSAID, 1), ("loop header", 1), ("made by a pass", 1))
     assert found.unexplained == ((UNSAID, 1), ("made by a pass", 1))
-    assert found.lost == ()
+    assert found.uncovered == ()
     assert "lines 2 of 4 (50.0 %)" in str(found)
     assert "made by a pass" in str(found) and "include 2" in str(found)
 
@@ -87,10 +87,10 @@ def test_a_missing_stage_is_the_reason() -> None:
 def test_kernels_without_lines_are_told(kind: str, said: str) -> None:
     note = f"{NO_LINES}: torch 9.9 lacks the hook x"
     found = coverage(made(kernel(kind=kind), notes=("another", note)))
-    assert found.total == Cover("total", 0, 0, 1, 1, 1)
+    assert found.total == PhaseCoverage("total", 0, 0, 1, 1, 1)
     assert found.total.line_share is None
     assert found.notes == (note,)
-    (lost,) = found.lost
+    (lost,) = found.uncovered
     assert said in lost
     assert note in str(found) and "1 not followed" in str(found)
 
@@ -100,8 +100,8 @@ def test_kernels_that_reach_nothing_are_named() -> None:
     without = kernel(origins=(), language="extern", source="", name="bmm", no_origin="nobody said")
     found = coverage(made(adrift, without))
     assert found.total.kernels == 2 and found.total.kernels_reached == 0
-    assert [line.partition(":")[0] for line in found.lost] == ["inference mm", "inference bmm"]
-    assert "nobody said" in found.lost[1]
+    assert [line.partition(":")[0] for line in found.uncovered] == ["inference mm", "inference bmm"]
+    assert "nobody said" in found.uncovered[1]
 
 
 def test_phases_stand_side_by_side() -> None:
@@ -109,7 +109,7 @@ def test_phases_stand_side_by_side() -> None:
     assert isinstance(found, Coverage)
     assert [c.name for c in found.phases] == ["forward", "backward"]
     total = found.total
-    for name in ("lines", "reached", "kernels", "kernels_reached", "unfollowed"):
+    for name in ("lines", "reached", "kernels", "kernels_reached", "untraced"):
         assert getattr(total, name) == sum(getattr(c, name) for c in found.phases)
     assert str(found).startswith("forward: ") and "\ntotal: " in str(found)
 
@@ -118,12 +118,12 @@ def test_two_compilations_add_up() -> None:
     one = made(kernel(LineOrigin(1, ("sin",))))
     other = dataclasses.replace(one.compilations[0], id="1/0")
     found = coverage(dataclasses.replace(one, compilations=(*one.compilations, other)))
-    assert found.phases == (Cover("inference", 2, 2, 2, 2),)
+    assert found.phases == (PhaseCoverage("inference", 2, 2, 2, 2),)
 
 
 def test_nothing_captured() -> None:
     found = coverage(Capture("f", ENVIRONMENT))
-    assert found == Coverage((), Cover("total"))
+    assert found == Coverage((), PhaseCoverage("total"))
     assert str(found) == "no code was generated"
 
 

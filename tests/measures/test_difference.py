@@ -418,7 +418,9 @@ def test_forms(of: Captures, tmp_path: Path) -> None:
 @pytest.mark.parametrize("hostile", samples.HOSTILE)
 def test_texts_of_the_program_stay_text(hostile: str) -> None:
     capture = samples.sample()
-    other = dataclasses.replace(capture, function=hostile, inputs=(f"x: {hostile}",), nothing=hostile)
+    other = dataclasses.replace(
+        capture, function=hostile, inputs=(f"x: {hostile}",), nothing_compiled=hostile
+    )
     found = diff(capture, other)
     page = found._repr_mimebundle_()["text/html"]
     # Beside the two scripts of its own: what the page carries is packed, and is nothing that HTML could misread.

@@ -88,7 +88,7 @@ def phase(name: str, decisions: tuple[Decision, ...] | None = None, nbytes: int 
     )
     if decisions is None:
         decisions = (
-            Decision(name, ("op0",), ("op1",), True, 1, shared=400, score=(1, 1, 400, 0, -1)),
+            Decision(name, ("op0",), ("op1",), True, 1, shared_bytes=400, score=(1, 1, 400, 0, -1)),
             Decision(name, ("op0",), ("op4",), False, 1, "different sizes", "numel/rnumel mismatch"),
             Decision(
                 name,

@@ -67,7 +67,7 @@ def compilation(
 
 
 def capture(*compilations: Compilation, nothing: str = "") -> Capture:
-    return Capture("f", ENVIRONMENT, compilations=compilations, nothing=nothing)
+    return Capture("f", ENVIRONMENT, compilations=compilations, nothing_compiled=nothing)
 
 
 TRAINING = (EagerOp("forward", "sin", 2), EagerOp("forward", "add", 1), EagerOp("backward", "mul", 4))
@@ -255,7 +255,7 @@ def test_to_dict_is_json_with_numbers_bases_and_notes() -> None:
     assert list(data["forward"]) == ["name", *COLUMNS, "basis", "notes"]
     assert data["total"]["launches"] is None
     known = data["total"]["at_least"]["launches"]
-    assert (known["said"], known["least"], known["most"]) == ("≥ 1 (1 of 2 graphs)", 1, None)
+    assert (known["text"], known["least"], known["most"]) == ("≥ 1 (1 of 2 graphs)", 1, None)
     assert (known["known_graphs"], known["graphs"]) == (1, 2)
 
 

@@ -69,7 +69,7 @@ def test_a_kernel_has_the_time_of_what_it_launched_on_the_device(tmp_path: Path)
     assert profile.device == "cuda" and profile.missing == ()
     found = _kernels(profile)
     times = {
-        name: (k.launches, round(k.seconds * 1e6, 3), round((k.host or 0) * 1e6, 3))
+        name: (k.launches, round(k.seconds * 1e6, 3), round((k.host_seconds or 0) * 1e6, 3))
         for name, k in found.items()
     }
     assert times == {
@@ -100,14 +100,14 @@ def test_launches_without_kernels_are_no_times(tmp_path: Path) -> None:
 
 
 def test_calls_in_loops_are_not_told_apart_by_order(tmp_path: Path) -> None:
-    looping = _record(Flow(turns=(Flow(),)))
+    looping = _record(Flow(iterations=(Flow(),)))
     profile = _joined(tmp_path, _call(0, "0/0", 1), looping)
     assert profile.missing[0].reason.startswith("no compiled graph")
     path = tmp_path / "t.json"
     (graph,) = of_capture(looping, read(path), {"0/0": "0/0"}).graphs
     assert [k.kernel for k in graph.kernels] == ["triton_poi_fused_sin_0"]
     assert all("holds aten::mm 2 times, not in the order" in m.reason for m in graph.missing)
-    assert [(o.name, o.times) for o in graph.others] == [("aten::mm", 2)]
+    assert [(o.name, o.count) for o in graph.unmatched_events] == [("aten::mm", 2)]
 
 
 def test_a_backward_is_of_the_forward_with_its_number(tmp_path: Path) -> None:

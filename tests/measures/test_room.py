@@ -8,8 +8,8 @@ import pytest
 from samples_machine import h100
 
 from compile_lens.measures.room import DOES_NOT, FITS, MAY_FIT, Room, room
-from compile_lens.record.device import Figure
-from compile_lens.record.memory import Buffer, Kept, Memory, Partition
+from compile_lens.record.device import DeviceProperty
+from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
 from compile_lens.results.capture import Capture
 
 G = 10**9
@@ -18,8 +18,12 @@ G = 10**9
 def given(nbytes: int | None) -> Capture:
     made = h100()
     assert made.target is not None
-    model = dataclasses.replace(made.target.model, properties=(Figure("total_memory", 80 * G, "by hand"),))
-    return dataclasses.replace(made, target=dataclasses.replace(made.target, model=model, given=nbytes))
+    model = dataclasses.replace(
+        made.target.model, properties=(DeviceProperty("total_memory", 80 * G, "by hand"),)
+    )
+    return dataclasses.replace(
+        made, target=dataclasses.replace(made.target, model=model, resident_bytes=nbytes)
+    )
 
 
 def held(peak: int | None, inputs: int) -> Memory:
@@ -64,8 +68,12 @@ def test_a_backward_is_not_given_what_its_forward_made() -> None:
     )
     backward = Memory("backward", inputs, 20 * G)
     forward = Memory("forward", (Buffer("primals_1", "input", 2 * G),), 2 * G)
-    kept = (Kept("primals_1", 2 * G, shares="primals_1"), Kept("mul", 2 * G), Kept("mul_1", 2 * G))
-    partition = Partition((*kept, Kept("sum_1", 2 * G, shares="sum_1")))
+    kept = (
+        SavedTensor("primals_1", 2 * G, alias_of="primals_1"),
+        SavedTensor("mul", 2 * G),
+        SavedTensor("mul_1", 2 * G),
+    )
+    partition = Partition((*kept, SavedTensor("sum_1", 2 * G, alias_of="sum_1")))
     compilation = dataclasses.replace(made.compilations[0], memory=(forward, backward), partition=partition)
     found = room(dataclasses.replace(made, compilations=(compilation,)), backward)
     assert found is not None and (found.besides, found.needed) == (58 * G, 78 * G)

@@ -72,7 +72,7 @@ def test_ratio_needs_series_that_took_turns() -> None:
     with pytest.raises(ValueError, match="did not take turns"):
         timing.ratio(EAGER, series("compiled", 1.0))
     with pytest.raises(ValueError, match="did not take turns"):
-        timing.ratio(EAGER, dataclasses.replace(COMPILED, what=BOTH))
+        timing.ratio(EAGER, dataclasses.replace(COMPILED, phases=BOTH))
 
 
 def test_bandwidth_is_modelled_bytes_over_the_median() -> None:
@@ -106,10 +106,10 @@ def test_break_even_needs_both() -> None:
 
 
 def test_a_disagreement_with_the_profiler_is_shown() -> None:
-    wrong = dataclasses.replace(COMPILED, profiled=3)
-    right = dataclasses.replace(COMPILED, name="inlined", profiled=1)
-    eager = dataclasses.replace(EAGER, profiled=9)
-    unknown = dataclasses.replace(COMPILED, name="fused", profiled=4, launches=None)
+    wrong = dataclasses.replace(COMPILED, profiled_kernels=3)
+    right = dataclasses.replace(COMPILED, name="inlined", profiled_kernels=1)
+    eager = dataclasses.replace(EAGER, profiled_kernels=9)
+    unknown = dataclasses.replace(COMPILED, name="fused", profiled_kernels=4, launches=None)
     found = dataclasses.replace(BENCHMARK, series=(eager, wrong, right, unknown))
     assert timing.disagreements(found) == (
         "compiled, forward: the profiler saw 3 kernels, the ledger has 1 launches",
@@ -119,7 +119,7 @@ def test_a_disagreement_with_the_profiler_is_shown() -> None:
 
 def test_words_say_each_figure_and_how_it_was_had() -> None:
     speed = DeviceSpeed("cpu", 10e6, 1e9, "float32", True)
-    both = [dataclasses.replace(s, what=BOTH, seconds=s.seconds[:3], calls=7) for s in (EAGER, COMPILED)]
+    both = [dataclasses.replace(s, phases=BOTH, seconds=s.seconds[:3], calls=7) for s in (EAGER, COMPILED)]
     found = dataclasses.replace(
         BENCHMARK, series=(EAGER, COMPILED, *both), speed=speed, notes=("values drift",)
     )

@@ -347,7 +347,9 @@ def test_a_phase_without_code_says_why() -> None:
     missing = Missing("inference.code", "the compiler failed before it")
     seen = Capture("f", ENVIRONMENT, compilations=(Compilation("0/0", "f", "f.py", 1, (graph, missing)),))
     assert traffic(seen).notes == ("the compiler failed before it",)
-    assert traffic(Capture("f", ENVIRONMENT, nothing="no tensor was seen")).notes == ("no tensor was seen",)
+    assert traffic(Capture("f", ENVIRONMENT, nothing_compiled="no tensor was seen")).notes == (
+        "no tensor was seen",
+    )
 
 
 def test_it_is_plain_data() -> None:

@@ -42,7 +42,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert "The determinant has a kernel on all three" in prose["table-meaning"]
     for op, everywhere in (("_linalg_det", True), ("_linalg_svd", False), ("_linalg_eigh", False)):
         (overload, *_) = support(f"aten.{op}").overloads
-        assert (overload.on("mps").how == "kernel") is everywhere, op
+        assert (overload.on("mps").kind == "kernel") is everywhere, op
     made = capture(lambda x: torch.linalg.det(x), torch.rand(4, 4))
     assert {kernel.language for kernel in made.kernels} == {"extern"}
     assert "wrote nothing at all" in prose["run-meaning"]

@@ -68,7 +68,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
     prose = lessons.prose(NAME)
     one = capture(f, torch.rand(1000, requires_grad=True)).compilations[0]
     assert one.partition is not None and one.partition.default is not None
-    default, chosen = len(one.partition.default), len(one.partition.chosen)
+    default, chosen = len(one.partition.default), len(one.partition.saved)
     sentence = r"would keep (\w+) tensors for sin² \+ cos², Inductor keeps (\w+)"
     assert lessons.said(prose["take-home"], sentence) == (default, chosen)
     assert lessons.said(prose["kept-meaning"], r"cross it: (\w+) tensor") == (chosen,)

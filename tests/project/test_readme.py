@@ -120,7 +120,7 @@ def test_a_program_that_is_watched(
 ) -> None:
     _run(PYTHON["programs"][0], session, tmp_path, "watched")
     program = session["program"]
-    assert (program.counts.graphs, program.counts.places, program.counts.recompiles) == (4, 1, 2)
+    assert (program.counts.graphs, program.counts.break_sites, program.counts.recompiles) == (4, 1, 2)
     assert "why is it not faster" in capsys.readouterr().out
     assert compile_lens.Program.load(tmp_path / "program.json").record == program.record
 

@@ -53,11 +53,11 @@ def made() -> Capture:
 @builds
 def test_every_way_took_turns(made: Capture) -> None:
     found = measured(made)
-    assert [(s.name, s.what) for s in found.series] == [
+    assert [(s.name, s.phases) for s in found.series] == [
         (name, what) for what in (FORWARD, BOTH) for name in ("eager", NOTHING, INLINED, "compiled")
     ]
     for what in (FORWARD, BOTH):
-        of = [s for s in found.series if s.what == what]
+        of = [s for s in found.series if s.phases == what]
         assert len({(len(s.seconds), s.calls) for s in of}) == 1
         assert all(len(s.seconds) >= ROUNDS[0] and min(s.seconds) > 0 for s in of)
         fastest = min(timing.spread(s.seconds).median for s in of)
@@ -82,16 +82,16 @@ def test_gradients_take_longer_than_the_forward_alone(made: Capture) -> None:
 @builds
 def test_the_ledger_stands_beside_the_times(made: Capture) -> None:
     found = measured(made)
-    launches = {(s.name, s.what): s.launches for s in found.series}
+    launches = {(s.name, s.phases): s.launches for s in found.series}
     assert launches[NOTHING, FORWARD] == 2 and launches["compiled", FORWARD] == 1
     assert launches["eager", FORWARD] == 2
     assert launches["compiled", BOTH] == made.ledger.total.launches == 2
     assert launches[NOTHING, BOTH] == stepped(made, NOTHING).ledger.total.launches
-    nbytes = {(s.name, s.what): s.nbytes for s in found.series}
+    nbytes = {(s.name, s.phases): s.nbytes for s in found.series}
     assert nbytes["compiled", FORWARD] == 2 * N * 4
     assert nbytes["eager", FORWARD] == nbytes[NOTHING, FORWARD] == 4 * N * 4
     assert nbytes["compiled", BOTH] == made.ledger.total.bytes_after
-    assert all(s.profiled is None for s in found.series)
+    assert all(s.profiled_kernels is None for s in found.series)
 
 
 @builds
@@ -141,7 +141,7 @@ def test_nothing_of_the_user_is_changed() -> None:
     assert kept.tolist() == [0, 0, 0]
     assert int(norm.num_batches_tracked) == 0 and norm.running_mean.eq(0).all()
     assert norm.weight.grad is None
-    assert [s.name for s in found.series if s.what == FORWARD] == ["eager", "compiled"]
+    assert [s.name for s in found.series if s.phases == FORWARD] == ["eager", "compiled"]
     assert any("in place" in n for n in found.notes)
     assert not any("differs" in n for n in found.notes)
 

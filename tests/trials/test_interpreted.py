@@ -37,8 +37,8 @@ def check(name: str) -> None:
     fn, args = SUITE[name]()
     found = capture(fn, *args, target="h100").verify(fn, *args)
     assert found.ok, str(found)
-    assert found.comparisons and not found.not_run and "interpreter" in found.how
-    assert found.same_code is (None if "were cut" in found.how else True)
+    assert found.comparisons and not found.not_run and "interpreter" in found.runner
+    assert found.same_code is (None if "were cut" in found.runner else True)
     differentiable = name != "largest"
     assert (
         any(c.name.startswith("gradient") for c in found.comparisons) == differentiable or name == "largest"
@@ -58,14 +58,14 @@ def test_sizes_that_take_too_long_are_cut_and_said() -> None:
     x = rand(4096, 512)
     found = capture(softmax, x, target="h100").verify(softmax, x)
     assert found.ok and found.same_code is None
-    assert "4,096 in the arguments were cut to" in found.how
+    assert "4,096 in the arguments were cut to" in found.runner
     assert found.comparisons[0].shape[1] == 512
 
 
 def test_a_capture_for_the_cpu_is_verified_for_a_target() -> None:
     x = rand(10)
     found = capture(wave, x).verify(target="a100")
-    assert found.ok and found.same_code is True and "interpreter" in found.how
+    assert found.ok and found.same_code is True and "interpreter" in found.runner
 
 
 def test_memory_that_nothing_wrote_is_not_comparable_here_either() -> None:
@@ -174,7 +174,7 @@ def test_what_depends_on_the_device_is_compared_with_the_graph_of_the_device(
 ) -> None:
     inputs = [torch.rand(32, 32, requires_grad=True) for _ in range(count)]
     found = capture(fn, *inputs, target="h100").verify()
-    assert found.ok and found.comparisons and "captured as on the device" in found.how
+    assert found.ok and found.comparisons and "captured as on the device" in found.runner
 
 
 LOWERED_WRONGLY = """
@@ -240,8 +240,8 @@ def test_a_function_that_needs_the_device_is_compared_with_its_graph(
             pytest.skip("no C++ compiler")
     found = capture(fn, x, target="h100").verify()
     assert found.ok and [c.kind for c in found.comparisons] == ["result", "gradient"], str(found)
-    assert "without a compiler the function does not run there (" in found.how
-    assert ("those in C++ were built, and ran" in found.how) == (fn is moved_back)
+    assert "without a compiler the function does not run there (" in found.runner
+    assert ("those in C++ were built, and ran" in found.runner) == (fn is moved_back)
 
 
 def test_inputs_that_fit_nowhere_are_the_callers_error() -> None:
@@ -259,4 +259,4 @@ def test_a_function_that_needs_the_device_is_cut_too() -> None:
         pytest.skip("the function runs here")
     x = torch.rand(4096, 1024)
     found = capture(moved, x, target="h100").verify()
-    assert found.ok and "4,096 in the arguments were cut to" in found.how
+    assert found.ok and "4,096 in the arguments were cut to" in found.runner

@@ -81,7 +81,7 @@ def test_what_if_ends_after_the_switch_in_which_it_was_dropped() -> None:
     assert calls.count == 3
     assert found.interrupted and [t.name for t in found.trials] == SWITCHES[:2]
     assert all(t.capture is not None for t in found.trials)
-    assert [name for name, why in found.left_out if why.startswith("not reached")] == SWITCHES[2:]
+    assert [name for name, why in found.not_tried if why.startswith("not reached")] == SWITCHES[2:]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

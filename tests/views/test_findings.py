@@ -17,7 +17,7 @@ from samples_machine import h100
 from compile_lens.measures.chain import Address
 from compile_lens.measures.neighbours import CROWD, apart
 from compile_lens.record.capture import ABLATIONS
-from compile_lens.record.device import Figure
+from compile_lens.record.device import DeviceProperty
 from compile_lens.results.capture import Capture
 from compile_lens.views import markdown, text
 from compile_lens.views.document import NOTE, Block, Columns, Finding, Picture, Prose, Steps, Table
@@ -322,14 +322,12 @@ def test_templates_that_the_device_refuses_are_no_contenders_there(
     told, there = samples_findings.told(), h100().target
     assert there is not None
     model = dataclasses.replace(
-        there.model, properties=(Figure("shared_memory_per_block_optin", limit, "by hand"),)
+        there.model, properties=(DeviceProperty("shared_memory_per_block_optin", limit, "by hand"),)
     )
     (compilation, *others) = told.compilations
-    (one,) = compilation.contests
-    contenders = tuple(k if built else dataclasses.replace(k, machine=None) for k in one.contenders)
-    compilation = dataclasses.replace(
-        compilation, contests=(dataclasses.replace(one, contenders=contenders),)
-    )
+    (one,) = compilation.autotuning
+    contenders = tuple(k if built else dataclasses.replace(k, machine=None) for k in one.choices)
+    compilation = dataclasses.replace(compilation, autotuning=(dataclasses.replace(one, choices=contenders),))
     told = dataclasses.replace(
         told,
         compilations=(compilation, *others),

@@ -122,7 +122,7 @@ def test_a_function_counts_once_however_often_it_was_skipped() -> None:
 
 def test_a_body_that_never_ran_is_the_first_that_is_said() -> None:
     why = "calling it made a coroutine, and nothing ran its body"
-    never = Skip(NEVER_RAN, "f", samples.FILE, 4, Ending(NEVER_RAN, why, (), "Capture g."), why=why)
+    never = Skip(NEVER_RAN, "f", samples.FILE, 4, Ending(NEVER_RAN, why, (), "Capture g."), consequence=why)
     capture = dataclasses.replace(samples.sample(), skipped=(never,))
     assert outcome.verdict(capture).startswith(f"f never ran: {why}. Compiled for it: 1 graph")
     page = " ".join(text.page(capture).split())

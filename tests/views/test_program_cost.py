@@ -14,13 +14,13 @@ from compile_lens.record.program import (
     COMPILED,
     Break,
     FailedGuard,
+    FrameEvaluation,
     GuardOrigin,
     ProgramFrame,
     ProgramGraph,
     ProgramRecord,
     Recompilation,
-    Traced,
-    Visit,
+    TracedFunction,
 )
 from compile_lens.views.render import html, markdown, text
 from compile_lens.views.subjects.program import document
@@ -31,16 +31,20 @@ def broken(breaks: int, again: int) -> ProgramRecord:
     code, frames, graphs = ((10, 10 + 2 * breaks),), [], []
     for i in range(breaks):
         at = Frame("t.py", 10 + 2 * i, "f", "print()", 4, 11)
-        ended = (Break(Ending(BREAK, "a print", (at,)), "a print", "GB1", before=i),)
-        traced = (Traced("t.py", "f", 1, ((at.line, at.line + 1),), code),)
+        ended = (Break(Ending(BREAK, "a print", (at,)), "a print", "GB1", graph=i),)
+        traced = (TracedFunction("t.py", "f", 1, ((at.line, at.line + 1),), code),)
         guards = tuple(GuardOrigin(f"n{k} == {i}", f"n{k}", "EQUALS_MATCH", at) for k in range(5))
-        visit = Visit(COMPILED, f"{i}/0", graphs=(i,), breaks=ended, number=i, guards=guards, traced=traced)
+        visit = FrameEvaluation(
+            COMPILED, f"{i}/0", graphs=(i,), breaks=ended, number=i, guards=guards, traced_functions=traced
+        )
         frames.append(ProgramFrame("f", "t.py", 1, at.line - 2 if i else None, code, (visit,)))
-        graphs.append(ProgramGraph(i, f"{i}/0", 3, takes=12, gives=12))
+        graphs.append(ProgramGraph(i, f"{i}/0", 3, input_bytes=12, output_bytes=12))
     failed = FailedGuard(f"{breaks}/0", "n == 3", "n", "3", "4")
-    visits = [Visit(COMPILED, f"{breaks}/0", number=breaks)]
+    visits = [FrameEvaluation(COMPILED, f"{breaks}/0", number=breaks)]
     visits += [
-        Visit(COMPILED, f"{breaks}/{k}", number=breaks + k, recompilation=Recompilation((failed,), k, again))
+        FrameEvaluation(
+            COMPILED, f"{breaks}/{k}", number=breaks + k, recompilation=Recompilation((failed,), k, again)
+        )
         for k in range(1, again + 1)
     ]
     frames.append(ProgramFrame("g", "t.py", 5000, None, ((5000, 5002),), tuple(visits)))

@@ -13,13 +13,13 @@ from samples_program import FILE, program
 
 from compile_lens import Program
 from compile_lens.measures.caches import Cache, caches
+from compile_lens.measures.causes import UNASKED, Cause, causes
 from compile_lens.measures.compile_time import PARTS, compile_time
 from compile_lens.measures.program import compile_seconds, counts, lines
-from compile_lens.measures.slower import UNASKED, Cause, slower
 from compile_lens.record.breaks import Ending
+from compile_lens.record.eager_frames import STANCE
 from compile_lens.record.graph import Frame
-from compile_lens.record.program import Break, CompileEvent, ProgramFrame, ProgramRecord, Visit
-from compile_lens.record.unvisited import STANCE
+from compile_lens.record.program import Break, CompileEvent, FrameEvaluation, ProgramFrame, ProgramRecord
 from compile_lens.views.document import Listings, Picture, Prose, Table
 from compile_lens.views.drawing.icicle import icicle
 from compile_lens.views.render import html, markdown, text
@@ -33,8 +33,8 @@ HOSTILE = "</pre><script>alert(1)</script>\x1b[31m|`*_‮é"
 def test_counts_by_hand() -> None:
     found = counts(program())
     assert (found.graphs, found.compilations, found.without_graph) == (3, 4, 1)
-    assert (found.breaks, found.places, found.recompiles) == (3, 3, 1)
-    assert (found.skipped, found.left, found.limits, found.raised) == (1, 1, 1, 0)
+    assert (found.breaks, found.break_sites, found.recompiles) == (3, 3, 1)
+    assert (found.skipped, found.partly_compiled, found.at_limit, found.raised) == (1, 1, 1, 0)
     assert compile_seconds(program()) == 0.875
 
 
@@ -51,7 +51,7 @@ def test_lines_by_hand() -> None:
 
 
 def test_causes_are_ranked() -> None:
-    told = [(c.kind, None if c.place is None else c.place.line) for c in slower(program())]
+    told = [(c.kind, None if c.place is None else c.place.line) for c in causes(program())]
     assert told == [
         ("recompile limit", 1),
         ("left to Python", 9),
@@ -148,12 +148,12 @@ def test_a_break_in_a_library_is_told_with_the_line_that_came_there() -> None:
     ending = Ending(
         "graph break", "User-inserted", (mine, there), "Remove the `torch._dynamo.graph_break()` call."
     )
-    visit = Visit("compiled", "0/0", breaks=(Break(ending),))
+    visit = FrameEvaluation("compiled", "0/0", breaks=(Break(ending),))
     made = ProgramRecord(
-        "p", program().environment, frames=(ProgramFrame("step", there.file, 70, visits=(visit,)),)
+        "p", program().environment, frames=(ProgramFrame("step", there.file, 70, evaluations=(visit,)),)
     )
-    (cause,) = slower(made)
-    assert cause.reached == mine
+    (cause,) = causes(made)
+    assert cause.caller == mine
     assert "train.py:9 (opt.step())" in words.advice(cause) and "Remove" not in words.advice(cause)
 
 
@@ -171,16 +171,16 @@ def test_a_break_in_a_library_is_told_with_the_line_that_came_there() -> None:
 )
 def test_files_of_python_s_own_library(file: str, library: bool) -> None:
     mine = Frame("train.py", 9, "train", "g(x)")
-    visit = Visit(
+    visit = FrameEvaluation(
         "compiled", "0/0", breaks=(Break(Ending("graph break", "a break", (mine, Frame(file, 7, "g")))),)
     )
-    frames = (ProgramFrame("train", "train.py", 1, visits=(visit,)),)
-    (cause,) = slower(ProgramRecord("p", program().environment, frames=frames))
-    assert cause.reached == (mine if library else None)
+    frames = (ProgramFrame("train", "train.py", 1, evaluations=(visit,)),)
+    (cause,) = causes(ProgramRecord("p", program().environment, frames=frames))
+    assert cause.caller == (mine if library else None)
 
 
 def test_the_number_of_a_cause_is_apart_from_what_it_says() -> None:
-    (last,) = (n for n, cause in enumerate(slower(program()), 1) if cause.kind == "time of compiling")
+    (last,) = (n for n, cause in enumerate(causes(program()), 1) if cause.kind == "time of compiling")
     seen = _flat(re.sub(r"<[^>]*>", "", html.page(document(program()))))
     assert f"{last} · 875 ms" in seen and f"{last} 875 ms" not in seen
 
@@ -286,7 +286,7 @@ def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
     """``eager_on_recompile`` runs the form of each call that fits one: of three calls one may be eager."""
     at = Frame("t.py", 3, "f")
     empty = dataclasses.replace(program(), frames=())
-    perhaps = Cause(UNASKED, at, "f", 3, certain=False, unasked=STANCE)
+    perhaps = Cause(UNASKED, at, "f", 3, certain=False, eager_kind=STANCE)
     said = words.head(perhaps, empty)
     assert said == (
         "t.py:3 in f was called 3 times where nothing may be compiled: those calls that fitted no compiled form ran "

@@ -200,7 +200,7 @@ def test_what_was_left_to_python() -> None:
     for kind, text in kinds.items():
         changed = dataclasses.replace(capture, skipped=(dataclasses.replace(skip, kind=kind),))
         assert said(changed, "rest", "never", "skip") == [text]
-    often = dataclasses.replace(capture, skipped=(dataclasses.replace(skip, times=3, lines=()),))
+    often = dataclasses.replace(capture, skipped=(dataclasses.replace(skip, count=3, lines=()),))
     assert one(often, "left_often") == (
         "Dynamo left step to Python (example.py:7), 3 times: Unsupported Tensor.backward() call."
     )
@@ -232,7 +232,7 @@ def test_nothing_missing_and_unseen() -> None:
     assert [s.text for s in samples.nothing().story().sentences] == [
         "Nothing was compiled: the function does no tensor work, so Dynamo made no graph."
     ]
-    bare = dataclasses.replace(samples.nothing(), nothing="")
+    bare = dataclasses.replace(samples.nothing(), nothing_compiled="")
     assert one(bare, "unsaid") == "Nothing was compiled, and the record does not say why."
     gone = samples.missing()
     assert said(gone, "missing") == [
@@ -243,7 +243,7 @@ def test_nothing_missing_and_unseen() -> None:
     assert "launches" not in backward and "kernels" not in backward and "one_loop" not in backward
     assert one(gone, "some") == "Of 1 of 2 graphs what follows is known."
     assert said(gone, "total") == []
-    unseen = dataclasses.replace(samples.graph_break(), unseen="it was handed graphs")
+    unseen = dataclasses.replace(samples.graph_break(), not_observed="it was handed graphs")
     assert one(unseen, "program") == (
         "Of a program, 3 graphs reached this backend. What ran eagerly was not seen: it was handed graphs."
     )
@@ -307,7 +307,7 @@ def test_nothing_kept_and_memory_of_its_own() -> None:
 def test_counts_that_are_no_numbers_keep_the_words_of_the_ledger() -> None:
     capture = samples.sample()
     code = capture.compilations[0].code["forward"]
-    kernel = dataclasses.replace(code.kernels[0], within=("body",))
+    kernel = dataclasses.replace(code.kernels[0], launch_functions=("body",))
     turned = dataclasses.replace(code, kernels=(kernel,), flow=Flow(("",), (Flow(("body",)),)))
     stages = tuple(turned if s.key == "forward.code" else s for s in capture.compilations[0].stages)
     capture = first(capture, stages=stages)

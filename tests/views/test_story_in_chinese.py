@@ -127,10 +127,10 @@ def test_reasons_that_are_always_the_same_are_said_in_chinese() -> None:
 @pytest.mark.parametrize(
     ("count", "graphs", "said"),
     [
-        (Count(turns=(Count(4),), fixed=3), 1, "3 + 每轮 4 次启动"),
-        (Count(turns=(Count(1), Count(2))), 1, "循环 1 每轮 1 + 循环 2 每轮 2 次启动"),
-        (Count(1, either=((Count(), Count(2)),)), 1, "1 或 3 次启动"),
-        (Count(2, either=((Count(), Count(2)),), tied=True), 1, "2 至 4 次启动"),
+        (Count(iterations=(Count(4),), fixed=3), 1, "3 + 每轮 4 次启动"),
+        (Count(iterations=(Count(1), Count(2))), 1, "循环 1 每轮 1 + 循环 2 每轮 2 次启动"),
+        (Count(1, branches=((Count(), Count(2)),)), 1, "1 或 3 次启动"),
+        (Count(2, branches=((Count(), Count(2)),), correlated=True), 1, "2 至 4 次启动"),
         (Count(5), 2, "≥ 5 次启动（2 张图中的 1 张）"),
     ],
 )

@@ -130,8 +130,8 @@ def test_the_profiler_counts_the_launches_of_the_ledger(fn: object, shape: tuple
     for name in (*ABLATIONS[:2], "compiled"):
         for what in (FORWARD, BOTH):
             series = timing.find(found, name, what)
-            assert series is not None and series.profiled is not None
-            assert series.profiled == series.launches, (name, what)
+            assert series is not None and series.profiled_kernels is not None
+            assert series.profiled_kernels == series.launches, (name, what)
     assert timing.disagreements(found) == ()
     assert not any("differs" in note for note in found.notes)
 

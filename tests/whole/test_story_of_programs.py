@@ -117,7 +117,7 @@ COUNTS: dict[tuple[str, str], Again] = {
     ),
     ("default", "n"): lambda c, one, _: len(one.partition.default or ()) if one.partition else None,
     ("keeps", "bytes"): lambda c, one, _: (
-        sum(k.nbytes or 0 for k in one.partition.chosen if not k.shares) if one.partition else None
+        sum(k.nbytes or 0 for k in one.partition.saved if not k.alias_of) if one.partition else None
     ),
     ("recomputed", "n"): lambda c, one, _: len(one.partition.recomputed) if one.partition else None,
     ("handed", "n"): lambda c, one, p: sum(n.compute for n in nodes(one.graphs[p])),

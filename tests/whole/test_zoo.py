@@ -144,10 +144,10 @@ def graphs_and_breaks(entry: Entry) -> None:
     capture = outcome(entry.name).capture
     if entry.nothing:
         assert compiled(capture) == []
-        assert entry.nothing in capture.nothing
+        assert entry.nothing in capture.nothing_compiled
         assert capture.kernels == ()
         return
-    assert capture.nothing == ""
+    assert capture.nothing_compiled == ""
     assert len(compiled(capture)) == entry.graphs if entry.graphs is not None else len(compiled(capture)) >= 1
     if entry.breaks is not None:
         assert len(capture.breaks) == entry.breaks
@@ -269,7 +269,7 @@ def test_nearly_every_line_reaches_python() -> None:
         if any(NO_PROGRAM in why for why, _ in cover.unexplained):
             continue
         assert cover.total.kernels == cover.total.kernels_reached or NO_PROGRAM in found.to_json(), entry.name
-        assert all("template" in k for k in cover.lost), (entry.name, cover.lost)
+        assert all("template" in k for k in cover.uncovered), (entry.name, cover.uncovered)
         lines, reached = lines + cover.total.lines, reached + cover.total.reached
     assert lines > 3000
     assert reached / lines >= 0.95
@@ -279,7 +279,7 @@ def test_nearly_every_line_reaches_python() -> None:
 def no_node_vanishes_in_silence(entry: Entry) -> None:
     found = outcome(entry.name).capture
     assert silent(found) == []
-    assert found.coverage().silent == 0
+    assert found.coverage().unexplained_nodes == 0
 
 
 @pytest.mark.full

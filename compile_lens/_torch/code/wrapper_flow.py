@@ -28,7 +28,7 @@ def flow(
         return None, {}
     reader = _Reader(functions, set(launches), one_of or {})
     found = reader.function(CALL)
-    once = not found.turns and not found.branches and len(set(found.bodies)) == len(found.bodies)
+    once = not found.iterations and not found.branches and len(set(found.functions)) == len(found.functions)
     return (None, {}) if once else (found, reader.within)
 
 
@@ -95,8 +95,8 @@ class _Reader:
                 called = _called(node.func)
                 if called in self._functions and called not in self._inside:
                     inner = self.function(called)
-                    bodies += inner.bodies
-                    turns += inner.turns
+                    bodies += inner.functions
+                    turns += inner.iterations
                     branches += inner.branches
             branches += [pair for line, names in chosen.items() for pair in _either(line, names).branches]
         turns = [turn for turn in turns if turn != _NOTHING]

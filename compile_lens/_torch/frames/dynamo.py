@@ -241,7 +241,7 @@ def with_environment_symbols(known: tuple[DynamicDim, ...], shapes: Any) -> tupl
     """What is known of a graph's symbols with what torch's shape environment says more: the value of a number, and the
     symbols that no graph takes, such as of a number that is only given on to what follows a graph break."""
     every = {d.source: d for d in symbols(shapes)}
-    own = tuple(d if d.seen else every.get(d.source, d) for d in known)
+    own = tuple(d if d.observed else every.get(d.source, d) for d in known)
     have = {d.source for d in own}
     return (*own, *(d for source, d in every.items() if source not in have))
 

@@ -6,10 +6,10 @@ import dataclasses
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...record.absent import Missing, NotApplicable
+from ...record.autotuning import Autotuning
 from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
 from ...record.compilation import LOWERED_STAGES, PHASES, Compilation, DynamicDim, EagerOp, Guard, Stage
-from ...record.contest import Contest
 from ...record.cuda_graphs import CudaGraphs
 from ...record.decision import Decision
 from ...record.graph import Graph
@@ -52,7 +52,7 @@ class Draft:
         self.passes: list[Pass] = []
         self.memory: list[Memory] = []
         self.partition: Partition | None = None
-        self.contests: list[Contest] = []
+        self.contests: list[Autotuning] = []
         self.cuda_graphs: list[CudaGraphs] = []
         self.refused: list[RefusedCall] = []
         self.phase = ""
@@ -97,7 +97,7 @@ class Draft:
             passes=tuple(self.passes),
             memory=tuple(self.memory),
             partition=self.partition,
-            contests=tuple(self.contests),
+            autotuning=tuple(self.contests),
             cuda_graphs=tuple(self.cuda_graphs),
         )
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from ...record.breaks import Ending, Skip
-from ...record.device import DeviceModel, Question
+from ...record.device import DeviceModel, DeviceQuery
 from ...record.graph import Frame as Line
 from ...record.graph import Source
 from .cache_entries import CompiledCode
@@ -76,7 +76,7 @@ class CodeTarget:
     stand_in: StandIn | None = None
     traced: str = ""
     may_differ: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
+    questions: tuple[DeviceQuery, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

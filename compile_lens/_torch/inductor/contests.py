@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...record.contest import Contest
+from ...record.autotuning import Autotuning
 from ...record.kernel import Kernel
 from ...record.machine_code import Candidate
 from ..ground.hooks import hook
@@ -55,12 +55,12 @@ def select(
         shown = next((i for i in externs if i not in refused), None)
         shown = next((i for i in range(len(contenders)) if i not in refused), 0) if shown is None else shown
         node, given = _node(), tuple(_tensor(one) for one in inputs)
-        _put(draft, Contest(draft.phase, str(name), (node,) if node else (), given, contenders, shown))
+        _put(draft, Autotuning(draft.phase, str(name), (node,) if node else (), given, contenders, shown))
         choices = [choices[shown]]
     return real(selector, name, choices, inputs, *args, **kwargs)
 
 
-def _put(draft: Draft, found: Contest) -> None:
+def _put(draft: Draft, found: Autotuning) -> None:
     """Keep it; where it is one that is there already, its node joins that one's."""
     for index, known in enumerate(draft.contests):
         if dataclasses.replace(known, nodes=found.nodes) == found:

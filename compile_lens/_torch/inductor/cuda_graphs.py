@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ...record.cuda_graphs import CudaGraphs, GraphPart, Mutated
+from ...record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
 
 
 def look(phase: str, scheduler: Any, lowering: Any, static: Sequence[int]) -> CudaGraphs | None:
@@ -26,15 +26,19 @@ def look(phase: str, scheduler: Any, lowering: Any, static: Sequence[int]) -> Cu
             parts = () if refused else _parts(scheduler, asked, config)
     except Exception as error:  # a question of torch's own that it cannot answer for this graph
         return CudaGraphs(
-            phase, asked, partitioned, mutated=mutated, unknown=f"{type(error).__name__}: {error}"
+            phase,
+            asked,
+            partitioned,
+            mutated_inputs=mutated,
+            unknown_reason=f"{type(error).__name__}: {error}",
         )
     if not partitioned and not refused:
         refused, node = _whole(lowering, parts)
-        parts = () if refused else (GraphPart(True, tuple(g for part in parts for g in part.groups)),)
+        parts = () if refused else (GraphPartition(True, tuple(g for part in parts for g in part.groups)),)
     return CudaGraphs(phase, asked, partitioned, parts, refused, node, mutated)
 
 
-def _parts(scheduler: Any, asked: bool, config: Any) -> tuple[GraphPart, ...]:
+def _parts(scheduler: Any, asked: bool, config: Any) -> tuple[GraphPartition, ...]:
     """The nodes in torch's order for it, cut where one that can be recorded follows one that cannot."""
     nodes = list(scheduler.nodes)
     if not asked and config.graph_partition and config.triton.reorder_for_reducing_graph_partitions:
@@ -50,7 +54,7 @@ def _parts(scheduler: Any, asked: bool, config: Any) -> tuple[GraphPart, ...]:
         kernels = sum(type(node).__name__ != "NopKernelSchedulerNode" for node, _ in part)
         if recorded and kernels < fewest:
             recorded, reasons = False, tuple((name, "too few kernels") for name in names)
-        found.append(GraphPart(recorded, names, reasons))
+        found.append(GraphPartition(recorded, names, reasons))
     return tuple(found)
 
 
@@ -71,7 +75,7 @@ def _refused(lowering: Any, partitioned: bool) -> tuple[str, str]:
     return (_gist(said), cpu.name if cpu is not None and "cpu device" in said else "") if said else ("", "")
 
 
-def _whole(lowering: Any, parts: Sequence[GraphPart]) -> tuple[str, str]:
+def _whole(lowering: Any, parts: Sequence[GraphPartition]) -> tuple[str, str]:
     """Why the graph is not recorded where it may not be cut."""
     import torch._inductor.config as config
     from torch._inductor.utils import get_first_incompatible_cudagraph_node
@@ -87,11 +91,11 @@ def _gist(said: str) -> str:
     return said.removeprefix("skipping cudagraphs due to ").partition("Found from")[0].strip().rstrip(". ")
 
 
-def _mutated(lowering: Any, static: Sequence[int]) -> tuple[Mutated, ...]:
+def _mutated(lowering: Any, static: Sequence[int]) -> tuple[MutatedInput, ...]:
     inputs = [node for node in lowering.module.graph.nodes if node.op == "placeholder"]
     found = []
     for position in getattr(lowering, "mutated_input_idxs", ()):
         node = inputs[position]
         writes = [user for user in node.users if "copy_" in str(user.target) or len(node.users) == 1]
-        found.append(Mutated(node.name, writes[0].name if writes else "", position in static))
+        found.append(MutatedInput(node.name, writes[0].name if writes else "", position in static))
     return tuple(found)

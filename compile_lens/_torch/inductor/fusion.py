@@ -141,10 +141,10 @@ def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decis
                 fused,
                 pair.round,
                 reason=pair.reason,
-                said=pair.said,
-                shown=pair.shown,
+                torch_message=pair.said,
+                evidence=pair.shown,
                 where=pair.where,
-                shared=pair.shared,
+                shared_bytes=pair.shared,
                 score=pair.score,
                 through_others=through,
             )

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from ...record.memory import Kept
+from ...record.memory import SavedTensor
 from ..code import buffer_lifetimes
 from ..graphs.partitioner import FORWARD_RESULTS
 from ..ground.recorder import Draft
@@ -23,40 +23,43 @@ def reconcile(draft: Draft, lowering: Any) -> None:
         return
     try:
         found = _found(lowering, returned.names, returned.results)
-        chosen = tuple(_placed(kept, found) for kept in partition.chosen)
+        chosen = tuple(_placed(kept, found) for kept in partition.saved)
     except Exception:  # internals of torch that differ lose where it lies, and not that it is kept
-        chosen = tuple(_unknown(kept) for kept in partition.chosen)
+        chosen = tuple(_unknown(kept) for kept in partition.saved)
     default = partition.default and _by_default(
-        partition.default, partition.chosen, chosen, {*lowering.graph_inputs}
+        partition.default, partition.saved, chosen, {*lowering.graph_inputs}
     )
-    draft.partition = dataclasses.replace(partition, chosen=chosen, default=default)
+    draft.partition = dataclasses.replace(partition, saved=chosen, default=default)
 
 
-def _placed(kept: Kept, found: dict[str, tuple[int | None, str]]) -> Kept:
+def _placed(kept: SavedTensor, found: dict[str, tuple[int | None, str]]) -> SavedTensor:
     if kept.nbytes == 0 or kept.node not in found:  # a number, or what is no tensor
         return kept
     nbytes, shares = found[kept.node]
-    return dataclasses.replace(kept, nbytes=kept.nbytes if shares else nbytes, shares=shares)
+    return dataclasses.replace(kept, nbytes=kept.nbytes if shares else nbytes, alias_of=shares)
 
 
-def _unknown(kept: Kept) -> Kept:
-    return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, shares="")
+def _unknown(kept: SavedTensor) -> SavedTensor:
+    return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, alias_of="")
 
 
 def _by_default(
-    default: tuple[Kept, ...], before: tuple[Kept, ...], chosen: tuple[Kept, ...], inputs: set[str]
-) -> tuple[Kept, ...]:
+    default: tuple[SavedTensor, ...],
+    before: tuple[SavedTensor, ...],
+    chosen: tuple[SavedTensor, ...],
+    inputs: set[str],
+) -> tuple[SavedTensor, ...]:
     """What the default partitioner keeps, in the memory that the same value has in the lowered graph.
 
     Where that keeps copies of inputs, whether it would of one that it does not keep is not known.
     """
     placed = {kept.node: kept for kept in chosen}
-    copies = any(was.shares and not now.shares for was, now in zip(before, chosen))
+    copies = any(was.alias_of and not now.alias_of for was, now in zip(before, chosen))
     return tuple(
         placed[kept.node]
         if kept.node in placed
         else _unknown(kept)
-        if copies and kept.shares in inputs
+        if copies and kept.alias_of in inputs
         else kept
         for kept in default
     )

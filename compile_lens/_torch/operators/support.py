@@ -255,7 +255,7 @@ def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
                 "device or setting: a capture says which."
             )
         return "lowering", said + limits + first
-    if any(i.how == "composite" for i in made) and op.has_kernel_for_dispatch_key(_IMPLICIT):
+    if any(i.kind == "composite" for i in made) and op.has_kernel_for_dispatch_key(_IMPLICIT):
         return "decomposition", "It is taken apart into the operators that it calls before Inductor sees it."
     return "not registered", "Inductor has no lowering for it: where it meets it, it calls it as it is."
 

@@ -15,7 +15,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 
-from ...record.device import Question
+from ...record.device import DeviceQuery
 from .device_queries import frame_at, internal, line_running
 from .torch_settings import KINDS
 
@@ -25,7 +25,7 @@ OFF = (
 )
 
 
-def autocast_region() -> tuple[Question, ...]:
+def autocast_region() -> tuple[DeviceQuery, ...]:
     """It, with the line of its ``with`` where that is seen, else with that from which the capture was asked for."""
     torch.autocast_increment_nesting()
     inside = torch.autocast_decrement_nesting() > 0
@@ -36,9 +36,9 @@ def autocast_region() -> tuple[Question, ...]:
         if region is not None:
             text, line = region
             at = frame_at(frame.f_code.co_filename, line, frame.f_code.co_name)
-            return (Question(text, OFF, at, kind="entered"),)
+            return (DeviceQuery(text, OFF, at, kind="entered"),)
     asked = line_running()
-    return () if asked is None else (Question("torch.autocast", OFF, asked, kind="entered"),)
+    return () if asked is None else (DeviceQuery("torch.autocast", OFF, asked, kind="entered"),)
 
 
 def _of_the_program() -> Iterator[Any]:
@@ -81,12 +81,12 @@ without_modes = _python_dispatch._disable_current_modes
 NOT_THERE = "which stays in this process: the code is of the program without it"
 
 
-def process_state() -> tuple[Question, ...]:
+def process_state() -> tuple[DeviceQuery, ...]:
     """Each, with the line from which the capture was asked for."""
     frame = line_running()
     if frame is None:
         return ()
-    return tuple(Question(name, NOT_THERE, frame, kind="kept") for name in _names())
+    return tuple(DeviceQuery(name, NOT_THERE, frame, kind="kept") for name in _names())
 
 
 def _names() -> Iterator[str]:

@@ -75,7 +75,7 @@ def _autotuned(model: DeviceModel) -> str:
     return (
         "max-autotune times templates on the device and keeps the fastest; nothing was timed here, so that the code "
         "calls the library's function where that is among them, and has the first template elsewhere "
-        "(capture.contests has all)"
+        "(capture.autotuning has all)"
     )
 
 

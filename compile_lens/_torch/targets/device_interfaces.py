@@ -40,7 +40,7 @@ class Properties(types.SimpleNamespace):
 def properties(model: DeviceModel) -> Any:
     """What ``torch.cuda.get_device_properties`` gives, or its like for another type."""
     known = {figure.name: figure.value for figure in model.properties}
-    found = Properties(name=model.known_as[0] if model.known_as else model.title, **known)
+    found = Properties(name=model.torch_names[0] if model.torch_names else model.title, **known)
     found.__dict__["_of"] = model.name or model.title
     if model.device == "cuda":
         found.gcnArchName = model.arch

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ...record.device import Question
+from ...record.device import DeviceQuery
 from ...record.graph import Frame
 
 ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
@@ -121,10 +121,10 @@ class Questions:
             key = (asked, answer, frame, kind)
             self._found[key] = 1 if once else self._found.get(key, 0) + 1
 
-    def told(self) -> tuple[Question, ...]:
+    def told(self) -> tuple[DeviceQuery, ...]:
         """All of them, in the order in which they first came."""
         return tuple(
-            Question(asked, answer, frame, times, kind)
+            DeviceQuery(asked, answer, frame, times, kind)
             for (asked, answer, frame, kind), times in self._found.items()
         )
 

@@ -16,8 +16,8 @@ import torch.utils.checkpoint
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
 from ...record.breaks import NOT_TRACED, Ending
+from ...record.eager_frames import INSIDE
 from ...record.graph import Frame
-from ...record.unvisited import INSIDE
 from ..frames import eager_lines
 from . import compiled_objects, scopes
 from .callers import caller, library

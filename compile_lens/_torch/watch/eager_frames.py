@@ -10,10 +10,10 @@ from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from ...record.breaks import NOT_TRACED, Ending
+from ...record.eager_frames import BEFORE, INSIDE, WRAPPED, EagerFrame
 from ...record.graph import Frame
 from ...record.messages import gist
-from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, Visit
-from ...record.unvisited import BEFORE, INSIDE, WRAPPED, Unvisited
+from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, FrameEvaluation
 from ..frames import eager_lines
 from ..ground import source_places
 from . import callers, earlier_decisions
@@ -51,14 +51,14 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
         scope.unvisited[key] = Uncompiled(WRAPPED, why, name, code, visiting.caller)
 
 
-def of(scope: Scope, made: list[Visiting], visits: dict[int, Visit]) -> tuple[Unvisited, ...]:
+def of(scope: Scope, made: list[Visiting], visits: dict[int, FrameEvaluation]) -> tuple[EagerFrame, ...]:
     """All of a watch; ``visits`` are those of ``made``, by their number."""
     held = list(scope.unvisited.values())
     calls = _broken_calls(visits.values())
     noted = [_with_break(_plain(one, one.code), calls) for one in held]
     seen = {_line(one.caller) for one in held if one.kind == INSIDE}
     asked = {v.code for v in made} | set(scope.before)
-    inside: dict[tuple[types.CodeType, Frame | None], Unvisited] = {}
+    inside: dict[tuple[types.CodeType, Frame | None], EagerFrame] = {}
     for visiting in made:
         for one, code in _inside(visiting, visits[visiting.number], asked, seen, scope.left_whole):
             inside.setdefault((code, one.caller), one)
@@ -69,7 +69,7 @@ def _line(at: Frame | None) -> tuple[str, int]:
     return ("", 0) if at is None else (at.file, at.line)
 
 
-def _broken_calls(visits: Iterable[Visit]) -> dict[tuple[str, int], Break]:
+def _broken_calls(visits: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Break]:
     """The breaks inside of a call, by the line of that call in the function that Dynamo was asked about."""
     found: dict[tuple[str, int], Break] = {}
     for one in (b for visit in visits for b in visit.breaks):
@@ -79,14 +79,14 @@ def _broken_calls(visits: Iterable[Visit]) -> dict[tuple[str, int], Break]:
     return found
 
 
-def _with_break(one: Unvisited, calls: dict[tuple[str, int], Break]) -> Unvisited:
+def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFrame:
     """What ``checkpoint`` called, with the break that kept its call out of a graph, where it was one inside of it."""
     found = calls.get(_line(one.caller)) if one.kind == INSIDE else None
     if found is None:
         return one
     line = next(at for at in found.ending.frames if _line(at) == _line(one.caller))
     why = _broken(found, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
-    return dataclasses.replace(one, why=why, caller=line)
+    return dataclasses.replace(one, cause=why, caller=line)
 
 
 def _broken(found: Break, line: Frame, then: str) -> Ending:
@@ -104,11 +104,11 @@ def codes(scope: Scope, made: Iterable[Visiting]) -> list[types.CodeType]:
 
 def _inside(
     visiting: Visiting,
-    visit: Visit,
+    visit: FrameEvaluation,
     asked: set[types.CodeType],
     seen: set[tuple[str, int]],
     whole: Container[types.CodeType],
-) -> Iterator[tuple[Unvisited, types.CodeType]]:
+) -> Iterator[tuple[EagerFrame, types.CodeType]]:
     """The functions that a visit began to trace, of a call that it left to Python, where Dynamo was not asked about the
     called function: as far as is known it was off, since it is asked about each function that has no form yet. Calls in
     a line that was ``seen`` to run so are known otherwise, and what was left ``whole`` before runs so for certain."""
@@ -164,8 +164,8 @@ def _is(code: types.CodeType, frame: Frame) -> bool:
     return same and frame.line in eager_lines.code_lines(code)
 
 
-def _plain(one: Uncompiled, code: types.CodeType | None) -> Unvisited:
+def _plain(one: Uncompiled, code: types.CodeType | None) -> EagerFrame:
     file, line = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
     own = eager_lines.code_ranges(code) if code is not None else ()
     eager = eager_lines.lines(code) if code is not None and one.certain else ()
-    return Unvisited(one.kind, one.why, one.name, file, line, own, eager, one.caller, one.times, one.certain)
+    return EagerFrame(one.kind, one.why, one.name, file, line, own, eager, one.caller, one.times, one.certain)

@@ -13,9 +13,9 @@ import torch
 from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
 
 from ...record.breaks import NOT_TRACED, Ending
+from ...record.eager_frames import BEFORE
 from ...record.graph import Frame
 from ...record.program import RESUMED, ProgramFrame
-from ...record.unvisited import BEFORE
 from ..frames import dynamo, eager_lines
 from ..frames.skipped_frames import is_foreign
 from ..ground import cache_entries, hook_points
@@ -140,13 +140,13 @@ def rests(
     broken = {
         (frame.file, frame.function, at.line)
         for frame in frames
-        for visit in frame.visits
+        for visit in frame.evaluations
         for one in visit.breaks
-        if one.then == RESUMED
+        if one.outcome == RESUMED
         for at in one.ending.frames
     }
     return [
-        dataclasses.replace(frame, left=eager_lines.lines(code))
+        dataclasses.replace(frame, eager_lines=eager_lines.lines(code))
         for code, frame in left
-        if (frame.file, frame.function, frame.resumes) in broken
+        if (frame.file, frame.function, frame.resume_line) in broken
     ]

@@ -20,7 +20,7 @@ import torch._dynamo.pgo as pgo
 from torch._C._dynamo import eval_frame
 from torch._dynamo.eval_frame import skip_code
 
-from ...record.collectives import Collective, Issued
+from ...record.collectives import Collective, EagerCollective
 from .. import isolation
 from ..ground.undo import Undo
 from .callers import program_line
@@ -127,7 +127,7 @@ class Rehearsed:
     """What a watch saw of one rank, the collectives that Python called, and the error that ended it."""
 
     seen: Seen
-    issued: tuple[Issued, ...]
+    issued: tuple[EagerCollective, ...]
     error: Exception | None
 
 
@@ -179,7 +179,7 @@ def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
             torch.set_grad_enabled(grad)
             for code in watch.compiled():
                 eval_frame.reset_code(code)
-    outside = tuple(Issued(one, watch.graphs_before(at), whole) for at, one, whole in calls.found)
+    outside = tuple(EagerCollective(one, watch.graphs_before(at), whole) for at, one, whole in calls.found)
     return Rehearsed(watch.seen(), outside, raised[0] if raised else None)
 
 

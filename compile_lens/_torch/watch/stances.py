@@ -13,9 +13,9 @@ import torch
 
 from ...record import failed_guards
 from ...record.breaks import NOT_TRACED, Ending
+from ...record.eager_frames import STANCE
 from ...record.graph import Frame
 from ...record.program import FAILS
-from ...record.unvisited import STANCE
 from ..frames import eager_lines
 from ..ground import hook_points, source_places
 from . import compiled_objects, earlier_decisions, frame_evaluations, recompiles, scopes

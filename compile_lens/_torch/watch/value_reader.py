@@ -40,7 +40,7 @@ class Lacking(enum.Enum):
 
 
 def value_of(source: str, names: Names, globals: Names) -> Any:
-    """A value, or ``Lacking``."""
+    """A value, or ``Unsupported``."""
     tree = messages.parsed(source)
     try:
         return Lacking.UNREAD if tree is None else _read(tree, names, globals)

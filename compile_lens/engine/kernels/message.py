@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ...record.device import DeviceModel, Figure
+from ...record.device import DeviceModel, DeviceProperty
 from ...record.kernel import Kernel
 from ...record.machine_code import Candidate, Form, Machine
 
 
 def model(raw: dict[str, Any]) -> DeviceModel:
     """A device model from ``dataclasses.asdict`` of one."""
-    figures = tuple(Figure(**figure) for figure in raw["properties"])
+    figures = tuple(DeviceProperty(**figure) for figure in raw["properties"])
     return DeviceModel(
         **{
             **raw,
-            "known_as": tuple(raw["known_as"]),
+            "torch_names": tuple(raw["torch_names"]),
             "properties": figures,
             "flops": tuple((name, rate) for name, rate in raw["flops"]),
         }

@@ -129,7 +129,7 @@ def _reason(pair: Apart) -> str:
     why = pair.why
     if not why.decisions or why.reason == "never proposed":
         return " ".join((why.sentence, *(f"({fact})" for fact in why.facts[-1:])))
-    shown = why.decisions[0].shown
+    shown = why.decisions[0].evidence
     return f"{why.sentence}{f' Shown: {shown}.' if shown else ''}"
 
 

@@ -58,7 +58,7 @@ def _near_misses(targets: Sequence[TargetPhase], line: Line, where: Sequence[str
     for target in targets:
         for c in target.capture.compilations if target.target not in where else ():
             for one in c.passes:
-                for miss in one.misses if one.stage == f"{target.phase}.post_grad" else ():
+                for miss in one.near_misses if one.stage == f"{target.phase}.post_grad" else ():
                     if miss.partition(":")[0] in patterns:
                         yield Fact(target.target, miss)
 

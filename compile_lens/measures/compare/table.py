@@ -46,7 +46,7 @@ def side_by_side(cls: type[_C], *captures: Record) -> _C:
     names: list[str] = []
     for capture in captures:
         name = capture.options.target or (
-            capture.target.asked if capture.target else capture.environment.device
+            capture.target.requested if capture.target else capture.environment.device
         )
         count = sum(1 for known in names if known == name or known.startswith(f"{name} ("))
         names.append(f"{name} ({count + 1})" if count else name)
@@ -118,7 +118,7 @@ def _failed(column: Column) -> Difference:
 def _graphs(captures: Sequence[tuple[str, Record]]) -> list[Difference]:
     """Targets whose functions were cut into other graphs."""
     graphs = {
-        target: capture.nothing
+        target: capture.nothing_compiled
         or ", ".join(f"{c.id} {' and '.join(c.phases) or 'no code'}" for c in capture.compilations)
         for target, capture in captures
     }

@@ -212,5 +212,5 @@ def _why_missing(stages: Mapping[str, object], phase: str) -> str:
     for key in (f"{phase}.code", phase):
         stage = stages.get(key)
         if isinstance(stage, Absent):
-            return stage.said
+            return stage.message
     return f"stage {phase}.code is not in the record"

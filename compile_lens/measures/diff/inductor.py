@@ -77,7 +77,7 @@ def _misses(of: tuple[Side, str], what: str) -> tuple[str, ...]:
         miss
         for c in side.capture.compilations
         for done in c.passes
-        for miss in done.misses
+        for miss in done.near_misses
         if done.stage == key and miss.partition(":")[0] == what
     )
     return tuple(dict.fromkeys(found))[:FACTS]
@@ -101,7 +101,7 @@ def lowering(
     for (before, after), nodes in found.items():
         names = counted(_names(sides[1], key, nodes))
         facts = tuple(
-            dict.fromkeys(f"{n}: {twos[cid, n].sentence} {twos[cid, n].shown}".strip() for cid, n in nodes)
+            dict.fromkeys(f"{n}: {twos[cid, n].sentence} {twos[cid, n].evidence}".strip() for cid, n in nodes)
         )
         lines = sides[1].lines((cid, key, n) for cid, n in nodes)
         yield Change("lowering", CHANGED, f"{where}{names}: {before} became {after}", lines, facts[:FACTS])

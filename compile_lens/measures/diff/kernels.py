@@ -254,7 +254,7 @@ def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
                 numbers[c.id, origin]: one.nbytes
                 for c in side.capture.compilations
                 if c.partition is not None
-                for one in c.partition.chosen
+                for one in c.partition.saved
                 for origin in one.origins[:1]
                 if (c.id, origin) in numbers
             }

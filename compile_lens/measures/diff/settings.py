@@ -66,7 +66,9 @@ def _became(name: str, before: object, after: object) -> Change:
 
 def breaks(a: Record, b: Record) -> Iterator[Change]:
     """Graph breaks, what was left to Python, recompiles, and how each capture ended."""
-    ended = [record.nothing or (record.failure.message if record.failure else "") for record in (a, b)]
+    ended = [
+        record.nothing_compiled or (record.failure.message if record.failure else "") for record in (a, b)
+    ]
     if ended[0] != ended[1]:
         words = [text.strip().partition("\n")[0] or "it compiled" for text in ended]
         yield Change("breaks", CHANGED, f"{words[0]} became {words[1]}")

@@ -14,14 +14,14 @@ from typing import Any
 
 from .. import failed_guards, messages, nearness
 from ..compilation import DynamicDim
-from ..program import UNKNOWN, FailedGuard, Visit
+from ..program import UNKNOWN, FailedGuard, FrameEvaluation
 from . import graph_text
 
 
 class Form:
     """A form of a code, with what its guards ask."""
 
-    def __init__(self, visit: Visit, tree: str) -> None:
+    def __init__(self, visit: FrameEvaluation, tree: str) -> None:
         self.visit = visit
         self.leaves: dict[tuple[str, str], list[str]] = {}
         for source, kind, text in graph_text.leaves(tree):
@@ -69,7 +69,7 @@ def _earlier(id: str, forms: Mapping[str, Form]) -> Iterator[FailedGuard]:
     code = id.rpartition("/")[0]
     for known, form in forms.items():
         if known.rpartition("/")[0] == code and form.visit.recompilation is not None:
-            yield from form.visit.recompilation.failed
+            yield from form.visit.recompilation.failed_guards
 
 
 def _plain(text: str) -> str:
@@ -88,7 +88,7 @@ def _values(new: Form) -> dict[str, Any]:
             if kind == _TENSOR and (check := nearness.CHECK.search(text)):
                 found |= _of_tensor(source, check)
     dims: Iterable[DynamicDim] = new.visit.dynamic
-    found |= {messages.plain_source(one.source): _literal(one.seen) for one in dims if one.seen}
+    found |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
     return found
 
 

@@ -29,13 +29,13 @@ from ..program import (
     RAISED,
     SKIPPED,
     Break,
-    Elsewhere,
+    FrameEvaluation,
     GuardOrigin,
+    LibrarySkips,
     ProgramFrame,
     ProgramGraph,
     ProgramRecord,
     Recompilation,
-    Visit,
 )
 from ..program import (
     LIMIT as AT_LIMIT,
@@ -90,7 +90,7 @@ def program(lines: Iterable[str], name: str) -> ProgramRecord:
         ended=ENDED,
         frames=frames,
         graphs=graphs,
-        elsewhere=elsewhere,
+        library_skips=elsewhere,
         events=paired(found.events, began),
         missing=(*(Missing(*one) for one in NOT_IN_A_LOG), *_damaged(damage)),
         notes=_notes(lost),
@@ -139,9 +139,9 @@ def _place(own: Compile, found: Log) -> Place | None:
 
 def _frames(
     whole: list[Compile], found: Log
-) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[Elsewhere, ...]]:
+) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[LibrarySkips, ...]]:
     graphs: list[ProgramGraph] = []
-    by_code: dict[tuple[tuple[str, int], Place], list[Visit]] = {}
+    by_code: dict[tuple[tuple[str, int], Place], list[FrameEvaluation]] = {}
     forms: dict[str, Form] = {}
     elsewhere: Counter[str] = Counter()
     for own in whole:
@@ -159,20 +159,20 @@ def _frames(
         by_code.setdefault((own.code, place), []).append(visit)
     places = [place for _, place in by_code]
     frames = tuple(_frame(place, tuple(visits), places) for (_, place), visits in by_code.items())
-    return frames, tuple(graphs), tuple(Elsewhere(why, count) for why, count in elsewhere.most_common())
+    return frames, tuple(graphs), tuple(LibrarySkips(why, count) for why, count in elsewhere.most_common())
 
 
 _UNSAID = "no operation to compile (the log does not say why)"
 
 
-def _frame(place: Place, visits: tuple[Visit, ...], places: list[Place]) -> ProgramFrame:
+def _frame(place: Place, visits: tuple[FrameEvaluation, ...], places: list[Place]) -> ProgramFrame:
     file, function, line = place
     name, resumes = messages.plain(function), messages.resumes(function)
     if resumes is not None:
         line = max((at for of, own, at in places if (of, own) == (file, name) and at <= line), default=line)
     if name == "inner" and file.replace("\\", "/").endswith(_THROUGH):
-        return ProgramFrame(_UNNAMED, "", 0, visits=visits, through=_THROUGH)
-    return ProgramFrame(name, file, line, resumes, visits=visits)
+        return ProgramFrame(_UNNAMED, "", 0, evaluations=visits, torch_caller=_THROUGH)
+    return ProgramFrame(name, file, line, resumes, evaluations=visits)
 
 
 _THROUGH = "torch/_dynamo/external_utils.py"
@@ -211,12 +211,12 @@ def _seconds(value: Any) -> float:
 
 def _visit(
     own: Compile, place: Place, number: int, made: list[ProgramGraph], found: Log, forms: dict[str, Form]
-) -> Visit:
+) -> FrameEvaluation:
     metrics = own.metrics or {}
     breaks = tuple(_broken(text, place, made) for text in own.breaks)
     outcome = _outcome(own, bool(made))
     if outcome == RAISED:
-        breaks = tuple(dataclasses.replace(one, then=CALL_RAISED, consequence="") for one in breaks)
+        breaks = tuple(dataclasses.replace(one, outcome=CALL_RAISED, consequence="") for one in breaks)
     compiled = outcome in (COMPILED, NO_GRAPH)
     attempt = own.graphs[-1][0] if own.graphs else own.attempts
     made_symbols = (facts for of, facts in own.symbols if of == attempt)
@@ -226,10 +226,10 @@ def _visit(
         dynamic = ranges.with_asked(dynamic, (g.text for g in guards if g.kind in SIZES))
     reason = str(metrics.get("fail_reason") or "")
     limit = re.search(r"exceeding the (\w+)", reason) if outcome == AT_LIMIT else None
-    return Visit(
+    return FrameEvaluation(
         outcome=outcome,
         id=own.id,
-        why=None if compiled else _why(metrics, reason, breaks, place, outcome),
+        cause=None if compiled else _why(metrics, reason, breaks, place, outcome),
         restarts=own.attempts,
         graphs=tuple(g.number for g in made),
         breaks=breaks,
@@ -259,7 +259,7 @@ def _outcome(own: Compile, graphs: bool) -> str:
 def _why(
     metrics: dict[str, Any], reason: str, breaks: tuple[Break, ...], place: Place, outcome: str
 ) -> Ending:
-    given_up = [b for b in breaks if b.then == GIVEN_UP]
+    given_up = [b for b in breaks if b.outcome == GIVEN_UP]
     if given_up and outcome == SKIPPED:
         return given_up[-1].ending
     type_ = str(metrics.get("fail_type") or "")
@@ -300,8 +300,8 @@ def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
         number[1].upper() if number else "",
         messages.consequence(own),
     )
-    before = made[-1].number if made and made_of.then != GIVEN_UP else None
-    return dataclasses.replace(made_of, before=before)
+    before = made[-1].number if made and made_of.outcome != GIVEN_UP else None
+    return dataclasses.replace(made_of, graph=before)
 
 
 def _split(at: re.Pattern[str], text: str) -> tuple[str, str, str]:
@@ -334,18 +334,18 @@ def _recompilation(
         guard = failed_guards.failed(text, lambda _: "")
         of_text = graph_text.whole(guard.line, found.files.values(), {})
         older = forms.get(guard.id)
-        seen = next((d.seen for d in dynamic if messages.plain_source(d.source) == guard.source), "")
+        seen = next((d.observed for d in dynamic if messages.plain_source(d.source) == guard.source), "")
         guard = dataclasses.replace(guard, line=of_text, new=guard.new or seen)
         failed.append(messages.with_line(guard, older.visit.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    made = Form(Visit(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
+    made = Form(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
     at = nearest(failed, forms, made)
     known = Recompilation(
-        tuple(failed), count if type(count) is int else len(failed), found.limit, nearest=at
+        tuple(failed), count if type(count) is int else len(failed), found.limit, nearest_entry=at
     )
-    changed = known.changed
+    changed = known.change
     form = forms.get(changed.id) if changed is not None else None
     earlier = {d.source for d in form.visit.dynamic} if form is not None else set()
     became = tuple(d for d in dynamic if form is not None and d.source not in earlier)
     asks = messages.asks(changed, dynamic, guards) if changed is not None else None
-    return dataclasses.replace(known, dynamic=became, asks=asks)
+    return dataclasses.replace(known, dynamic=became, specializing_line=asks)

@@ -110,7 +110,7 @@ def _may_differ(comparison: ComparisonRecord) -> str:
     if not differences:
         return ""
     lines = [div(text(short(words, 1000)), "font-size:13px;padding:1px 0") for words in differences[:_MANY]]
-    more = _more(len(differences) - _MANY, "thing", "capture.target.may_differ and .questions")
+    more = _more(len(differences) - _MANY, "thing", "capture.target.may_differ and .queries")
     return heading(text(stamp.MAY_DIFFER.capitalize()), "", "may-differ-heading") + "".join(lines) + more
 
 

@@ -35,7 +35,7 @@ def page(comparison: ComparisonRecord, width: int | None = None, ascii: bool | N
         paper.section(MAY_DIFFER)
     for words in differences[:MANY]:
         paper.text_block(words, "  · ", "    ", limit=4)
-    paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .questions")
+    paper.more(len(differences) - MANY, "thing", "capture.target.may_differ and .queries")
     return paper.text()
 
 

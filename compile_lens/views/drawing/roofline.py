@@ -159,7 +159,7 @@ class _Plot:
                 parts.append(mark)
         for run in self.runs:
             x, y = self._x(run.intensity or 1.0), self._y(run.rate or 1.0)
-            name = escape(f"{run.name} {run.what}")
+            name = escape(f"{run.name} {run.phases}")
             parts.append(
                 f'<path class="run" d="M{px(x)} {px(y - 6)}l6 6l-6 6l-6 -6z"><title>{name}</title></path>'
             )

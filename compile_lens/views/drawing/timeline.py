@@ -20,10 +20,10 @@ _KINDS = {"input": "input", "intermediate": "pointwise", "output": "output", "sa
 
 def timeline(memory: Memory, last: int) -> str:
     """The drawing; ``last`` is the last line of the module. ``""`` where no size is known."""
-    sized = [b for b in memory.buffers if b.nbytes and not b.within]
+    sized = [b for b in memory.buffers if b.nbytes and not b.base]
     if not sized:
         return ""
-    lines = [line for b in sized for line in (b.born, b.dead) if line]
+    lines = [line for b in sized for line in (b.alloc_line, b.free_line) if line]
     first, end = min(lines, default=1) - 1, max([*lines, _end(last, lines)])
     largest = sorted(sized, key=lambda b: -(b.nbytes or 0))[:MOST]
     shown = [b for b in sized if b in largest]
@@ -35,7 +35,9 @@ def timeline(memory: Memory, last: int) -> str:
     height = _HELD + 12 + _ROW * len(shown) + (16 if len(shown) < len(sized) else 4)
     parts = [_curve(sized, first, end, x)]
     for number, buffer in enumerate(shown):
-        parts.append(_bar(buffer, _HELD + 12 + _ROW * number, x(buffer.born, first), x(buffer.dead, end)))
+        parts.append(
+            _bar(buffer, _HELD + 12 + _ROW * number, x(buffer.alloc_line, first), x(buffer.free_line, end))
+        )
     if len(shown) < len(sized):
         parts.append(f'<text x="{_LEFT}" y="{height - 4}">and {len(sized) - len(shown)} smaller ones</text>')
     size = f'viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
@@ -54,9 +56,9 @@ def _curve(sized: list[Buffer], first: int, end: int, x: Callable[[int, int], fl
     taken = {b.reuses for b in sized if b.reuses}
     for b in sized:
         if not b.reuses:
-            changes[b.born or first] = changes.get(b.born or first, 0) + (b.nbytes or 0)
+            changes[b.alloc_line or first] = changes.get(b.alloc_line or first, 0) + (b.nbytes or 0)
         if b.name not in taken:
-            changes[b.dead or end] = changes.get(b.dead or end, 0) - (b.nbytes or 0)
+            changes[b.free_line or end] = changes.get(b.free_line or end, 0) - (b.nbytes or 0)
     held, points = 0, []
     steps: list[tuple[int, int]] = []
     for line in sorted(changes):

@@ -41,7 +41,7 @@ def held(capture: Record, phase: str = "") -> Explained:
             then = _then(memory)
             if then:
                 why.append(f"{place.title}: held then: {', '.join(then)}")
-            own = sorted((b for b in memory.buffers if not b.within), key=lambda b: -(b.nbytes or 0))
+            own = sorted((b for b in memory.buffers if not b.base), key=lambda b: -(b.nbytes or 0))
             for buffer in own:
                 frames = [
                     f
@@ -61,7 +61,7 @@ def _then(memory: Memory) -> list[str]:
     there = [
         b
         for b in memory.buffers
-        if not b.within and b.nbytes and b.born <= line and (not b.dead or b.dead >= line)
+        if not b.base and b.nbytes and b.alloc_line <= line and (not b.free_line or b.free_line >= line)
     ]
     taken_over = {b.reuses for b in there}  # two names of one memory
     there = [b for b in there if b.name not in taken_over]
@@ -80,8 +80,8 @@ def kept(capture: Record) -> Explained:
         if compilation.partition is None:
             continue
         where = title(capture, compilation, "forward")
-        for one in sorted(compilation.partition.chosen, key=lambda k: -(k.nbytes or 0)):
-            shares = f", no memory of its own: in {one.shares}" if one.shares else ""
+        for one in sorted(compilation.partition.saved, key=lambda k: -(k.nbytes or 0)):
+            shares = f", no memory of its own: in {one.alias_of}" if one.alias_of else ""
             frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
             found.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
         why.append(

@@ -17,7 +17,7 @@ COPY = "what only returns its inputs, or views of them, needs no kernel; one tha
 def _no_operation(capture: Record) -> bool:
     """Whether nothing was compiled since nothing is computed."""
     told = ("No ops traced", "found no tensor operation to compile")
-    return any(words in capture.nothing for words in told)
+    return any(words in capture.nothing_compiled for words in told)
 
 
 def one(capture: Record) -> Kernel | str:

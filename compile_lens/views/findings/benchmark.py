@@ -38,11 +38,11 @@ def benchmark(capture: Record) -> Finding | None:
 
 
 def _kinds(measured: Benchmark) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(series.what for series in measured.series))
+    return tuple(dict.fromkeys(series.phases for series in measured.series))
 
 
 def _medians(measured: Benchmark, what: str) -> str:
-    own = (s for s in measured.series if s.what == what)
+    own = (s for s in measured.series if s.phases == what)
     said = ", ".join(f"{s.name} {timing.seconds_text(timing.spread(s.seconds).median)}" for s in own)
     return f"{what}: {said}"
 
@@ -73,10 +73,10 @@ def _speed(measured: Benchmark) -> str:
 
 def _table(measured: Benchmark, what: str) -> Table:
     eager = timing.find(measured, timing.EAGER, what)
-    rows = [_row(series, eager) for series in measured.series if series.what == what]
+    rows = [_row(series, eager) for series in measured.series if series.phases == what]
     head = ("", "median", "quartiles", "of eager's speed", "moves", "per second", "launches")
     kinds = (NAME, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER)
-    rounds = quantities.plural(max(len(s.seconds) for s in measured.series if s.what == what), "round")
+    rounds = quantities.plural(max(len(s.seconds) for s in measured.series if s.phases == what), "round")
     words = (f"{rounds} on {measured.device}, {measured.clock}. Times are measured, bytes modelled.",)
     return Table(what, head, kinds, tuple(rows), words, where=WHERE)
 
@@ -88,8 +88,8 @@ def _row(series: Series, eager: Series | None) -> Row:
     if eager is not None and series is not eager:
         times = f"{timing.ratio(eager, series).median:.2f}×"
     launches = "" if series.launches is None else f"{series.launches:,}"
-    if series.profiled is not None:
-        launches += f" (profiler: {series.profiled:,})"
+    if series.profiled_kernels is not None:
+        launches += f" (profiler: {series.profiled_kernels:,})"
     return Row(
         (
             series.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.record.breaks import Called
+from compile_lens.record.breaks import CapturedCall
 from compile_lens.record.capture import Record
 
 from ..document import NAME, NUMBER, TEXT, Finding, Row, Table, cut
@@ -27,10 +27,10 @@ def calls(capture: Record) -> Finding | None:
             for id in call.compiled
             if id in numbers
         ]
-        why += call.left
+        why += call.skipped
         if capture.failure is not None and number == len(capture.calls):
             why.append(f"it failed: {capture.failure.type}")
-        given, made, ran = ", ".join(call.inputs), ", ".join(call.compiled), ", ".join(call.ran)
+        given, made, ran = ", ".join(call.inputs), ", ".join(call.compiled), ", ".join(call.executed)
         every.append(Row((str(number), given, made or "nothing", ran or "no compiled graph", "; ".join(why))))
         brief.append(f"call {number} ({given}): {_said(call, why)}")
     rows, left = cut(every, CALLS)
@@ -41,10 +41,10 @@ def calls(capture: Record) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (table,), badge=str(len(capture.calls)))
 
 
-def _said(call: Called, why: list[str]) -> str:
-    if not call.ran:
+def _said(call: CapturedCall, why: list[str]) -> str:
+    if not call.executed:
         return "; ".join(("no compiled graph ran", *why))
     if not call.compiled:
-        return "; ".join((f"nothing was compiled, it ran {', '.join(call.ran)}", *why))
-    old = [id for id in call.ran if id not in call.compiled]
+        return "; ".join((f"nothing was compiled, it ran {', '.join(call.executed)}", *why))
+    old = [id for id in call.executed if id not in call.compiled]
     return "; ".join((*why, *([f"it also ran {', '.join(old)}"] if old else [])))

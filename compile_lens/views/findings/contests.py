@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compile_lens.record.autotuning import Autotuning
 from compile_lens.record.capture import Record
-from compile_lens.record.contest import Contest
 from compile_lens.record.kernel import Kernel
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Block, Finding, Row, Section, Table, cut
@@ -17,7 +17,7 @@ INTRO = (
     "The ways that Inductor has for an operator, which the device times once and of which it keeps the fastest. "
     "Nothing was timed here: none of them has won."
 )
-WHERE = "capture.contests"
+WHERE = "capture.autotuning"
 
 CONTESTS, CONTENDERS = 40, 60
 """How many are shown."""
@@ -31,15 +31,15 @@ _OWN_COLUMN = ("num_warps", "num_stages")
 
 def contests(capture: Record) -> Finding | None:
     """The finding; ``None`` where max-autotune was not asked for, or would time nothing but launch configurations."""
-    found = capture.contests
+    found = capture.autotuning
     if not found:
         return None
-    held = [(place, one) for place in places(capture) for one in place.compilation.contests]
+    held = [(place, one) for place in places(capture) for one in place.compilation.autotuning]
     held = [(place, one) for place, one in held if one.phase == place.phase]
     limit = capture.target.model.figure("shared_memory_per_block_optin") if capture.target else None
     sections: list[Section] = [_table(place, one, limit) for place, one in held[:CONTESTS]]
     sections += _texts([one for _, one in held])
-    every = sum(len(one.contenders) for one in found)
+    every = sum(len(one.choices) for one in found)
     brief = [
         "; ".join((f"{_what(one)}: {_contenders(one)}, none of them timed", *_room(one, limit)))
         for one in found[:4]
@@ -50,16 +50,16 @@ def contests(capture: Record) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
-def _table(place: Place, one: Contest, limit: object) -> Table:
+def _table(place: Place, one: Autotuning, limit: object) -> Table:
     addresses = tuple(place.at("post_grad", name) for name in one.nodes)
-    rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.contenders], CONTENDERS)
+    rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.choices], CONTENDERS)
     words = [f"for {outline.names(one.nodes, 6)}"] if one.nodes else []
-    words.append(f"in the code stands {one.contenders[one.shown].name}, since nothing was timed")
+    words.append(f"in the code stands {one.choices[one.in_code].name}, since nothing was timed")
     words += _room(one, limit)
     return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), False, left, WHERE)
 
 
-def _room(one: Contest, limit: object) -> list[str]:
+def _room(one: Autotuning, limit: object) -> list[str]:
     """Which templates the device refuses: a block of each has so much shared memory, which its compiler says."""
     if not one.templates or not isinstance(limit, int):
         return []
@@ -79,13 +79,13 @@ def _room(one: Contest, limit: object) -> list[str]:
     ]
 
 
-def _what(one: Contest) -> str:
+def _what(one: Autotuning) -> str:
     return f"{one.operator} of {' and '.join(one.inputs[:3])}" + (" and more" if len(one.inputs) > 3 else "")
 
 
-def _contenders(one: Contest) -> str:
+def _contenders(one: Autotuning) -> str:
     kinds = [quantities.plural(len(one.templates), "template")] if one.templates else []
-    others = [k.name for k in one.contenders if k.kind != "template"]
+    others = [k.name for k in one.choices if k.kind != "template"]
     return ", ".join(
         [*others[:1], *kinds] if len(others) < 2 else [quantities.plural(len(others), "way"), *kinds]
     )
@@ -104,11 +104,11 @@ def _cells(kernel: Kernel) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _texts(found: Sequence[Contest]) -> list[Section]:
+def _texts(found: Sequence[Autotuning]) -> list[Section]:
     """The text of the first contender of each name: what follows it differs in the numbers of the tables."""
-    first: dict[str, tuple[Contest, Kernel]] = {}
+    first: dict[str, tuple[Autotuning, Kernel]] = {}
     for one in found:
-        for kernel in one.contenders:
+        for kernel in one.choices:
             if kernel.source:
                 first.setdefault(kernel.name, (one, kernel))
     return [

@@ -64,7 +64,7 @@ def of_program(program: ProgramRecord) -> Finding | None:
         return lambda _, asked: ((), tuple(dict.fromkeys(f for name in asked for f in lines.get(name, ()))))
 
     held = [
-        (" ".join(x for x in (f"graph {one.graph}, {one.id}", one.found.phase) if x), one.found, of(one))
+        (" ".join(x for x in (f"graph {one.graph}, {one.id}", one.result.phase) if x), one.result, of(one))
         for one in program.cuda_graphs
     ]
     differs = dict.fromkeys(said for one in program.cuda_graphs for said in one.may_differ)
@@ -76,7 +76,7 @@ def _finding(
     held: list[tuple[str, CudaGraphs, At]], where: str, whose: str = "", differs: tuple[str, ...] = ()
 ) -> Finding:
     sections: list[Section] = [_table(title, one, at, where) for title, one, at in held]
-    without = [title for title, one, _ in held if one.phase and not one.asked]
+    without = [title for title, one, _ in held if one.phase and not one.enabled]
     if without:
         of_all = len(without) == sum(one.phase != "" for _, one, _ in held)
         sections.append(Prose("how it was asked", (WITHOUT if of_all else f"{names(without)}: {WITHOUT}",)))
@@ -91,29 +91,34 @@ def _finding(
 
 def said(one: CudaGraphs) -> str:
     """What becomes of a phase, in a few words."""
-    moving = [m.name for m in one.mutated if not m.static]
-    if one.unknown:
-        return f"not known: {one.unknown}"
-    if one.refused:
-        return f"nothing is recorded: {one.refused}"
+    moving = [m.name for m in one.mutated_inputs if not m.static]
+    if one.unknown_reason:
+        return f"not known: {one.unknown_reason}"
+    if one.skip_reason:
+        return f"nothing is recorded: {one.skip_reason}"
     if moving:
         return (
             f"nothing is recorded unless {names(moving)} come from an earlier CUDA graph: it writes into them"
         )
-    kept = sum(part.recorded for part in one.parts)
+    kept = sum(part.recorded for part in one.partitions)
     if _whole(one):
         return "all of it is recorded"
-    return f"{plural(kept, 'part is', 'parts are')} recorded, {len(one.parts) - kept} not"
+    return f"{plural(kept, 'part is', 'parts are')} recorded, {len(one.partitions) - kept} not"
 
 
 def _whole(one: CudaGraphs) -> bool:
-    fixed = all(m.static for m in one.mutated)
-    return bool(one.parts) and not one.refused and fixed and all(part.recorded for part in one.parts)
+    fixed = all(m.static for m in one.mutated_inputs)
+    return (
+        bool(one.partitions)
+        and not one.skip_reason
+        and fixed
+        and all(part.recorded for part in one.partitions)
+    )
 
 
 def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
     rows = []
-    for number, part in enumerate(one.parts, 1):
+    for number, part in enumerate(one.partitions, 1):
         count = str(len(part.groups))
         if part.recorded:
             addresses, _ = at("groups", part.groups)
@@ -122,10 +127,10 @@ def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
             addresses, frames = at("groups", (group,))
             why = f"{REASONS[reason]} ({reason})" if reason in REASONS else reason
             rows.append(Row((str(number), count, "no", group, why, lines(frames)), addresses))
-    if one.refused:
+    if one.skip_reason:
         addresses, frames = at("post_grad", (one.node,))
-        rows.append(Row(("", "", "nothing", one.node, one.refused, lines(frames)), addresses))
-    for mutated in one.mutated:
+        rows.append(Row(("", "", "nothing", one.node, one.skip_reason, lines(frames)), addresses))
+    for mutated in one.mutated_inputs:
         addresses, frames = at("post_grad", (mutated.node,))
         why = "it is written into, at an address that stays" if mutated.static else (
             "it is written into: unless it is itself of an earlier CUDA graph, nothing is recorded"
@@ -134,7 +139,7 @@ def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
         rows.append(Row(("", "", recorded, mutated.name, why, lines(frames)), addresses))
     shown, left = cut(rows, _ROWS)
     words = [said(one)]
-    if one.phase and not one.partitioned:
+    if one.phase and not one.graph_partition:
         words.append(
             "torch._inductor.config.graph_partition is off: one that cannot be recorded keeps all from it"
         )

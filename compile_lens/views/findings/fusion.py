@@ -93,7 +93,7 @@ def _shown(pair: Apart) -> list[str]:
     """What the record shows for the reason: the last decision's figures and words, or the facts."""
     if pair.why.reason != "extern" and pair.why.decisions:
         last = pair.why.decisions[0]
-        said = [last.shown, f"Inductor: “{last.said}”" if last.said else "", last.where]
+        said = [last.evidence, f"Inductor: “{last.torch_message}”" if last.torch_message else "", last.where]
         if any(said):
             return [words for words in said if words]
     # Decisions are shown by themselves, and that both share one function says nothing about fusion.
@@ -153,7 +153,11 @@ def _decision(place: Place, decision: Decision) -> Row:
     if decision.through_others:
         outcome += " through others" + (f"; as a pair: {decision.reason}" if decision.reason else "")
     known = decision.reason in REASONS
-    said = [decision.shown, f"Inductor: “{decision.said}”" if decision.said else "", decision.where]
+    said = [
+        decision.evidence,
+        f"Inductor: “{decision.torch_message}”" if decision.torch_message else "",
+        decision.where,
+    ]
     if known and not any(said):
         said = [decision.sentence]
     cells = (
@@ -161,7 +165,7 @@ def _decision(place: Place, decision: Decision) -> Row:
         loops_in_short(decision.b),
         str(decision.round),
         outcome,
-        "" if decision.shared is None else f"{decision.shared:,} B",
+        "" if decision.shared_bytes is None else f"{decision.shared_bytes:,} B",
         "; ".join(words for words in said if words),
     )
     return Row(cells, tuple(place.at("loops", loop) for loop in decision.loops))

@@ -69,7 +69,7 @@ def _realised(place: Place, ours: Sequence[Lowered]) -> Table:
 
 
 def _row(place: Place, one: Lowered) -> Row:
-    shown = "; ".join(words for words in (one.shown, one.where) if words)
+    shown = "; ".join(words for words in (one.evidence, one.where) if words)
     by = one.buffer or f"{loops_in_short(one.parts)} (a part of it)"
     cells = (one.node, by, one.reason or "no reason given", loops_in_short(one.inlined), shown)
     return Row(cells, _addresses(place, one))

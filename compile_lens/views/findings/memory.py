@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.measures.room import FITS, room
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.memory import Buffer, Kept, Memory, Partition, extra
+from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
 
 from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.timeline import timeline
@@ -105,7 +105,7 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
             0, f"At most {in_memory(held.peak)} are held at once, {at}{f', {more}' if more else ''}."
         )
     words += [held.note] if held.note else []
-    every = sorted(held.buffers, key=lambda b: (b.kind != "input", b.born, b.name))
+    every = sorted(held.buffers, key=lambda b: (b.kind != "input", b.alloc_line, b.name))
     rows, left = cut([_row(place, buffer) for buffer in every], BUFFERS)
     head = ("buffer", "kind", "bytes", "lines", "memory", "holds")
     kinds = (NAME, TEXT, NUMBER, NUMBER, TEXT, NAME)
@@ -120,10 +120,10 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
 
 
 def _row(place: Place, buffer: Buffer) -> Row:
-    born = str(buffer.born) if buffer.born else "entry"
-    dead = str(buffer.dead) if buffer.dead else "end"
+    born = str(buffer.alloc_line) if buffer.alloc_line else "entry"
+    dead = str(buffer.free_line) if buffer.free_line else "end"
     how = [f"takes over {buffer.reuses}"] if buffer.reuses else []
-    how += [f"part of {buffer.within}"] if buffer.within else []
+    how += [f"part of {buffer.base}"] if buffer.base else []
     how += ["donated: may be taken over"] if buffer.donated else []
     cells = (
         buffer.name,
@@ -137,7 +137,7 @@ def _row(place: Place, buffer: Buffer) -> Row:
 
 
 def _partition(where: str, compilation: Compilation, partition: Partition) -> list[Section]:
-    chosen = {kept.node: kept for kept in partition.chosen}
+    chosen = {kept.node: kept for kept in partition.saved}
     default = {kept.node: kept for kept in partition.default or ()}
     forward = compilation.graphs.get("forward")
     inputs = {n.name for n in forward.nodes if n.op == "placeholder"} if forward is not None else set()
@@ -163,12 +163,12 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
     return found
 
 
-def _memory(kept: Kept, given: bool) -> str:
+def _memory(kept: SavedTensor, given: bool) -> str:
     """Whose memory it lies in."""
-    if kept.shares == kept.node:
+    if kept.alias_of == kept.node:
         return "none: an input" if given else "none: a result"
-    if kept.shares:
-        return f"none: lies in {kept.shares}"
+    if kept.alias_of:
+        return f"none: lies in {kept.alias_of}"
     if not given:
         return "its own"
     return "not known" if kept.nbytes is None else "its own: a copy of the input"
@@ -179,7 +179,7 @@ def _yes(kept: bool) -> str:
 
 
 def _choice(partition: Partition) -> str:
-    said = f"keeps {_kept(partition.chosen)}"
+    said = f"keeps {_kept(partition.saved)}"
     if partition.default is not None:
         said += f"; the default partitioner would keep {_kept(partition.default)}"
     if partition.recomputed:
@@ -187,8 +187,8 @@ def _choice(partition: Partition) -> str:
     return said
 
 
-def _kept(kept: tuple[Kept, ...]) -> str:
-    own = extra(kept)
+def _kept(kept: tuple[SavedTensor, ...]) -> str:
+    own = saved_bytes(kept)
     said = quantities.plural(len(kept), "tensor")
     return (
         f"{said}, which takes no memory of its own"

@@ -74,12 +74,12 @@ def _table(graph: MeasuredGraph, where: str, chain: Container[Address]) -> Table
     whole = sum(kernel.seconds for kernel in graph.kernels)
     rows = [_row(graph, kernel, whole, chain) for kernel in graph.kernels]
     rows += [
-        Row((other.name, f"{other.times:,}", seconds_text(other.seconds), "", "", "", "", "not joined", ""))
-        for other in graph.others
+        Row((other.name, f"{other.count:,}", seconds_text(other.seconds), "", "", "", "", "not joined", ""))
+        for other in graph.unmatched_events
     ]
     shown, left = cut(rows, _ROWS)
     words = [f"{plural(graph.calls, 'call')}, {seconds_text(graph.seconds)} on the host"]
-    if any(kernel.joined == BY_ORDER for kernel in graph.kernels):
+    if any(kernel.matched_by == BY_ORDER for kernel in graph.kernels):
         words.append(
             "library calls are told apart by the order of the launches, generated kernels by their names"
         )
@@ -88,7 +88,7 @@ def _table(graph: MeasuredGraph, where: str, chain: Container[Address]) -> Table
 
 def _row(graph: MeasuredGraph, kernel: MeasuredKernel, whole: float, chain: Container[Address]) -> Row:
     address = (graph.compilation, f"{graph.phase}.code", kernel.kernel)
-    times = (kernel.median, kernel.shortest, kernel.longest)
+    times = (kernel.median_seconds, kernel.min_seconds, kernel.max_seconds)
     return Row(
         (
             kernel.kernel,

@@ -37,7 +37,7 @@ def rewrites(capture: Record) -> Finding | None:
         sections.append(Steps("changes, in order", tuple(steps[:STEPS]), max(len(steps) - STEPS, 0), WHERE))
     else:
         sections.append(Prose("", ("The passes looked at the graphs and changed nothing.",)))
-    misses = [miss for c in seen for p in c.passes for miss in p.misses]
+    misses = [miss for c in seen for p in c.passes for miss in p.near_misses]
     if misses:
         more = [f"… and {len(misses) - MISSES} more"] if len(misses) > MISSES else []
         sections.append(Prose("patterns that came close", (*misses[:MISSES], *more)))
@@ -83,13 +83,13 @@ def _table(capture: Record, seen: list[Compilation]) -> Table:
     idle = 0
     for compilation in seen:
         for made in compilation.passes:
-            if not made.rewrites and not made.moved and made.nodes_before == made.nodes_after:
+            if not made.rewrites and not made.nodes_reordered and made.nodes_before == made.nodes_after:
                 idle += 1
                 continue
             nodes = f"{made.nodes_before:,} → {made.nodes_after:,}"
             stage = title(capture, compilation, made.stage)
             name = f"{made.name} in {made.body}" if made.body else made.name
-            moved = f"{made.moved:,}" if made.moved else ""
+            moved = f"{made.nodes_reordered:,}" if made.nodes_reordered else ""
             rows.append(Row((stage, name, nodes, f"{len(made.rewrites):,}", moved)))
     shown, left = cut(rows, PASSES)
     words = (f"{quantities.plural(idle, 'pass', 'passes')} more looked and changed nothing.",) if idle else ()

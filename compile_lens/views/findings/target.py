@@ -25,14 +25,14 @@ def target(capture: Record) -> Finding | None:
     rows = figures(model)
     sections: list[Section] = []
     if rows:
-        words = (f"{stamp.device(capture)}, asked for as {found.asked!r}",)
+        words = (f"{stamp.device(capture)}, asked for as {found.requested!r}",)
         sections.append(Table("figures", ("figure", "value", "source"), (NAME, NUMBER, TEXT), rows, words))
     brief = [stamp.device(capture)]
     if said := stamp.how(found):
         sections.append(Prose("how", (said,)))
         brief.append(said)
-    if model.missing:
-        sections.append(Prose("what is not known", (model.missing,)))
+    if model.flops_note:
+        sections.append(Prose("what is not known", (model.flops_note,)))
     if differences := stamp.of_target(found):
         sections.append(Prose(stamp.MAY_DIFFER, differences))
         brief += [f"{stamp.MAY_DIFFER}: {words}" for words in differences]

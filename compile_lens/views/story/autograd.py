@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.memory import Partition, extra
+from compile_lens.record.memory import Partition, saved_bytes
 
 from ..words.outline import phase_of
 from .frames import STAGES
@@ -36,10 +36,10 @@ def autograd(teller: Teller, compilation: Compilation) -> None:
 
 
 def _partition(here: Teller, partition: Partition) -> None:
-    if not partition.chosen:
+    if not partition.saved:
         here.say("saved_none", "joint")
-    own = extra(partition.chosen)
-    if partition.chosen and own is not None:
+    own = saved_bytes(partition.saved)
+    if partition.saved and own is not None:
         if own:
             here.say("keeps", "joint", bytes=Amount(own, MEMORY))
         else:

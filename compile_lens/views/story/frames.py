@@ -30,13 +30,13 @@ def left_to_python(teller: Teller) -> None:
         name = teller.language.function(skip.function)
         why = reason(skip.cause).what
         if skip.kind == NEVER_RAN:
-            why = skip.why or why
+            why = skip.consequence or why
         key = _SKIPS.get(skip.kind, "skip")
         about = (python(skip.file, skip.line),)
-        if key == "left" and skip.times > 1:
+        if key == "left" and skip.count > 1:
             teller.say(
                 "left_often", "", about, function=name, place=_lines(skip, at), reason=why,
-                n=Amount(skip.times, "time"),
+                n=Amount(skip.count, "time"),
             )  # fmt: skip
             continue
         teller.say(
@@ -81,16 +81,16 @@ def dynamo(teller: Teller, compilation: Compilation) -> None:
 def _symbol(here: Teller, dim: DynamicDim) -> None:
     """A size or a number that is a symbol, and what the guards ask of it: no form is for each value."""
     source = plain_source(dim.source)
-    if not dim.measured:
+    if not dim.is_dimension:
         here.say("number", source=source, symbol=dim.symbol)
     elif dim.hint is None:
         here.say("dynamic", source=source, symbol=dim.symbol)
     else:
         here.say("dynamic_seen", source=source, symbol=dim.symbol, n=Amount(dim.hint))
-    if dim.asked:
-        here.say("asked", conditions=Names(dim.asked))
+    if dim.constraints:
+        here.say("asked", conditions=Names(dim.constraints))
     else:
-        here.say("asked_unknown" if dim.asked is None else "asked_nothing")
+        here.say("asked_unknown" if dim.constraints is None else "asked_nothing")
 
 
 def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:

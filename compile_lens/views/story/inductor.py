@@ -37,7 +37,7 @@ def inductor(teller: Teller, compilation: Compilation) -> None:
         if row.exists:
             _phase(here, compilation, phase, row, origins)
         here.absent([s.stage for s in absent].__contains__)
-        told = [s.said for s in absent]
+        told = [s.message for s in absent]
         for note in row.notes if row.exists else ():
             if not any(said in note for said in told):
                 here.say("unknown", phase, note=note)

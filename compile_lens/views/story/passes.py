@@ -24,5 +24,5 @@ def passes(here: Teller, stage: str) -> None:
     patterns = tuple(dict.fromkeys(r.pattern for r in rewrites if r.pattern))
     if patterns:
         here.say("patterns", stage, n=Amount(len(patterns), "pattern"), names=Names(patterns))
-    for miss in [miss for p in found for miss in p.misses][:SOME]:
+    for miss in [miss for p in found for miss in p.near_misses][:SOME]:
         here.say("miss", stage, miss=miss)

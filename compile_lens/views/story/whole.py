@@ -49,13 +49,15 @@ def _outcome(teller: Teller) -> None:
     if capture.failure is not None:
         _failure(teller)
     elif state == outcome.NOTHING:
-        teller.say("nothing", reason=capture.nothing) if capture.nothing else teller.say("unsaid")
-    elif capture.unseen:
-        teller.say("program", graphs=graphs, reason=capture.unseen)
+        teller.say("nothing", reason=capture.nothing_compiled) if capture.nothing_compiled else teller.say(
+            "unsaid"
+        )
+    elif capture.not_observed:
+        teller.say("program", graphs=graphs, reason=capture.not_observed)
     else:
         teller.say("whole" if state == outcome.COMPILED else "partly", graphs=graphs)
     if capture.breaks:
-        key = "breaks_seen" if capture.unseen else "breaks"
+        key = "breaks_seen" if capture.not_observed else "breaks"
         breaks, places = len(capture.breaks), len(outcome.broken(capture))
         if breaks == places:
             teller.say(key, n=Amount(breaks, "break"))

@@ -76,7 +76,7 @@ def caches(program: ProgramRecord) -> Finding | None:
 
 def place_of(frame: ProgramFrame) -> str:
     """The line of a compiled function: ``train.py:31``."""
-    at = frame.resumes or frame.line
+    at = frame.resume_line or frame.line
     return f"{os.path.basename(frame.file)}:{at}" if frame.file else ""
 
 

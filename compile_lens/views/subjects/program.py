@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from compile_lens.measures import program as measures
+from compile_lens.measures.causes import causes
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
-from compile_lens.measures.slower import slower
 from compile_lens.record.graph import Source
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import UNKNOWN, Break, ProgramRecord
@@ -44,9 +44,8 @@ def heading(program: ProgramRecord) -> str:
 def facts(program: ProgramRecord) -> tuple[str, ...]:
     """Where it ran and how long it was watched."""
     env = program.environment
-    watched = (
-        f"watched for {duration(program.seconds)}, {duration(program.hooks)} of it taken by the watching"
-    )
+    overhead = duration(program.overhead_seconds)
+    watched = f"watched for {duration(program.seconds)}, {overhead} of it taken by the watching"
     told = (
         f"torch {env.torch}" if env.torch else "",
         f"Python {env.python}" if env.python else "",
@@ -94,12 +93,12 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
 
 
 def _why(program: ProgramRecord) -> Finding | None:
-    causes = slower(program)
-    if not causes:
+    ranked = causes(program)
+    if not ranked:
         return None
     rows = []
     known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
-    for number, cause in enumerate(causes, 1):
+    for number, cause in enumerate(ranked, 1):
         advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
         hinted = "torch says" if words.of_torch(cause) else "try"
         said = tuple(
@@ -117,7 +116,7 @@ def _why(program: ProgramRecord) -> Finding | None:
         "long the eager parts take is not measured."
     )
     fact = plural(len(rows), "cause")
-    return Finding("slower", WHY, intro, fact, (), "program.slower", (table,), open=True)
+    return Finding("slower", WHY, intro, fact, (), "program.causes", (table,), open=True)
 
 
 LEGEND = (
@@ -181,14 +180,14 @@ def _sources(program: ProgramRecord) -> Listings:
 
 def _breaks(program: ProgramRecord) -> Finding | None:
     after = measures.after(program)
-    met = {id(b): v.number for v in program.visits for b in v.breaks}
+    met = {id(b): v.number for v in program.evaluations for b in v.breaks}
     rows = []
     for found in measures.places(program.breaks).values():
         first = found[0]
         at = measures.at_line(first)
         note = [f"    {at.text.strip()}"] if at is not None and at.text.strip() else []
         note += [first.consequence] if first.consequence else []
-        what = f"{first.identity} {reason(first.ending).what}".strip()
+        what = f"{first.gb_id} {reason(first.ending).what}".strip()
         cells = (
             _columns(first),
             str(len(found)),
@@ -222,16 +221,22 @@ def _columns(found: Break) -> str:
 
 
 def _then(found: list[Break]) -> str:
-    return " / ".join(dict.fromkeys(b.then for b in found))
+    return " / ".join(dict.fromkeys(b.outcome for b in found))
 
 
 def _graphs(program: ProgramRecord, found: list[tuple[Break, tuple[int, ...] | None]]) -> tuple[str, str]:
     """The graphs on both sides of each of several breaks, and the bytes that cross, each different pair once."""
     numbers, crossing = [], []
     for one, after in found:
-        given = "none" if one.before is None else size(program.graphs[one.before].gives)
-        taken = size(program.graphs[after[0]].takes) if after else "none" if after is not None else size(None)
-        before = "none" if one.before is None else str(one.before)
+        given = "none" if one.graph is None else size(program.graphs[one.graph].output_bytes)
+        taken = (
+            size(program.graphs[after[0]].input_bytes)
+            if after
+            else "none"
+            if after is not None
+            else size(None)
+        )
+        before = "none" if one.graph is None else str(one.graph)
         told = "one of before" if after is None else ", ".join(map(str, after)) or "none"
         numbers.append(f"{before} → {told}")
         crossing.append(f"{given} → {taken}")
@@ -247,20 +252,20 @@ def _each(found: list[str]) -> str:
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
     again = {visit.number for visit in program.recompiles}
-    frames = {visit.number: frame for frame in program.frames for visit in frame.visits}
+    frames = {visit.number: frame for frame in program.frames for visit in frame.evaluations}
     made_at: dict[int, MadeAt] = {}
-    for visit in (v for v in program.visits if v.recompilation is not None):
+    for visit in (v for v in program.evaluations if v.recompilation is not None):
         found = visit.recompilation
         assert found is not None
-        nearest = found.changed
+        nearest = found.change
         of = frames[visit.number]
         if (at := made_at.get(id(of))) is None:
             at = made_at[id(of)] = MadeAt(of)
         line = at.of(nearest, visit) if nearest is not None else ""
-        tried = words.to_try(found, of.through, of.resumes is not None)
+        tried = words.to_try(found, of.torch_caller, of.resume_line is not None)
         made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
-            nearest.id if nearest is not None and found.nearest != UNKNOWN else "",
+            nearest.id if nearest is not None and found.nearest_entry != UNKNOWN else "",
             made,
             words.place(visit.caller) if visit.caller is not None else "",
             words.again(found, visit.number in again),
@@ -295,8 +300,8 @@ def _again(program: ProgramRecord) -> Finding | None:
 
 def _specialized(program: ProgramRecord) -> Finding | None:
     rows = []
-    for visit in program.visits:
-        for one in visit.specialized:
+    for visit in program.evaluations:
+        for one in visit.specializations:
             where = words.place(one.line) if one.line is not None else "torch's own"
             text = one.line.text.strip() if one.line is not None else ""
             rows.append(Row((visit.id, one.source, one.symbol, one.value, where, text)))
@@ -306,7 +311,7 @@ def _specialized(program: ProgramRecord) -> Finding | None:
     table = Table("", head, (NAME, NAME, NAME, NUMBER, NAME, NAME), tuple(rows))
     intro = "Sizes and numbers that were to stay symbols, and the line that made each one value."
     fact = plural(len(rows), "symbol")
-    return Finding("specialized", "Made a number", intro, fact, (), "visit.specialized", (table,))
+    return Finding("specialized", "Made a number", intro, fact, (), "evaluation.specializations", (table,))
 
 
 def _guards(program: ProgramRecord) -> Finding | None:
@@ -314,7 +319,7 @@ def _guards(program: ProgramRecord) -> Finding | None:
     found: dict[tuple[str, str, str], list[str]] = {}
     others = every = 0
     for frame in program.frames:
-        for visit in frame.visits:
+        for visit in frame.evaluations:
             every += len(visit.guards)
             for guard in visit.guards:
                 if guard.line is None:
@@ -334,7 +339,7 @@ def _guards(program: ProgramRecord) -> Finding | None:
         f"{plural(others, 'guard')} more {'is' if others == 1 else 'are'} of no line: torch makes them always."
     )
     fact = f"{every} in all, {plural(len(rows), 'different one')} of a line"
-    return Finding("guards", "Guards", intro, fact, (), "visit.guards", (table,), few=8)
+    return Finding("guards", "Guards", intro, fact, (), "evaluation.guards", (table,), few=8)
 
 
 _BEFORE = {
@@ -347,17 +352,21 @@ _BEFORE = {
 
 def _compilations(program: ProgramRecord) -> Finding | None:
     rows = []
-    for frame in (*program.frames, *program.before):
+    for frame in (*program.frames, *program.prior_frames):
         name = place_of(frame)
-        function = f"{frame.function}, from line {frame.resumes}" if frame.resumes else frame.function
-        if frame.before or frame.left:
-            unseen = "" if frame.resumes or not frame.left else "; its calls by uncompiled code are not seen"
-            what = f"{_BEFORE[bool(frame.before), bool(frame.left)]} before the watch{unseen}"
-            rows.append(Row((", ".join(frame.before), name, function, what, "", "", "")))
-        for visit in frame.visits:
+        function = f"{frame.function}, from line {frame.resume_line}" if frame.resume_line else frame.function
+        if frame.prior_ids or frame.eager_lines:
+            unseen = (
+                ""
+                if frame.resume_line or not frame.eager_lines
+                else "; its calls by uncompiled code are not seen"
+            )
+            what = f"{_BEFORE[bool(frame.prior_ids), bool(frame.eager_lines)]} before the watch{unseen}"
+            rows.append(Row((", ".join(frame.prior_ids), name, function, what, "", "", "")))
+        for visit in frame.evaluations:
             graphs = [program.graphs[n] for n in visit.graphs]
             operators = "+".join(str(g.operators) for g in graphs)
-            often = f", {visit.times} times" if visit.times > 1 else ""
+            often = f", {visit.count} times" if visit.count > 1 else ""
             shown = (visit.id, name, function, words.outcome(visit) + often, visit.backend, operators)
             rows.append(Row((*shown, duration(visit.seconds))))
     if not rows:
@@ -369,9 +378,9 @@ def _compilations(program: ProgramRecord) -> Finding | None:
         "compilations",
         "Compilations",
         intro,
-        plural(len(program.visits), "visit"),
+        plural(len(program.evaluations), "visit"),
         (),
-        "program.visits",
+        "program.evaluations",
         (table,),
         few=24,
     )
@@ -382,7 +391,7 @@ def _profile(program: ProgramRecord) -> Finding | None:
 
 
 def _elsewhere(program: ProgramRecord) -> Finding | None:
-    rows = tuple(Row((found.why, str(found.count))) for found in program.elsewhere)
+    rows = tuple(Row((found.reason, str(found.count))) for found in program.library_skips)
     if not rows:
         return None
     table = Table("", ("why", "times"), (TEXT, NUMBER), rows)
@@ -390,9 +399,9 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
         "Functions of torch, the standard library and packages without torch that Dynamo was asked about and left to "
         "Python: no defect."
     )
-    total = sum(found.count for found in program.elsewhere)
+    total = sum(found.count for found in program.library_skips)
     return Finding(
-        "elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.elsewhere", (table,), few=4
+        "elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.library_skips", (table,), few=4
     )
 
 

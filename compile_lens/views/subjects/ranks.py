@@ -68,7 +68,7 @@ def verdict(record: RanksRecord) -> str:
 
 def _outside(record: RanksRecord) -> bool:
     """Whether the collectives were seen that Python calls itself."""
-    return all(program.issued is not None for program in record.programs)
+    return all(program.eager_collectives is not None for program in record.programs)
 
 
 def ranks(found: Iterable[int]) -> str:
@@ -116,7 +116,13 @@ def _ranks(record: RanksRecord) -> Finding:
     for rank, program in zip(record.ranks, record.programs, strict=True):
         own = counts(program)
         calls = len(collectives(program))
-        figures = (own.graphs, own.breaks, own.recompiles, own.skipped + own.left + own.limits, calls)
+        figures = (
+            own.graphs,
+            own.breaks,
+            own.recompiles,
+            own.skipped + own.partly_compiled + own.at_limit,
+            calls,
+        )
         spent = compile_seconds(program)
         rows.append(Row((str(rank), *map(str, figures), duration(spent) if spent else "", program.ended)))
     head = ("rank", "graphs", "breaks", "recompiles", "left to Python", "collectives", "compiling", "ended")

@@ -50,7 +50,9 @@ def document(record: WhatIfRecord) -> Document:
 
 def _entry(record: WhatIfRecord, trial: Trial) -> Entry:
     code = Block("", trial.to_apply, "python") if trial in record.helpful else None
-    return Entry(", ".join(trial.settings), figures(trial), (("", trial.meaning),), code=code, key=trial.name)
+    return Entry(
+        ", ".join(trial.settings), figures(trial), (("", trial.description),), code=code, key=trial.name
+    )
 
 
 def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -118,8 +120,8 @@ def headline(record: WhatIfRecord) -> str:
 
 def rows(record: WhatIfRecord) -> list[Trial]:
     """The trials that change a figure, those that help first; no pair that is no better than one of its two."""
-    helpful, idle = record.helpful, record.idle_pairs
-    return [*helpful, *(t for t in record.trials if t.matters and t not in helpful and t not in idle)]
+    helpful, idle = record.helpful, record.pairs_without_gain
+    return [*helpful, *(t for t in record.trials if t.changes_figures and t not in helpful and t not in idle)]
 
 
 def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
@@ -129,15 +131,17 @@ def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
         False: "switches that change nothing here",
         None: "switches of which it is not known what they change",
     }
-    quiet = [t for t in record.trials if not t.matters and not t.failure]
-    some = [(title, ", ".join(t.name for t in quiet if t.code is code)) for code, title in titles.items()]
-    some.append((NO_BETTER, ", ".join(t.name for t in record.idle_pairs)))
+    quiet = [t for t in record.trials if not t.changes_figures and not t.failure]
+    some = [
+        (title, ", ".join(t.name for t in quiet if t.code_changed is code)) for code, title in titles.items()
+    ]
+    some.append((NO_BETTER, ", ".join(t.name for t in record.pairs_without_gain)))
     return [(title, names) for title, names in some if names]
 
 
 def not_tried(record: WhatIfRecord) -> list[tuple[str, str]]:
     """What was not tried, or failed, and why."""
-    return [*((t.name, t.failure) for t in record.trials if t.failure), *record.left_out]
+    return [*((t.name, t.failure) for t in record.trials if t.failure), *record.not_tried]
 
 
 def figures(trial: Trial) -> str:

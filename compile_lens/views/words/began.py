@@ -89,7 +89,7 @@ def _now(left: str, compilation: Compilation) -> str:
             if equals and one == left and _literal(value):
                 return value
     source = _INDEX.sub(r".size(\1)", left)
-    seen = (d.seen for d in compilation.dynamic if _plain(d.source) == source and d.seen)
+    seen = (d.observed for d in compilation.dynamic if _plain(d.source) == source and d.observed)
     return next(seen, "") or _any(left, compilation)
 
 

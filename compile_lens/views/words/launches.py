@@ -14,7 +14,7 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
     if isinstance(value, Figure):
         return f"{value:,} {one if value == 1 else many}"
     partial = value.known < value.graphs
-    words = f"{'≥ ' if partial else ''}{value.count.said()}"
+    words = f"{'≥ ' if partial else ''}{value.count.text()}"
     noun = one if value.count == Count(1) else many
     said = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
     return said + (f" ({value.known:,} of {value.graphs:,} graphs)" if partial else "")
@@ -28,6 +28,6 @@ def launched(code: Code, *kernels: Kernel) -> str:
     return counted(figure(found, MEASURED), "launch", "launches")
 
 
-_OFTEN = {Count(turns=(Count(1),)): "1 launch per turn"}
+_OFTEN = {Count(iterations=(Count(1),)): "1 launch per turn"}
 for _ways in ((Count(), Count(1)), (Count(1), Count())):
-    _OFTEN[Count(either=(_ways,))] = "0 or 1 launch"
+    _OFTEN[Count(branches=(_ways,))] = "0 or 1 launch"

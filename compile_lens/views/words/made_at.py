@@ -7,7 +7,7 @@ import os
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
 from compile_lens.record.nearness import abouts
-from compile_lens.record.program import FailedGuard, ProgramFrame, Visit
+from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame
 
 from .outline import UNSAID
 
@@ -24,12 +24,12 @@ class MadeAt:
     """Says it of the failed guards of one function."""
 
     def __init__(self, frame: ProgramFrame) -> None:
-        self._forms: dict[str, list[Visit]] = {}
-        for visit in frame.visits:
+        self._forms: dict[str, list[FrameEvaluation]] = {}
+        for visit in frame.evaluations:
             if visit.guards:
                 self._forms.setdefault(visit.id, []).append(visit)
 
-    def of(self, failed: FailedGuard, visit: Visit) -> str:
+    def of(self, failed: FailedGuard, visit: FrameEvaluation) -> str:
         """``t.py:3``, or that no line did and where the tensor is first used; ``""`` where neither is known."""
         if failed.line is not None:
             return place(failed.line)

@@ -26,9 +26,9 @@ def state(capture: Record) -> str:
     """One of ``STATES``. Only a program of which all was compiled is ``compiled``."""
     if capture.failure is not None:
         return FAILED
-    if capture.nothing or not capture.compilations:
+    if capture.nothing_compiled or not capture.compilations:
         return NOTHING
-    return PARTIAL if capture.breaks or capture.skipped or capture.unseen else COMPILED
+    return PARTIAL if capture.breaks or capture.skipped or capture.not_observed else COMPILED
 
 
 def verdict(capture: Record) -> str:
@@ -40,7 +40,7 @@ def verdict(capture: Record) -> str:
         )  # those that were begun: the last one failed
         return f"failed in {call}stage {capture.failure.stage}: {capture.failure.type}"
     if ended == NOTHING:
-        return f"nothing was compiled: {capture.nothing or 'the record does not say why'}"
+        return f"nothing was compiled: {capture.nothing_compiled or 'the record does not say why'}"
     parts = [plural(graphs(capture), "graph")]
     if capture.breaks:
         parts.append(broke(capture))
@@ -58,8 +58,10 @@ def verdict(capture: Record) -> str:
     said = ", ".join(parts)
     never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
     if never is not None:
-        return f"{never.function} never ran: {never.why or never.cause.reason}. Compiled for it: {said}"
-    if capture.unseen:
+        return (
+            f"{never.function} never ran: {never.consequence or never.cause.reason}. Compiled for it: {said}"
+        )
+    if capture.not_observed:
         return f"of a program: {said}. What ran eagerly was not seen"
     return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
 
@@ -98,7 +100,7 @@ def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
 
 def broke(capture: Record) -> str:
     """How many graph breaks there were, and at how many places of the source where one broke several frames."""
-    told = ("at least " if capture.unseen else "") + plural(len(capture.breaks), "graph break")
+    told = ("at least " if capture.not_observed else "") + plural(len(capture.breaks), "graph break")
     places = broken(capture)
     return told if len(places) == len(capture.breaks) else f"{told} at {plural(len(places), 'place')}"
 
@@ -255,9 +257,11 @@ def first(capture: Record) -> int:
 
 def _skipped(skip: Skip) -> Eager:
     if skip.kind == NEVER_RAN:
-        why = skip.why or skip.cause.reason
+        why = skip.consequence or skip.cause.reason
         cause = (
-            skip.cause if skip.why != skip.cause.reason else Ending(skip.cause.kind, why, (), skip.cause.hint)
+            skip.cause
+            if skip.consequence != skip.cause.reason
+            else Ending(skip.cause.kind, why, (), skip.cause.hint)
         )
         return Eager(
             f"{readable(skip.function)} never ran, compiled or not ({_lines(skip)})",
@@ -267,10 +271,10 @@ def _skipped(skip: Skip) -> Eager:
     if skip.kind == LIMIT:
         head = f"{readable(skip.function)} reached its recompile limit"
         said = f"{head}: calls that fit none of its forms ran eagerly ({_lines(skip)})"
-        return Eager(said, skip.cause, skip.why)
+        return Eager(said, skip.cause, skip.consequence)
     what = "the rest of " if skip.kind == REST else ""
-    often = f", {skip.times} times" if skip.times > 1 else ""
-    return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.why)
+    often = f", {skip.count} times" if skip.count > 1 else ""
+    return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.consequence)
 
 
 def _left(skip: Skip) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from compile_lens.measures.program import Counts, counts, in_part, places_at_least
-from compile_lens.measures.slower import (
+from compile_lens.measures.causes import (
     AGAIN,
     AT_LIMIT,
     BREAKS,
@@ -17,6 +16,8 @@ from compile_lens.measures.slower import (
     UNASKED,
     Cause,
 )
+from compile_lens.measures.program import Counts, counts, in_part, places_at_least
+from compile_lens.record.eager_frames import BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
 from compile_lens.record.messages import plain, plain_source
 from compile_lens.record.program import (
@@ -25,11 +26,10 @@ from compile_lens.record.program import (
     FAILS,
     NO_GRAPH,
     FailedGuard,
+    FrameEvaluation,
     ProgramRecord,
     Recompilation,
-    Visit,
 )
-from compile_lens.record.unvisited import BEFORE, STANCE
 
 from .made_at import place as place
 from .outcome import reason
@@ -49,17 +49,17 @@ _UNTRIED = "left to Python without a compile being tried"
 
 def state(program: ProgramRecord) -> str:
     """``compiled``, ``partial`` or ``nothing``, as of a capture."""
-    if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.visits):
+    if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
         return "nothing"
     found = counts(program)
     left = (
         found.breaks
         or found.skipped
-        or found.left
-        or found.limits
+        or found.partly_compiled
+        or found.at_limit
         or found.raised
-        or found.unvisited
-        or found.given_up
+        or found.eager_frames
+        or found.permanently_eager
     )
     return "partial" if left else "compiled"
 
@@ -68,12 +68,12 @@ def verdict(program: ProgramRecord) -> str:
     """What became of the program, in one sentence without a full stop."""
     found = counts(program)
     if state(program) == "nothing":
-        if not program.visits:
-            before = sum(len(f.before) for f in program.before)
+        if not program.evaluations:
+            before = sum(len(f.prior_ids) for f in program.prior_frames)
             known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
             left = "".join(f"; {one}" for one in _left(program, found))
             return f"nothing was compiled while it was watched{known}{left}"
-        left = ", ".join(_left(program, dataclasses.replace(found, given_up=0)))
+        left = ", ".join(_left(program, dataclasses.replace(found, permanently_eager=0)))
         return f"nothing was compiled: {left or NO_OPERATION}"
     parts = [plural(found.graphs, "graph")]
     if found.compilations != found.graphs:
@@ -81,7 +81,7 @@ def verdict(program: ProgramRecord) -> str:
         parts[0] += f" in {plural(found.compilations, 'compilation')}{without}"
     if found.breaks:
         parts.append(
-            f"{plural(found.breaks, 'graph break')} at {in_source(program, found.places)} in the source"
+            f"{plural(found.breaks, 'graph break')} at {in_source(program, found.break_sites)} in the source"
         )
     if found.recompiles:
         parts.append(plural(found.recompiles, "recompile"))
@@ -94,17 +94,17 @@ def in_source(program: ProgramRecord, places: int) -> str:
 
 
 def _left(program: ProgramRecord, found: Counts) -> list[str]:
-    before = {(u.file, u.line, u.function) for u in program.unvisited if u.kind == BEFORE}
-    others = [one for one in program.unvisited if (one.file, one.line, one.function) not in before]
+    before = {(u.file, u.line, u.function) for u in program.eager_frames if u.kind == BEFORE}
+    others = [one for one in program.eager_frames if (one.file, one.line, one.function) not in before]
     doubt = "" if any(one.certain or one.kind == STANCE for one in others) else _AS_FAR
     told = [
         (found.skipped, "function left to Python", "functions left to Python"),
-        (found.left, "left to Python in part", "left to Python in part"),
-        (found.limits, "at its recompile limit", "at their recompile limit"),
+        (found.partly_compiled, "left to Python in part", "left to Python in part"),
+        (found.at_limit, "at its recompile limit", "at their recompile limit"),
         (found.raised, "compile that raised", "compiles that raised"),
-        (found.given_up, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
+        (found.permanently_eager, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
         (len(before), f"function {_LEFT_BEFORE}", f"functions {_LEFT_BEFORE}"),
-        (found.unvisited - len(before), f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
+        (found.eager_frames - len(before), f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
     ]
     return [plural(count, one, many) for count, one, many in told if count]
 
@@ -126,31 +126,31 @@ def changed(failed: FailedGuard) -> str:
 
 def again(found: Recompilation, made: bool = True) -> str:
     """Why a code was compiled again, or was to be, how often it was, and what became a symbol."""
-    newest = changed(found.changed) if found.changed is not None else _none(found)
+    newest = changed(found.change) if found.change is not None else _none(found)
     dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in found.dynamic]
-    if not made and (found.count < found.limit or not found.limit):
-        return "; ".join((newest, *dims, f"none of {plural(found.count, 'form')} fits"))
+    if not made and (found.cache_entries < found.limit or not found.limit):
+        return "; ".join((newest, *dims, f"none of {plural(found.cache_entries, 'form')} fits"))
     if not found.limit:  # the log of it does not say
-        return "; ".join((newest, *dims, f"form {found.count + 1}"))
-    most = f"form {found.count + 1} of at most {found.limit}"
-    if found.count >= found.limit:
-        most = f"it has {found.count} forms, and may have {found.limit}"
+        return "; ".join((newest, *dims, f"form {found.cache_entries + 1}"))
+    most = f"form {found.cache_entries + 1} of at most {found.limit}"
+    if found.cache_entries >= found.limit:
+        most = f"it has {found.cache_entries} forms, and may have {found.limit}"
     return "; ".join((newest, *dims, most))
 
 
 def _none(found: Recompilation) -> str:
-    if not found.failed:
+    if not found.failed_guards:
         return "torch found no guard that failed"
-    return f"which of {plural(len(found.failed), 'form')} it came nearest to is not in the log"
+    return f"which of {plural(len(found.failed_guards), 'form')} it came nearest to is not in the log"
 
 
 def also(found: Recompilation) -> str:
     """Why the call did not fit the forms that it was farther from, by what else changed; ``""`` where nothing did."""
     forms: dict[str, list[FailedGuard]] = {}
-    for one in found.others:
+    for one in found.other_guards:
         forms.setdefault(one.source or one.text, []).append(one)
-    if found.changed is not None:
-        forms.pop(found.changed.source or found.changed.text, None)
+    if found.change is not None:
+        forms.pop(found.change.source or found.change.text, None)
     said = [f"{_few([one.id for one in of])}: {changed(of[0])}" for of in forms.values()]
     more = f"; and {plural(len(said) - MOST, 'reason')} more" if len(said) > MOST else ""
     return f"also {'; '.join(said[:MOST])}{more}" if said else ""
@@ -181,26 +181,26 @@ def head(cause: Cause, program: ProgramRecord) -> str:
             return f"{duration(cause.seconds)} {HEADS[COMPILING]}"
         share = cause.seconds / program.seconds
         return f"{duration(cause.seconds)} of {duration(program.seconds)} ({share:.0%}) {HEADS[COMPILING]}"
-    times = f", {cause.times} times" if cause.times > 1 else ""
+    times = f", {cause.count} times" if cause.count > 1 else ""
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
     what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
     did = HEADS[cause.kind]
-    if cause.rest:
+    if cause.after_break:
         what = f"what follows {what}"
     elif cause.kind == BREAKS and cause.place is not None and plain(cause.place.function) != cause.function:
         what = f"{place(cause.place)} in {plain(cause.place.function)}"
         did = f"{did} of {cause.function}"
     if not cause.certain:
         did = f"{_unasked(cause)}{_AS_FAR}"
-        if cause.unasked == STANCE:  # so many calls, and not so many that ran eagerly
+        if cause.eager_kind == STANCE:  # so many calls, and not so many that ran eagerly
             did, times = f"was called{times.replace(',', '')} {_PERHAPS}", ""
-    elif cause.unasked:
+    elif cause.eager_kind:
         did = _unasked(cause)
     return f"{what} {did}{times}{spent}"
 
 
 def _unasked(cause: Cause) -> str:
-    return f"was {_LEFT_BEFORE if cause.unasked == BEFORE else _UNTRIED}"
+    return f"was {_LEFT_BEFORE if cause.eager_kind == BEFORE else _UNTRIED}"
 
 
 _AS_FAR = ", as far as is known"
@@ -231,14 +231,18 @@ def because(cause: Cause) -> str:
     if cause.ending is None:
         return ""
     said = reason(cause.ending)
-    met = f"{place(cause.met)} in {plain(cause.met.function)}" if cause.met is not None else ""
+    met = (
+        f"{place(cause.origin_line)} in {plain(cause.origin_line.function)}"
+        if cause.origin_line is not None
+        else ""
+    )
     return ": ".join(x for x in (met, said.what, said.why) if x)
 
 
 def _at_limit(cause: Cause, found: Recompilation) -> str:
     """Why a call found no place, and what the forms that there are were made for."""
     told = again(found, made=False)
-    if found.count < found.limit:  # another limit than that of forms for the same objects
+    if found.cache_entries < found.limit:  # another limit than that of forms for the same objects
         told = f"{told}, and {cause.limit} lets it have no more"
     others = _others(cause)
     more = f"; and {len(others) - MOST} more" if len(others) > MOST else ""
@@ -247,15 +251,15 @@ def _at_limit(cause: Cause, found: Recompilation) -> str:
 
 def _others(cause: Cause) -> list[str]:
     """What else changed, the other times."""
-    return [changed(other.changed) for other in cause.others if other.changed is not None]
+    return [changed(other.change) for other in cause.other_recompilations if other.change is not None]
 
 
 def _for_each(cause: Cause) -> str:
     """What to try of each thing that forms were made for: to mend one alone leaves the limit with the others."""
     tried: dict[str, list[str]] = {}
-    for found in filter(None, (cause.recompilation, *cause.others)):
-        if found.changed is not None and (said := to_try(found, cause.through, cause.rest)):
-            tried.setdefault(said, []).append(found.changed.source or found.changed.text)
+    for found in filter(None, (cause.recompilation, *cause.other_recompilations)):
+        if found.change is not None and (said := to_try(found, cause.torch_caller, cause.after_break)):
+            tried.setdefault(said, []).append(found.change.source or found.change.text)
     if len(tried) < 2:
         return next(iter(tried), "")
     each = [f"for {_few(of)}: {said}" for said, of in tried.items()]
@@ -273,18 +277,22 @@ def advice(cause: Cause) -> str:
     if cause.kind == COMPILING:
         return ""
     if cause.kind == GIVEN_UP_ON:
-        what = "the rest" if cause.rest else cause.function
+        what = "the rest" if cause.after_break else cause.function
         return (
             f"if {what} computes in other calls, compile that part as a function of its own, and decide outside of it "
             "whether to call it"
         )
     if cause.recompilation is not None and _of_forms(cause):
         at_limit = bool(cause.limit) and cause.limit not in (FAILS, ERROR)
-        tried = _for_each(cause) if at_limit else to_try(cause.recompilation, cause.through, cause.rest)
+        tried = (
+            _for_each(cause)
+            if at_limit
+            else to_try(cause.recompilation, cause.torch_caller, cause.after_break)
+        )
         if tried:
             return tried
-    if cause.reached is not None and cause.place is not None:
-        return of_library(cause.place, cause.reached, cause.also_reached)
+    if cause.caller is not None and cause.place is not None:
+        return of_library(cause.place, cause.caller, cause.other_callers)
     return reason(cause.ending).hint if cause.ending is not None else ""
 
 
@@ -293,11 +301,11 @@ def of_torch(cause: Cause) -> bool:
     said = advice(cause)
     if cause.kind == UNASKED or cause.limit == FAILS or not said:
         return False
-    hints = [cause.recompilation.changed.hint] if cause.recompilation and cause.recompilation.changed else []
+    hints = [cause.recompilation.change.hint] if cause.recompilation and cause.recompilation.change else []
     return said in (*hints, reason(cause.ending).hint if cause.ending is not None else "")
 
 
-def outcome(visit: Visit) -> str:
+def outcome(visit: FrameEvaluation) -> str:
     """What became of a visit, in a few words."""
     if in_part(visit):
         return "compiled in part"

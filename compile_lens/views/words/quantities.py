@@ -43,7 +43,7 @@ def _number(one: Quantity) -> str:
     number = "{:,}".format if one.exact else UNITS[one.unit]
     if not isinstance(one.value, Count):
         return mark + number(one.value)
-    words = mark + one.value.said(number)
+    words = mark + one.value.text(number)
     return words if one.known == one.graphs else f"≥ {words} ({one.known:,} of {one.graphs:,} graphs)"
 
 

@@ -13,11 +13,11 @@ _MOST = 3
 
 def takes(symbol: DynamicDim) -> str:
     """``for any size from 4 to 1024 where x.size(0) % 2 == 0``: what the guards of the form leave."""
-    if symbol.asked is None:
+    if symbol.constraints is None:
         return "with guards that are not known"
     source = plain_source(symbol.source)
     own, others = [], []
-    for condition in symbol.asked:
+    for condition in symbol.constraints:
         about, words = made_for(condition)
         if about == source:
             own.append(words)
@@ -25,7 +25,7 @@ def takes(symbol: DynamicDim) -> str:
             own.append("other than nan")
         else:
             others.append(condition)
-    kind = "size" if symbol.measured else "float" if symbol.symbol.startswith(_FLOATS) else "int"
+    kind = "size" if symbol.is_dimension else "float" if symbol.symbol.startswith(_FLOATS) else "int"
     told = " ".join(filter(None, (f"for any {kind}", _joined(own))))
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
     return f"{told} where {' and '.join(others[:_MOST])}{more}" if others else told

@@ -20,7 +20,7 @@ MOST = 3
 def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
     """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
     own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
-    failed = found.changed
+    failed = found.change
     if failed is None:
         return ""
     if failed.hint:
@@ -45,8 +45,8 @@ def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
             "as well"
         )
     if any(plain_source(d.source) == failed.source for d in found.dynamic):
-        if found.asks is not None:
-            return f"{place(found.asks)} asks for the value, so that each answer is a form: decide it outside"
+        if (line := found.specializing_line) is not None:
+            return f"{place(line)} asks for the value, so that each answer is a form: decide it outside"
         return (
             "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
         )
@@ -109,7 +109,7 @@ def _is_number(text: str) -> bool:
 
 def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """What to try where a size changed."""
-    line = failed.line or found.asks
+    line = failed.line or found.specializing_line
     own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
     asks = f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
     if line is not None and not own_form:

@@ -78,7 +78,7 @@ def ran_by(modules: Sequence[str]) -> tuple[str, str]:
 
 def symbol(dim: DynamicDim) -> str:
     """A size or number that was compiled as a symbol, and which one was seen: ``L['x'].size(0) = s0 (seen: 3)``."""
-    seen = f" (seen: {dim.seen})" if dim.seen else ""
+    seen = f" (seen: {dim.observed})" if dim.observed else ""
     return f"{dim.source} = {dim.symbol}{seen}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compile_lens.record.capture import Record
-from compile_lens.record.device import Question, Target
+from compile_lens.record.device import DeviceQuery, Target
 from compile_lens.record.kernel import Code
 
 from .outline import STAMPS, place
@@ -66,8 +66,8 @@ def device(capture: Record) -> str:
 
 def how(target: Target) -> str:
     """How the program was traced and where the capture ran; ``""`` if nothing is known of it."""
-    traced = f"traced {target.traced}" if target.traced else ""
-    captured = f"captured {target.crossing}" if target.crossing else ""
+    traced = f"traced {target.tracing}" if target.tracing else ""
+    captured = f"captured {target.transfer}" if target.transfer else ""
     return "; ".join(filter(None, (traced, captured)))
 
 
@@ -76,33 +76,33 @@ def of_target(target: Target) -> tuple[str, ...]:
     return (*target.may_differ, *map(question, answered_otherwise(target)))
 
 
-def answered_otherwise(target: Target) -> tuple[Question, ...]:
+def answered_otherwise(target: Target) -> tuple[DeviceQuery, ...]:
     """The questions that the real device may answer in another way: a Mac has no CUDA either."""
     same = "cuda" if target.model.device == "mps" else None
-    return tuple(one for one in target.questions if same is None or same not in one.asked)
+    return tuple(one for one in target.queries if same is None or same not in one.query)
 
 
-def question(one: Question) -> str:
+def question(one: DeviceQuery) -> str:
     """``model.py:7 asked Tensor.is_cuda and was answered False: if x.is_cuda:``."""
-    times = f", {one.times:,} times" if one.times > 1 else ""
+    times = f", {one.count:,} times" if one.count > 1 else ""
     line = f": {one.frame.text.strip()}" if one.frame.text.strip() else ""
     if one.kind == "zeros":
         return (
-            f"{place(one.frame)} ran {one.asked}, which cannot run here ({one.answer}): it gave zeros of the right "
+            f"{place(one.frame)} ran {one.query}, which cannot run here ({one.answer}): it gave zeros of the right "
             f"shape, or left what it writes, and a branch on such a value may go another way{times}{line}"
         )
     if one.kind == "unwritten":
         return (
-            f"{place(one.frame)} launched {one.asked}, a Triton kernel that cannot run here ({one.answer}): what it "
+            f"{place(one.frame)} launched {one.query}, a Triton kernel that cannot run here ({one.answer}): what it "
             f"writes is as it was before, and a branch on such a value may go another way{times}{line}"
         )
     if one.kind in ("entered", "called"):
-        return f"{place(one.frame)} {one.kind} {one.asked}, {one.answer}{times}{line}"
+        return f"{place(one.frame)} {one.kind} {one.query}, {one.answer}{times}{line}"
     if one.kind == "kept":
-        return f"{place(one.frame)} reaches {one.asked}, {one.answer}{times}{line}"
+        return f"{place(one.frame)} reaches {one.query}, {one.answer}{times}{line}"
     if one.kind == "chosen":
-        return f"{place(one.frame)} called {one.asked}, for which here stands {one.answer}{times}{line}"
-    return f"{place(one.frame)} asked {one.asked} and was answered {one.answer}{times}{line}"
+        return f"{place(one.frame)} called {one.query}, for which here stands {one.answer}{times}{line}"
+    return f"{place(one.frame)} asked {one.query} and was answered {one.answer}{times}{line}"
 
 
 def may_differ(code: Code) -> str:

@@ -72,7 +72,7 @@ def test_what_was_compiled_in_place_is_captured_as_its_original(way: str, target
     found = capture(fn, x, target=target)
     assert NOTE in found.notes and NOTE not in plain.notes
     assert found.kernels and [k.source for k in found.kernels] == [k.source for k in plain.kernels]
-    assert not found.contests
+    assert not found.autotuning
     if before:
         after = vars(fn)
         assert all(after[key] is before[key] for key in before)

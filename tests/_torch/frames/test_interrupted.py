@@ -112,7 +112,7 @@ def test_a_training_loop_that_is_skipped() -> None:
     assert (skip.kind, skip.function, skip.file) == (WHOLE, "training_steps", interrupted.__file__)
     assert skip.cause.reason.startswith("Unsupported Tensor.backward() call")
     assert "graph break in loop" not in skip.cause.reason
-    assert skip.why.startswith("graph break in loop")
+    assert skip.consequence.startswith("graph break in loop")
     assert skip.cause.frames[-1].line == line_of(fn, "loss.backward()")
     assert skip.cause.frames[-1].text == "loss.backward()"
     first = inspect.getsourcelines(fn)[1]
@@ -204,7 +204,7 @@ def test_a_dispatch_mode_in_which_dynamo_compiles_nothing() -> None:
     if versions.torch_version() >= (2, 12):  # before, Dynamo does not say why it left a frame
         (skip,) = found.skipped
         assert (skip.kind, skip.function, skip.cause.kind) == (WHOLE, "whole", "not traced")
-        assert "dispatch mode" in found.nothing
+        assert "dispatch mode" in found.nothing_compiled
 
 
 def test_what_a_target_s_capture_skipped_crosses_with_it() -> None:

@@ -120,9 +120,9 @@ PLACES = (1, 0) if torch_version() >= (2, 15) else (0, 1)
 def after(count: Count, turns: list[list[int]], ways: list[int]) -> int:
     """What a count comes to for a call whose loops turn so often, each turn with its own ways."""
     total = count.fixed
-    for inner, each in zip(count.turns, turns, strict=True):
-        total += sum(after(inner, [], [way] if inner.either else []) for way in each)
-    for pair, way in zip(count.either, ways, strict=True):
+    for inner, each in zip(count.iterations, turns, strict=True):
+        total += sum(after(inner, [], [way] if inner.branches else []) for way in each)
+    for pair, way in zip(count.branches, ways, strict=True):
         total += after(pair[PLACES[way]], [], [])
     return total
 
@@ -145,7 +145,7 @@ def test_a_loop_is_counted_by_the_turn() -> None:
         assert isinstance(found, AtLeast) and found.basis == "measured"
         assert real == after(found.count, [[0] * int(args[0])], [])
         assert found.least == after(found.count, [[]], []) and found.most is None
-        assert str(found) == f"{found.count.fixed} + {found.count.turns[0].fixed} per turn"
+        assert str(found) == f"{found.count.fixed} + {found.count.iterations[0].fixed} per turn"
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_bytes_are_told_in_the_same_way_on_both_sides() -> None:
     for moved in (total.bytes_before, total.bytes_after):
         assert isinstance(moved, AtLeast) and moved.basis == "modelled" and moved.most is None
         # One turn: sin reads and writes 64 bytes, the product reads twice 64 and writes 64, the counter is 8 bytes.
-        assert moved.count.turns[0].fixed >= 64 * 5 + 16
+        assert moved.count.iterations[0].fixed >= 64 * 5 + 16
     total = compile_lens.capture(branch, torch.tensor(1), X).ledger.total
     assert isinstance(total.bytes_after, AtLeast)
     # The one way reads and writes 64 bytes; the other makes two products and two cosines.
@@ -205,7 +205,7 @@ def test_every_view_says_by_the_turn_and_none_adds_up_what_a_call_does_not_do(tm
         assert f"{sum(k.launches for k in capture.kernels)} launches" not in page
     row = capture.ledger.total.to_dict()
     assert row["launches"] is None
-    assert row["at_least"]["launches"]["said"] == said and row["at_least"]["launches"]["most"] is None
+    assert row["at_least"]["launches"]["text"] == said and row["at_least"]["launches"]["most"] is None
     assert capture.traffic().nbytes == capture.ledger.total.bytes_after
     assert capture.roofline().seconds is None
 
@@ -226,7 +226,7 @@ def test_a_record_without_the_flow_does_not_guess() -> None:
 def test_straight_code_has_no_flow() -> None:
     capture = compile_lens.capture(lambda x: torch.sin(x) @ x, X)
     assert capture.compilations[0].code["inference"].flow is None
-    assert all(k.within == () for k in capture.kernels)
+    assert all(k.launch_functions == () for k in capture.kernels)
     assert capture.ledger.total.launches == 2
 
 
@@ -239,10 +239,10 @@ def test_the_backward_of_a_plain_addition_is_empty_and_counts_zero() -> None:
 
 def test_the_words_of_counts() -> None:
     def said(count: Count) -> str:
-        return count.said()
+        return count.text()
 
     assert said(Count(7)) == "7" and said(Count()) == "0"
-    assert said(Count(1, either=((Count(), Count(2)),))) == "1 or 3"
+    assert said(Count(1, branches=((Count(), Count(2)),))) == "1 or 3"
     assert said(Count(0, (Count(2),))) == "2 per turn"
     assert said(Count(1, (Count(2, (Count(3),)),))) == "1 + (2 + 3 per turn) per turn"
     assert said(Count(1, (Count(1),), ((Count(), Count(2)),))) == "(1 or 3) + 1 per turn"
@@ -251,7 +251,7 @@ def test_the_words_of_counts() -> None:
     assert said(Count(0, (), choices)) == "0 to 511" and said(Count(0, (), choices[:3])) == "0 to 7"
     assert (
         figure(Count(3), "measured") == 3
-        and figure(Count(3), "measured", 1, 2).said() == "≥ 3 (1 of 2 graphs)"
+        and figure(Count(3), "measured", 1, 2).text() == "≥ 3 (1 of 2 graphs)"
     )  # type: ignore[union-attr]
     assert summed([Figure(1), None, Figure(4)]).said() == "≥ 5 (2 of 3 graphs)"  # type: ignore[union-attr]
     assert summed([None, None]) is None and summed([]) == 0

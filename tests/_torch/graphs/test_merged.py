@@ -138,7 +138,7 @@ def test_nothing_is_merged_where_the_partitioner_is_told_not_to() -> None:
     with config.patch(cse=False):
         found = capture(waves, grad(1000))
     assert not [p for p in found.compilations[0].passes if p.name == "fx_graph_cse"]
-    assert found.coverage().silent == 0
+    assert found.coverage().unexplained_nodes == 0
     # The kernel computes it once all the same, and names both.
     assert python_lines(found, "backward", ".cos()") == {line(waves, "a = ")}
 
@@ -222,9 +222,9 @@ def test_no_joint_node_vanishes() -> None:
         assert [n for n in counted(joint) if not found.chain.down(("0/0", "joint", n))] == []
         assert silent(found) == []
         cover = found.coverage()
-        assert cover.silent == 0 and cover.ended == ()
+        assert cover.unexplained_nodes == 0 and cover.node_reasons == ()
         assert {(n.name, n.nodes) for n in cover.nodes} >= {("joint", len(list(counted(joint))))}
-        assert all(n.led == n.nodes for n in cover.nodes)
+        assert all(n.covered == n.nodes for n in cover.nodes)
 
 
 def test_what_a_pass_took_away_says_which() -> None:
@@ -235,7 +235,7 @@ def test_what_a_pass_took_away_says_which() -> None:
     why = found.chain.why_not(("0/0", "joint", "clone"))
     assert why == "taken away by the pass remove_noop_ops: %sin stands in its place"
     cover = found.coverage()
-    assert cover.ended == (("taken away by the pass remove_noop_ops", 1),)
+    assert cover.node_reasons == (("taken away by the pass remove_noop_ops", 1),)
     assert "compute nodes that lead to no kernel: 1 (taken away by the pass remove_noop_ops)" in str(cover)
 
 

@@ -75,13 +75,13 @@ def test_attention_becomes_one_call(grad: bool, stage: str, ending: str) -> None
     assert set(rewrite.origins) <= {n.name for n in before.nodes}
     softmax = "exp" if grad else "softmax"
     assert softmax in rewrite.origins
-    assert not [m for p in passes(seen) for m in p.misses if "_sfdp" in m]
+    assert not [m for p in passes(seen) for m in p.near_misses if "_sfdp" in m]
 
 
 def test_a_tanh_breaks_the_match_and_one_is_told_so() -> None:
     seen = capture(with_tanh, *heads())
     assert not by_pattern(seen, "_sfdp_pattern")
-    (miss,) = [m for p in passes(seen, "inference") for m in p.misses if "_sfdp" in m]
+    (miss,) = [m for p in passes(seen, "inference") for m in p.near_misses if "_sfdp" in m]
     assert miss.startswith(
         "_sfdp_pattern_1_inference at %view_5: it wants aten.div.Tensor and finds %tanh = "
     )
@@ -94,14 +94,14 @@ def test_the_other_scale_is_another_pattern() -> None:
         return torch.softmax(torch.tanh((q @ k.transpose(-2, -1)) * 0.25), dim=-1) @ v
 
     seen = capture(scaled, *heads())
-    (miss,) = [m for p in passes(seen, "inference") for m in p.misses if "_sfdp" in m]
+    (miss,) = [m for p in passes(seen, "inference") for m in p.near_misses if "_sfdp" in m]
     assert miss.startswith("_sfdp_pattern_2_inference at ") and "aten.mul.Tensor" in miss
 
 
 def test_with_a_backward_no_more_is_claimed_than_was_seen() -> None:
     seen = capture(with_tanh, *heads(grad=True))
     assert not by_pattern(seen, "_sfdp_pattern")
-    (miss,) = [m for p in passes(seen, "forward") for m in p.misses if "_sfdp" in m]
+    (miss,) = [m for p in passes(seen, "forward") for m in p.near_misses if "_sfdp" in m]
     assert "_training at " in miss and "%tanh = aten.tanh.default(%div)" in miss
     assert " of " in miss and "would fit" not in miss  # the backward of tanh is in the way as well
 
@@ -118,12 +118,12 @@ def test_with_a_backward_no_more_is_claimed_than_was_seen() -> None:
 )
 def test_what_is_no_attention_is_no_near_attention(function: Callable[..., Any]) -> None:
     seen = capture(function, ramp(16, 16))
-    assert not [m for p in passes(seen) for m in p.misses if "_sfdp" in m]
+    assert not [m for p in passes(seen) for m in p.near_misses if "_sfdp" in m]
 
 
 def test_a_pattern_that_fits_but_may_not_be_applied() -> None:
     seen = capture(lambda x: torch.softmax(x, -1), ramp(8, 16))
-    told = [m for p in passes(seen) for m in p.misses]
+    told = [m for p in passes(seen) for m in p.near_misses]
     assert told and all("nodes fit at %amax, but it was not applied" in m for m in told)
 
 
@@ -135,7 +135,10 @@ def test_what_only_a_cpu_has_is_not_near_elsewhere() -> None:
 
     near = {
         target: [
-            m for p in passes(capture(fn, ramp(16, 16), target=target)) for m in p.misses if "mkldnn" in m
+            m
+            for p in passes(capture(fn, ramp(16, 16), target=target))
+            for m in p.near_misses
+            if "mkldnn" in m
         ]
         for target in (None, "h100")
     }

@@ -44,7 +44,7 @@ PROGRAMS = ("clean", "item", "dynamic", "mutated", "incompatible", "branch", "mo
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_parts_and_reasons_are_those_of_torch(found: dict[str, dict[str, Any]], name: str) -> None:
     (made,) = found[name]["made"]
-    assert made["unknown"] == "" and made["partitioned"] and not made["asked"]
+    assert made["unknown_reason"] == "" and made["graph_partition"] and not made["enabled"]
     said = [(part["recorded"], len(part["groups"]), dict(part["reasons"])) for part in made["parts"]]
     if name == "branch":  # torch itself refuses all of it while it lowers, whatever its parts
         assert (
@@ -166,8 +166,8 @@ def test_a_program_says_of_each_graph_what_torch_does(
         if name != "parameters":  # which were asked without a backward there
             assert said == logged(found[name]["log"]), name
         static = [m["static"] for m in found[name]["made"][0]["mutated"]]
-        assert [m.static for m in one.found.mutated] == static, "buffers stay where they are"
-        assert (one.found.refused, one.device, one.found.unknown) == ("", "h100", "")
+        assert [m.static for m in one.result.mutated_inputs] == static, "buffers stay where they are"
+        assert (one.result.skip_reason, one.device, one.result.unknown_reason) == ("", "h100", "")
         told = {source[f.line - 1] for _, frames in one.lines for f in frames if f.file == str(HELPER)}
         assert any(line in text for text in told) if line else not told, (name, told)
     assert "cannot be sent to the child process" in phases[4, ""].found.unknown

@@ -139,24 +139,26 @@ def test_a_decision_is_complete() -> None:
         assert re.fullmatch(r"torch/_inductor/[\w/]+\.py:\d+ in \w+", d.where)
         assert d.reason in REASONS and d.sentence and d.round >= 1
     (barrier,) = [d for d in refused if (d.a, d.b) == (("op0",), ("op1",))]
-    assert barrier.said == "no shared data" and barrier.shared == 0
-    assert barrier.shown == "512 reductions over 512 against 512 × 512"
+    assert barrier.torch_message == "no shared data" and barrier.shared_bytes == 0
+    assert barrier.evidence == "512 reductions over 512 against 512 × 512"
     fused = [d for d in capture(three, ramp(N)).decisions if d.fused]
-    assert fused and all(d.shared == N * 4 and not d.said for d in fused)
+    assert fused and all(d.shared_bytes == N * 4 and not d.torch_message for d in fused)
     assert all(d.score[2] == N * 4 for d in fused if len(d.loops) == 2)
 
 
 def test_what_the_cpp_backend_does_not_say_is_shown_by_its_conditions() -> None:
     (d,) = capture(normalise, ramp(N)).decisions
-    assert not d.said and d.reason == "reduction barrier"
-    assert d.shown == f"one reduction over {N} against {N}"
+    assert not d.torch_message and d.reason == "reduction barrier"
+    assert d.evidence == f"one reduction over {N} against {N}"
     assert re.fullmatch(r"torch/_inductor/codegen/cpp\.py:\d+ in can_fuse_vertical", d.where)
 
 
 def test_the_horizontal_limit_of_the_cpp_backend_is_named() -> None:
     options = {"cpp.max_horizontal_fusion_size": 2}
     found = [d for d in capture(three, ramp(N), options=options).decisions if d.reason == "too large"]
-    assert found and all("cpp.max_horizontal_fusion_size is 2" in d.shown and not d.said for d in found)
+    assert found and all(
+        "cpp.max_horizontal_fusion_size is 2" in d.evidence and not d.torch_message for d in found
+    )
 
 
 def said_by_torch() -> Iterator[str]:
@@ -340,7 +342,7 @@ def test_a_user_who_chooses_for_himself_is_listened_to() -> None:
     with V.set_choices_handler(Mine()):
         found = capture(three, ramp(N)).decisions
     assert found and {d.reason for d in found} == {"unsaid"}
-    assert all(not d.said and "scheduler.py" in d.where for d in found)
+    assert all(not d.torch_message and "scheduler.py" in d.where for d in found)
 
 
 def test_a_decision_reads_well() -> None:

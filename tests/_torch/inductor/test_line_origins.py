@@ -187,7 +187,7 @@ def test_a_library_call_has_no_lines() -> None:
 def test_a_scatter_that_a_library_does_reaches_its_line() -> None:
     index = torch.zeros(4, 6, dtype=torch.int64)
     found = capture(lambda x, y: x.scatter_reduce(0, index, y, "sum") * 2, torch.rand(4, 6), torch.rand(4, 6))
-    assert found.coverage().lost == ()
+    assert found.coverage().uncovered == ()
 
 
 def test_lines_survive_json() -> None:
@@ -298,7 +298,7 @@ def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, p
     found = capture(wave, torch.rand(16))
     assert [k.lines for k in found.kernels] == [()]
     cover = found.coverage()
-    assert cover.total.lines == 0 and cover.total.line_share is None and cover.total.unfollowed == 1
+    assert cover.total.lines == 0 and cover.total.line_share is None and cover.total.untraced == 1
     assert cover.total.kernel_share == 1
     (note,) = cover.notes
     assert note.startswith(NO_LINES) and "lacks the hook" in note and torch.__version__ in note

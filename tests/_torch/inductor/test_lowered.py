@@ -117,8 +117,8 @@ def test_a_long_chain_is_cut_where_it_has_too_many_operations(pairs: int, expect
     assert len(loops(found.compilations[0], "inference")) == expected == len(written)
     assert [e.reason for e in written] == ["many operations"] * (expected - 1) + ["output"]
     for entry in written[:-1]:
-        count, limit = figures(entry.shown)
-        assert count > limit == 100 and "opcount_threshold can only raise it" in entry.shown
+        count, limit = figures(entry.evidence)
+        assert count > limit == 100 and "opcount_threshold can only raise it" in entry.evidence
     assert all(len(e.loops) == 1 for e in entries_)
 
 
@@ -131,16 +131,17 @@ def test_softmax_keeps_what_is_reduced_and_what_is_costly() -> None:
         "sum_1": "reduction",
         "div": "output",
     }
-    assert "2 operations read it" in found["exp"].shown and "exp" in found["exp"].shown
+    assert "2 operations read it" in found["exp"].evidence and "exp" in found["exp"].evidence
     assert found["sub"].loops == found["exp"].loops == (found["exp"].buffer,)
 
 
 def test_a_value_that_is_read_again_is_kept_if_it_reads_many_buffers() -> None:
     found = only(capture(many, *inputs(5)))
     assert found["add_3"].reason == "many readers" and found["add_3"].buffer
-    assert figures(found["add_3"].shown) == (5, 4)
+    assert figures(found["add_3"].evidence) == (5, 4)
     assert (
-        "3 operations read it" in found["add_3"].shown and "realize_reads_threshold" in found["add_3"].shown
+        "3 operations read it" in found["add_3"].evidence
+        and "realize_reads_threshold" in found["add_3"].evidence
     )
     assert all(found[n].loops == (found["add_3"].buffer,) and not found[n].buffer for n in ("add", "add_1"))
 
@@ -151,7 +152,7 @@ def test_the_users_limit_decides() -> None:
     assert len(loose["add_3"].loops) == 3 == len(loose["add"].loops)
     tight = only(capture(twice, *inputs(2), options={"realize_reads_threshold": 1}))
     kept = [e for e in tight.values() if e.reason == "many readers"]
-    assert [figures(e.shown) for e in kept] == [(2, 1)] * len(kept) and len(kept) == 1
+    assert [figures(e.evidence) for e in kept] == [(2, 1)] * len(kept) and len(kept) == 1
 
 
 def test_reading_again_and_growing_too_large_are_told_apart() -> None:
@@ -164,12 +165,12 @@ def test_reading_again_and_growing_too_large_are_told_apart() -> None:
 
     few = {"realize_opcount_threshold": 10}
     kept = [e for e in only(capture(again, ramp(64), options=few)).values() if e.reason == "many readers"]
-    assert len(kept) == 1 and kept[0].shown.startswith("2 operations read it")
-    assert figures(kept[0].shown)[0] > 10 == figures(kept[0].shown)[1]
+    assert len(kept) == 1 and kept[0].evidence.startswith("2 operations read it")
+    assert figures(kept[0].evidence)[0] > 10 == figures(kept[0].evidence)[1]
     grown = [e for e in only(capture(grows, *inputs(3), options=few)).values() if e.buffer]
     assert [e.reason for e in grown][-1] == "output" and "many operations" in [e.reason for e in grown]
-    assert not any("read it" in e.shown for e in grown)
-    assert figures(grown[0].shown)[0] > 10 == figures(grown[0].shown)[1]
+    assert not any("read it" in e.evidence for e in grown)
+    assert figures(grown[0].evidence)[0] > 10 == figures(grown[0].evidence)[1]
 
 
 def test_an_expression_that_reads_too_many_buffers_is_cut() -> None:
@@ -177,21 +178,21 @@ def test_an_expression_that_reads_too_many_buffers_is_cut() -> None:
         capture(lambda *xs: sum(xs[1:], xs[0]).sin(), *inputs(20), options={"realize_acc_reads_threshold": 3})
     )
     cut = [e for e in found.values() if e.reason == "many reads"]
-    assert len(cut) == 6 and {figures(e.shown) for e in cut} == {(4, 3)}
-    assert all("realize_acc_reads_threshold" in e.shown for e in cut)
+    assert len(cut) == 6 and {figures(e.evidence) for e in cut} == {(4, 3)}
+    assert all("realize_acc_reads_threshold" in e.evidence for e in cut)
     default = [e for e in only(capture(lambda *xs: sum(xs[1:], xs[0]), *inputs(20))).values() if e.reason]
-    count, limit = figures(default[0].shown)
+    count, limit = figures(default[0].evidence)
     assert default[0].reason == "many reads" and count == limit + 1
 
 
 def test_what_a_library_reads_or_writes_is_in_memory() -> None:
     found = only(capture(lambda x: torch.cos(torch.sort(torch.sin(x)).values), ramp(4096)))
     assert {n: e.reason for n, e in found.items()} == {"sin": "extern", "sort": "extern", "cos": "output"}
-    assert found["sin"].shown == "asked for by sort" and len(found["sort"].loops) == 1
+    assert found["sin"].evidence == "asked for by sort" and len(found["sort"].loops) == 1
     heads = [ramp(2, 2, 16, 32) for _ in range(3)]
     found = only(capture(attention, *heads))
     assert found["bmm"].reason == found["bmm_1"].reason == found["div_1"].reason == "extern"
-    assert found["div_1"].shown == "asked for by bmm_1"
+    assert found["div_1"].evidence == "asked for by bmm_1"
 
 
 def test_a_mean_is_kept_in_part() -> None:
@@ -211,10 +212,12 @@ def test_pieces_of_a_concatenation_and_what_overwrites() -> None:
         "index_put": "mutation",
         "add": "output",
     }
-    assert overwritten["cos"].shown == "asked for by index_put"
+    assert overwritten["cos"].evidence == "asked for by index_put"
     in_place = only(capture(lambda x: x.sin_().add_(1).cos(), ramp(64)))
     assert in_place["copy_"].reason == "mutation"
-    assert in_place["add"].reason == "mutation" and in_place["add"].shown == "copy_ overwrites what it reads"
+    assert (
+        in_place["add"].reason == "mutation" and in_place["add"].evidence == "copy_ overwrites what it reads"
+    )
     assert len(in_place["sin"].loops) == 2  # once for the result, once for what is written back
 
 
@@ -226,7 +229,7 @@ def test_a_value_that_is_returned_in_another_layout() -> None:
 
 def test_a_repeated_value_is_read_more_than_once() -> None:
     found = only(capture(lambda x: (x.exp()[:, None].expand(64, 64) + 1).cos(), ramp(64)))
-    assert found["exp"].reason == "heavy" and "reads each element 64 times" in found["exp"].shown
+    assert found["exp"].reason == "heavy" and "reads each element 64 times" in found["exp"].evidence
 
 
 def test_bodies_of_a_condition_have_their_own_entries() -> None:

@@ -128,7 +128,7 @@ def test_a_remedy_of_lowering_inlines_the_value(reason: str, function: Any, coun
     for value in (low, high):
         (one,) = compile_lens.capture(function, *inputs, options={name: value}).compilations
         kept.append([entry for entry in one.lowered if entry.reason == reason])
-    assert kept[0] and all(name in entry.shown and "Raise the limit" in entry.remedy for entry in kept[0])
+    assert kept[0] and all(name in entry.evidence and "Raise the limit" in entry.remedy for entry in kept[0])
     assert kept[1] == []
 
 

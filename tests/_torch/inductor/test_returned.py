@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compile_lens import capture
-from compile_lens.record.memory import extra
+from compile_lens.record.memory import saved_bytes
 from compile_lens.views.document import Table
 from compile_lens.views.findings import findings
 from tests.helpers.kept_memory import PROGRAMS, convolution, plain
@@ -23,7 +23,7 @@ def test_what_the_forward_keeps_is_what_autograd_is_given(program: object, kept:
     assert callable(program)
     f, args = program()
     partition = capture(f, *args).compilations[0].partition
-    assert partition is not None and extra(partition.chosen) == kept[program.__name__]
+    assert partition is not None and saved_bytes(partition.saved) == kept[program.__name__]
 
 
 def test_copies_of_inputs_are_told_as_kept() -> None:
@@ -33,7 +33,9 @@ def test_copies_of_inputs_are_told_as_kept() -> None:
     partition = found.compilations[0].partition
     assert partition is not None
     assert (
-        sum(b.nbytes or 0 for b in memory.buffers if b.kind == "saved") == extra(partition.chosen) == 19_456
+        sum(b.nbytes or 0 for b in memory.buffers if b.kind == "saved")
+        == saved_bytes(partition.saved)
+        == 19_456
     )
     assert "keeps 3 tensors, ~19 KiB beside inputs and results" in str(found)
     assert "What it keeps takes 19 KiB beside inputs and results." in str(found.story())
@@ -44,7 +46,7 @@ def test_the_default_partitioner_would_keep_the_same_copies() -> None:
     f, args = convolution()
     partition = capture(f, *args).compilations[0].partition
     assert partition is not None and partition.default is not None
-    own = [(k.node, k.nbytes) for k in partition.default if not k.shares]
+    own = [(k.node, k.nbytes) for k in partition.default if not k.alias_of]
     assert own == [("primals_1", 8_192), ("primals_2", 9_216)]
 
 
@@ -64,5 +66,5 @@ def test_whose_memory_each_lies_in_is_said() -> None:
 def test_without_channels_last_the_inputs_themselves_are_kept() -> None:
     f, args = convolution()
     partition = capture(f, *args, options={"layout_optimization": False}).compilations[0].partition
-    assert partition is not None and extra(partition.chosen) == 2_048
-    assert [k.node for k in partition.chosen if k.shares == k.node] == ["primals_1", "primals_2"]
+    assert partition is not None and saved_bytes(partition.saved) == 2_048
+    assert [k.node for k in partition.saved if k.alias_of == k.node] == ["primals_1", "primals_2"]

@@ -9,7 +9,15 @@ from compile_lens.measures import missing_types
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Tensor
-from compile_lens.record.support import BACKENDS, HOW, Implementation, Lack, Lacking, Overload, Support
+from compile_lens.record.support import (
+    BACKENDS,
+    HOW,
+    Implementation,
+    Overload,
+    Support,
+    Unsupported,
+    UnsupportedOperator,
+)
 from compile_lens.results.capture import Capture
 
 TABLE = """
@@ -96,18 +104,18 @@ def test_the_page_has_every_backend_and_explains_its_words() -> None:
         "how": "none",
         "by": "",
     }
-    assert found.overloads[0].on("cuda").how == "composite"
+    assert found.overloads[0].on("cuda").kind == "composite"
 
 
 def test_what_is_lacking_is_told_with_its_lines_and_nothing_with_a_sentence() -> None:
-    lack = Lack(
+    lack = UnsupportedOperator(
         "aten.x",
         ("inference graph",),
         (Frame("/a/m.py", 7, "f", "x.x()"),),
         "no implementation for mps",
         "so",
     )
-    some = Lacking("f", "mps", "mps", ("aten.x",), (lack,), ("aten.y",), "the table", ("A note.",))
+    some = Unsupported("f", "mps", "mps", ("aten.x",), (lack,), ("aten.y",), "the table", ("A note.",))
     text = str(some)
     assert some and len(some) == 1
     for words in (
@@ -118,12 +126,12 @@ def test_what_is_lacking_is_told_with_its_lines_and_nothing_with_a_sentence() ->
         "A note.",
     ):
         assert words in text
-    none = Lacking("f", "mps", "mps", ("aten.x",), ())
+    none = Unsupported("f", "mps", "mps", ("aten.x",), ())
     assert (
         not none
         and "every operator has an implementation for mps, by torch's tables (1 looked up)" in str(none)
     )
-    assert "there is no operator to look up" in str(Lacking("f", "mps", "mps", (), ()))
+    assert "there is no operator to look up" in str(Unsupported("f", "mps", "mps", (), ()))
     assert some.to_dict()["lacks"][0]["op"] == "aten.x"
 
 

@@ -46,7 +46,7 @@ def test_the_table_agrees_with_the_dispatcher_on_every_operator(key: str) -> Non
 
 
 def how(op: Any) -> dict[str, tuple[str, ...]]:
-    return {o.name: tuple(o.on(b).how for b in BACKENDS) for o in support(op).overloads}
+    return {o.name: tuple(o.on(b).kind for b in BACKENDS) for o in support(op).overloads}
 
 
 def test_an_operator_is_found_by_name_by_object_and_by_function() -> None:
@@ -127,7 +127,7 @@ def test_what_is_no_operator_gets_a_clear_error(op: Any, said: str) -> None:
 
 def test_an_operator_of_another_library_is_told_by_what_is_registered() -> None:
     found = support("prims.sin")
-    assert found.overloads[0].on("cpu").how == "registered" and "this process" in found.source
+    assert found.overloads[0].on("cpu").kind == "registered" and "this process" in found.source
     library = torch.library.Library("lens_of_a_test", "DEF")
     library.define("twice(Tensor x) -> Tensor")
     library.impl("twice", lambda x: x * 2, "CPU")
@@ -147,7 +147,7 @@ def test_a_capture_is_checked_for_a_target() -> None:
 
     made = capture(attention, torch.rand(1, 2, 8, 16))
     lacking = made.unsupported("mps")
-    (lack,) = lacking.lacks
+    (lack,) = lacking.operators
     assert lack.op == "aten._scaled_dot_product_flash_attention_for_cpu"
     assert lack.frames[0].text.strip().startswith("return F.scaled_dot_product_attention")
     assert {"inference graph", "library call in inference"} <= set(lack.places)
@@ -160,7 +160,7 @@ def test_a_capture_is_checked_for_a_target() -> None:
 
 def test_types_that_a_target_lacks_are_told() -> None:
     made = capture(lambda x: x.double() * 2, torch.rand(8))
-    reasons = {lack.op: lack.reason for lack in made.unsupported("mps").lacks}
+    reasons = {lack.op: lack.reason for lack in made.unsupported("mps").operators}
     assert reasons["aten.mul.Tensor"] == "it is float64, a type that mps does not have"
     assert not made.unsupported("h100")
     with pytest.raises(UsageError, match="not known"):

@@ -208,7 +208,7 @@ def test_the_branch_is_the_devices(fn: Any, cuda: str, mps: str, target: str) ->
     assert found.target is not None and not found.breaks
     # A build for CUDA names another version, which it may be compared with.
     told = {"torch.version.cuda"} if fn is version and target == "h100" else set()
-    assert {q.asked for q in found.target.questions} == told
+    assert {q.query for q in found.target.queries} == told
 
 
 @pytest.mark.parametrize(("fn", "branch"), ON_CUDA, ids=lambda v: getattr(v, "__name__", None))
@@ -437,7 +437,7 @@ def unsafe(x: Any) -> Any:
 def test_the_error_is_the_devices(fn: Any, words: str) -> None:
     if fn is unsafe and TORCH >= (2, 15):  # Dynamo leaves it to Python, which runs on the CPU: that is said
         found = here(fn, rand(4, 4)).target
-        assert found is not None and [q.kind for q in found.questions] == ["entered"]
+        assert found is not None and [q.kind for q in found.queries] == ["entered"]
         return
     with pytest.raises(CaptureError) as raised:
         here(fn, rand(4, 4))
@@ -456,7 +456,7 @@ def branch_after_a_break(x: Any) -> Any:
 def test_a_branch_after_a_break_and_what_is_said(tmp_path: Path) -> None:
     found = here(branch_after_a_break, rand(4, 4))
     assert [n.target for c in found.compilations for n in c.graphs["dynamo"].calls] == ["sin", "exp"]
-    assert found.target is not None and found.target.traced == "as on the device"
+    assert found.target is not None and found.target.tracing == "as on the device"
     assert "Python that Dynamo does not trace ran with tensors of the CPU" in found.target.may_differ
     whole = here(is_cuda, rand(4, 4))
     assert whole.target is not None and whole.target.may_differ == ()
@@ -487,7 +487,7 @@ def test_what_cannot_run_here_gives_zeros_and_says_so() -> None:
     )
     assert torch.equal(outcome.result, torch.ones(4, 4, dtype=torch.float64).sin())
     assert found.target is not None
-    (one,) = found.target.questions
+    (one,) = found.target.queries
     assert one.kind == "zeros" and one.frame.text.endswith("# here") and "no kernel for the CPU" in one.answer
     assert any("zeros of the right shape" in words for words in stamp.of_target(found.target))
 
@@ -521,15 +521,15 @@ def test_a_region_around_the_capture() -> None:
         assert products(here(product, rand(16, 16), rand(16, 16))) == ("float32",)
     with pytest.warns(UserWarning, match="Disabling"), torch.autocast("cuda", torch.bfloat16):
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")
-    (one,) = found.target.questions if found.target is not None else ()
-    assert one.asked == "torch.autocast('cuda', torch.bfloat16)" and "Enter it within" in one.answer
+    (one,) = found.target.queries if found.target is not None else ()
+    assert one.query == "torch.autocast('cuda', torch.bfloat16)" and "Enter it within" in one.answer
     assert "with pytest.warns(" in one.frame.text and one.frame.function == "test_a_region_around_the_capture"
     assert "Enter it within the function" in re.sub(r"\s+", " ", str(found))
     entered = torch.autocast("cuda", torch.bfloat16, enabled=False)
     with entered:
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")  # of which the line is not seen
-    (one,) = found.target.questions if found.target is not None else ()
-    assert one.asked == "torch.autocast" and one.frame.text.endswith("# of which the line is not seen")
+    (one,) = found.target.queries if found.target is not None else ()
+    assert one.query == "torch.autocast" and one.frame.text.endswith("# of which the line is not seen")
     torch.set_autocast_enabled("cuda", True)
     try:
         assert products(capture(product, rand(16, 16), rand(16, 16), target="h100")) == ("float16",)
@@ -548,7 +548,7 @@ def test_a_decorator_of_a_module_that_the_child_imports(
         import decorated_there
 
     found = capture(decorated_there.f, rand(16, 16), rand(16, 16), target="h100")
-    assert products(found) == ("bfloat16",) and found.target is not None and found.target.questions == ()
+    assert products(found) == ("bfloat16",) and found.target is not None and found.target.queries == ()
 
 
 WORK = {"_to_copy", "addmm", "gelu", "sum", "gelu_backward", "mm"}

@@ -42,9 +42,9 @@ def calls(found: Capture) -> list[str]:
 def told(found: Capture) -> list[tuple[str, str]]:
     """What was asked and answered; each at the line with the mark."""
     assert found.target is not None
-    for one in found.target.questions:
+    for one in found.target.queries:
         assert linecache.getline(one.frame.file, one.frame.line).endswith("# here\n")
-    return [(one.asked, one.answer) for one in found.target.questions]
+    return [(one.query, one.answer) for one in found.target.queries]
 
 
 def initialized(x: torch.Tensor) -> torch.Tensor:

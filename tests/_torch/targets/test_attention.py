@@ -358,8 +358,8 @@ def test_where_cudnns_is_taken_the_record_says_what_an_older_one_is_asked_after(
     """``check_prefer_cudnn_attention``: on sm_90 and sm_100, with a cuDNN newer than 9.15.0."""
     found = here(plain, half(*Q))
     assert found.target is not None
-    (one,) = found.target.questions
-    assert (one.kind, one.asked, one.times) == ("chosen", "scaled_dot_product_attention", 1)
+    (one,) = found.target.queries
+    assert (one.kind, one.query, one.count) == ("chosen", "scaled_dot_product_attention", 1)
     assert one.answer.startswith("cuDNN's attention (") and "it takes flash attention" in one.answer
     assert linecache.getline(one.frame.file, one.frame.line).endswith("# the line\n")
     assert "up to 9.15.0" in stamp.question(one)
@@ -377,7 +377,7 @@ def test_where_cudnns_is_taken_the_record_says_what_an_older_one_is_asked_after(
 
 def named_questions(found: Capture) -> list[str]:
     assert found.target is not None
-    return [one.answer for one in found.target.questions]
+    return [one.answer for one in found.target.queries]
 
 
 @pytest.mark.usefixtures("warm")

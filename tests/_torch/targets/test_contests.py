@@ -61,10 +61,10 @@ with interpreted_wrapper.folder() as folder:
 def test_each_template_computes_the_product(child: Callable[..., str], tmp_path: Path) -> None:
     """Its text, in Triton's interpreter; so does none that was damaged."""
     x, w = pair()
-    (one,) = here(product, x, w).contests
+    (one,) = here(product, x, w).autotuning
     assert (one.operator, one.nodes, one.phase) == ("mm", ("mm",), "inference")
     assert one.inputs == ("float32[64, 96]", "float32[96, 32]")
-    assert one.contenders[0].name == "extern_kernels.mm" and one.contenders[0].kind == "extern"
+    assert one.choices[0].name == "extern_kernels.mm" and one.choices[0].kind == "extern"
     assert len(one.templates) >= 5 and len({k.candidates for k in one.templates}) == len(one.templates)
     programs = [
         (k.name, k.source, -(-64 // sizes(k)["BLOCK_M"]) * -(-32 // sizes(k)["BLOCK_N"]))
@@ -81,7 +81,9 @@ def test_no_template_has_won() -> None:
     plain = capture(product, *pair(), target="h100")
     tuned = here(product, *pair())
     assert [k.name for k in tuned.kernels] == [k.name for k in plain.kernels]
-    assert not plain.contests and tuned.contests[0].contenders[tuned.contests[0].shown].language == "extern"
+    assert (
+        not plain.autotuning and tuned.autotuning[0].choices[tuned.autotuning[0].in_code].language == "extern"
+    )
     assert tuned.target is not None and any("nothing was timed" in text for text in tuned.target.may_differ)
 
 
@@ -90,14 +92,14 @@ def test_what_follows_a_template_is_fused_with_it() -> None:
     found = here(product, *pair(), max_autotune_gemm=True, max_autotune_gemm_backends="TRITON")
     (kernel,) = found.kernels
     assert kernel.kind == "template" and "tl.dot" in kernel.source and "relu" in kernel.name
-    (one,) = found.contests
-    assert one.shown == 0 and {k.language for k in one.contenders} == {"triton"}
+    (one,) = found.autotuning
+    assert one.in_code == 0 and {k.language for k in one.choices} == {"triton"}
 
 
 def test_why_a_call_stands_alone_names_the_contest() -> None:
     found = here(product, *pair())
     said = " ".join(found.why("mm", "relu").facts)
-    assert f"{len(found.contests[0].templates)} templates of mm" in said and "not done here" in said
+    assert f"{len(found.autotuning[0].templates)} templates of mm" in said and "not done here" in said
     plain = capture(product, *pair(), target="h100").why("mm", "relu")
     assert "templates" not in " ".join(plain.facts)
 
@@ -107,7 +109,7 @@ def test_equal_products_are_one_contest() -> None:
         return ((x @ a).relu() @ b).relu()
 
     square = [torch.rand(64, 64) for _ in range(3)]
-    (one,) = here(chain, *square).contests
+    (one,) = here(chain, *square).autotuning
     assert one.nodes == ("mm", "mm_1")
 
 
@@ -116,8 +118,8 @@ def convolved(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_convolution() -> None:
-    (one,) = here(convolved, torch.rand(2, 16, 14, 14), torch.rand(32, 16, 3, 3)).contests
-    assert one.operator == "convolution" and one.contenders[one.shown].name == "extern_kernels.convolution"
+    (one,) = here(convolved, torch.rand(2, 16, 14, 14), torch.rand(32, 16, 3, 3)).autotuning
+    assert one.operator == "convolution" and one.choices[one.in_code].name == "extern_kernels.convolution"
     assert {sizes(k)["KERNEL_H"] for k in one.templates} == {3}
 
 
@@ -126,12 +128,12 @@ def test_attention_has_no_library_beside_it() -> None:
         return flex_attention(q, k, v)
 
     found = here(attention, *(torch.rand(1, 2, 128, 64, requires_grad=True) for _ in range(3)))
-    assert [(c.phase, c.operator) for c in found.contests] == [
+    assert [(c.phase, c.operator) for c in found.autotuning] == [
         ("forward", "flex_attention"),
         ("backward", "flex_attention_backward"),
     ]
-    for one in found.contests:
-        assert len(one.templates) == len(one.contenders) > 1 and one.shown == 0
+    for one in found.autotuning:
+        assert len(one.templates) == len(one.choices) > 1 and one.in_code == 0
         first = one.templates[0]
         (shown,) = [k for k in found.kernels if k.kind == "template" and k.phase == one.phase]
         for name in ("BLOCK_M", "BLOCK_M1"):
@@ -141,8 +143,8 @@ def test_attention_has_no_library_beside_it() -> None:
 
 def test_a_product_that_is_taken_apart() -> None:
     """Of a long inner dimension Inductor also offers to sum up several products: a graph, no template."""
-    (one,) = here(lambda x, w: x @ w, *pair(16, 8192, 16)).contests
-    apart = [k for k in one.contenders if k.language == "graph"]
+    (one,) = here(lambda x, w: x @ w, *pair(16, 8192, 16)).autotuning
+    apart = [k for k in one.choices if k.language == "graph"]
     assert apart and all("aten.bmm" in k.source for k in apart)
     splits = [sizes(k)["k_split"] for k in apart]
     assert all(8192 % split == 0 for split in splits) and len(set(splits)) == len(splits)
@@ -155,7 +157,7 @@ def test_a_product_that_is_taken_apart() -> None:
 def test_where_it_changes_no_product_it_says_so(target: str, words: str) -> None:
     dtype = torch.float32 if target == "mps" else torch.float16
     tuned = here(product, *pair(dtype=dtype), target=target)
-    assert not tuned.contests and tuned.target is not None
+    assert not tuned.autotuning and tuned.target is not None
     assert any(words in text for text in tuned.target.may_differ)
     plain = capture(product, *pair(dtype=dtype), target=target)
     assert [k.name for k in tuned.kernels] == [k.name for k in plain.kernels]
@@ -169,7 +171,7 @@ def test_machine_code_of_the_templates() -> None:
         **{"test_configs.autotune_choice_name_regex": "^(mm|triton_mm_[0-9]*)$",
            "test_configs.autotune_choice_desc_regex": "BLOCK_K=64, BLOCK_M=128, BLOCK_N=128|^$"},
     )  # fmt: skip
-    (one,) = found.contests
+    (one,) = found.autotuning
     assert 1 <= len(one.templates) <= 3
     for kernel in one.templates:
         assert kernel.machine is not None and kernel.machine.arch.startswith("sm_90")
@@ -181,7 +183,7 @@ def test_machine_code_of_the_templates() -> None:
 
 def test_views_tell_the_contests(tmp_path: Path) -> None:
     found = here(product, *pair())
-    count = f"1 contest, {len(found.contests[0].contenders)} contenders"
+    count = f"1 contest, {len(found.autotuning[0].choices)} contenders"
     for suffix in ("md", "html"):
         assert count in found.save(tmp_path / f"page.{suffix}").read_text()
 
@@ -201,7 +203,7 @@ x = torch.rand(64, 64)
 found = perform(
     Call.read(lambda x: (x @ x).relu(), (x,), None, CaptureOptions(mode="max-autotune"), model=resolve("h100"))
 )[0]
-print(found.contests, found.target.may_differ[0])
+print(found.autotuning, found.target.may_differ[0])
 """
     )
     assert said.startswith("() max-autotune times templates") and "written with Triton" in said

@@ -77,7 +77,7 @@ def test_two_dimensions(case: str, target: str) -> None:
         pytest.skip("Metal has no float64")
     found = here(lambda x, w: F.conv2d(x, w, padding=1, **options), *args, target=target)
     assert strides(found) == [[stride]]
-    assert found.target is not None and found.target.questions == ()
+    assert found.target is not None and found.target.queries == ()
 
 
 @pytest.mark.parametrize(("major", "stride"), [(7, FLAT), (8, CHANNELS_LAST), (9, CHANNELS_LAST)])

@@ -168,9 +168,9 @@ def test_values_that_decide_cross() -> None:
 def test_large_tensors_cross_as_shapes_and_are_counted() -> None:
     large = torch.ones(tensors.VALUES // 4 + 1)
     found = capture(wave, large, target="mps")
-    assert found.target is not None and "1 large tensor crossed as shapes" in found.target.crossing
+    assert found.target is not None and "1 large tensor crossed as shapes" in found.target.transfer
     assert found.compilations[0].graphs["dynamo"].nodes[0].outputs[0].shape == tuple(large.shape)
-    assert "shapes" not in (capture(wave, rand(5), target="mps").target or pytest.fail()).crossing
+    assert "shapes" not in (capture(wave, rand(5), target="mps").target or pytest.fail()).transfer
 
 
 def test_memory_that_is_shared_stays_shared() -> None:
@@ -195,8 +195,8 @@ def test_what_cannot_cross_is_refused_for_a_gpu_and_captured_here_for_a_cpu() ->
     with pytest.raises(UsageError, match=r"child process .*lock.*picklable"):
         capture(guarded, rand(5), target="h100")
     found = capture(guarded, rand(5), target="cpu:avx2")
-    assert found.target is not None and "in this process" in found.target.crossing
-    assert "lock" in found.target.crossing and found.kernels[0].language == "cpp"
+    assert found.target is not None and "in this process" in found.target.transfer
+    assert "lock" in found.target.transfer and found.kernels[0].language == "cpp"
 
 
 def test_a_module_that_only_loads_here_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +277,7 @@ def f(x):
 k = 3.0
 found = [compile_lens.capture(f, torch.rand(5), target=t) for t in ("h100", "mps", "h100")]
 (kept,) = process._children.values()
-print(len(found), kept._process.pid, "child process" in found[0].target.crossing)
+print(len(found), kept._process.pid, "child process" in found[0].target.transfer)
 print([getattr(a, "value", a) for n in found[0].compilations[0].graphs["dynamo"].calls for a in n.args])
 """
     )

@@ -70,7 +70,7 @@ def test_which_grid_sample_is_cudnns(case: str) -> None:
     found = here(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": True, **options}), *args)
     channels = args[0].shape[1]
     assert calls(found, "cudnn_grid_sampler") == [[(channels * 20, 20, 5, 1)]] * cudnns  # 4 × 5 points
-    assert found.breaks == () and found.target is not None and found.target.questions == ()
+    assert found.breaks == () and found.target is not None and found.target.queries == ()
 
 
 def test_its_backward_is_cudnns() -> None:
@@ -117,7 +117,7 @@ def test_what_the_device_has_no_kernel_for_breaks_as_there() -> None:
     found = here(counted, torch.rand(40))
     (ending,) = found.breaks
     assert "aten.histogram.bin_ct at dispatch key DispatchKey.CUDA" in ending.reason
-    assert found.target is not None and found.target.questions == ()
+    assert found.target is not None and found.target.queries == ()
     assert calls(here(counted, torch.rand(40), target="mps"), "histogram") == [[(1,), (1,)]]
 
 
@@ -164,9 +164,7 @@ def test_what_cudnn_keeps_of_a_batch_norm_is_said_to_be_unknown() -> None:
 
     for _ in range(2):  # torch remembers what a fake operator gave
         found = here(normed, torch.rand(4, 6, 8, 8), torch.rand(6)).target
-        assert found is not None and [(q.kind, q.asked) for q in found.questions] == [
-            ("called", "batch_norm")
-        ]
+        assert found is not None and [(q.kind, q.query) for q in found.queries] == [("called", "batch_norm")]
         assert "of which only it knows how many" in stamp.of_target(found)[-1]
     found = here(normed, torch.rand(4, 6), torch.rand(6)).target
-    assert found is not None and found.questions == ()
+    assert found is not None and found.queries == ()

@@ -132,7 +132,9 @@ def test_also_in_training() -> None:
 
 def test_a_graph_that_is_recorded_has_no_part_on_the_cpu() -> None:
     (seen,) = as_there(looked_up, torch.arange(5), backward=False).compilations[0].cuda_graphs
-    assert [part.recorded for part in seen.parts] == [True] and not any(part.reasons for part in seen.parts)
+    assert [part.recorded for part in seen.partitions] == [True] and not any(
+        part.reasons for part in seen.partitions
+    )
 
 
 def test_values_are_those_that_the_program_wrote() -> None:

@@ -183,7 +183,7 @@ def test_the_graph_and_eagers_operators_are_those_of_a_build_with_the_kernels(na
         n.target.replace("operator.getitem", "<built-in function getitem>") for n in one.graphs["joint"].calls
     ]
     assert graph == called
-    assert found.target is not None and not found.target.questions
+    assert found.target is not None and not found.target.queries
     counted = Counter({op.name: 0 for op in one.eager or ()})
     for op in one.eager or ():
         counted[op.name] += op.count

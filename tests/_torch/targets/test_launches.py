@@ -87,7 +87,7 @@ def test_the_values_are_those_of_the_interpreter(
         assert version("triton").startswith("3.6.") and "only 0-dimensional arrays" in there
     else:
         torch.testing.assert_close(result, there)
-    assert found.target is not None and found.target.questions == ()
+    assert found.target is not None and found.target.queries == ()
     assert all(torch.equal(a, b) for a, b in zip((x, y), inputs()))
 
 
@@ -119,8 +119,8 @@ def test_what_cannot_be_interpreted_leaves_all_as_it_was_and_is_said(
     # What it had begun to write is not there.
     assert torch.equal(result, torch.ones_like(result).sin() if plainly else torch.ones_like(result))
     assert found.target is not None
-    (one,) = found.target.questions
-    assert one.kind == "unwritten" and one.asked == kernel and why in one.answer
+    (one,) = found.target.queries
+    assert one.kind == "unwritten" and one.query == kernel and why in one.answer
     assert one.frame.function == fn.__name__ and f"{kernel}[" in one.frame.text
     (said,) = [
         words for words in stamp.of_target(found.target) if f"launched {kernel}, a Triton kernel" in words
@@ -134,7 +134,7 @@ def test_a_kernel_of_a_backward_is_said_with_the_line_that_asked_and_compiled_on
     """By hand: it stands in the backward of the one graph with the function, and nowhere else."""
     found, _ = here(k.stepped, *inputs())
     assert found.target is not None
-    said = [(one.kind, one.asked, one.frame.text) for one in found.target.questions]
+    said = [(one.kind, one.query, one.frame.text) for one in found.target.queries]
     assert said == [("unwritten", "assembled", "loss.backward()")]
     graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
     assert [[n.target for n in graph.calls][:1] for graph in graphs] == [
@@ -172,7 +172,7 @@ def test_such_a_capture_is_verified(fn: Any) -> None:
     x, y = inputs()
     found = capture(fn, x, y, target="h100").verify()
     assert found.ok and found.comparisons and found.same_code is True, str(found)
-    assert "kernels that the program wrote in Triton ran in the interpreter on both sides" in found.how
+    assert "kernels that the program wrote in Triton ran in the interpreter on both sides" in found.runner
 
 
 def test_what_cannot_be_interpreted_is_not_verified_and_says_so() -> None:
@@ -231,7 +231,7 @@ def f(x):
 if __name__ == "__main__":
     x = torch.ones(256)
     found = compile_lens.capture(f, x, target="h100")
-    print([n.target for c in found.compilations for n in c.graphs["dynamo"].calls][-1], found.target.questions)
+    print([n.target for c in found.compilations for n in c.graphs["dynamo"].calls][-1], found.target.queries)
     print("scaled(tl.load" in found.kernels[0].source, found.verify().ok)
 """
 

@@ -83,4 +83,4 @@ def test_a_step_of_training(make: Callable[[], tuple[nn.Module, Any]]) -> None:
     for phase in compilation.phases:
         calls = [n for n in compilation.graphs[phase].calls if n.target.startswith(PRODUCTS)]
         assert calls and {n.outputs[0].dtype for n in calls} == {"bfloat16"}
-    assert found.target is not None and {q.kind for q in found.target.questions} <= {"chosen"}
+    assert found.target is not None and {q.kind for q in found.target.queries} <= {"chosen"}

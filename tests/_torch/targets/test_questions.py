@@ -18,7 +18,7 @@ from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
 from compile_lens.engine.options import CaptureOptions
-from compile_lens.record.device import Question
+from compile_lens.record.device import DeviceQuery
 from compile_lens.results.capture import Capture
 from compile_lens.views.words import stamp
 
@@ -33,10 +33,10 @@ def questions(found: Capture) -> list[tuple[str, str, str]]:
     """What was asked, the answer, and the mark on the line that the record names."""
     assert found.target is not None
     told = []
-    for one in found.target.questions:
+    for one in found.target.queries:
         line = linecache.getline(one.frame.file, one.frame.line)
         assert one.frame.text == line.strip()
-        told.append((one.asked, one.answer, line.partition("# ")[2].strip()))
+        told.append((one.query, one.answer, line.partition("# ")[2].strip()))
     return told
 
 
@@ -327,7 +327,7 @@ def test_regions_of_autocast_in_python() -> None:
     (first, second) = questions(found)
     assert first[::2] == ("torch.autocast('cuda', torch.bfloat16)", "a") and "nothing was cast" in first[1]
     assert second[::2] == ("torch.autocast('cpu', torch.bfloat16)", "b") and "it cast" in second[1]
-    assert found.target is not None and {q.kind for q in found.target.questions} == {"entered"}
+    assert found.target is not None and {q.kind for q in found.target.queries} == {"entered"}
 
 
 @torch.autocast("cuda", dtype=torch.float16)  # a
@@ -462,8 +462,8 @@ def loop(x: torch.Tensor) -> torch.Tensor:
 def test_a_question_is_told_once_and_counted() -> None:
     found = here(lambda x: loop(x.sin()), rand(4, 4))
     assert found.target is not None
-    (one,) = found.target.questions
-    assert one == Question("Tensor.is_cuda", "False", one.frame, 3) and one.frame.function == "loop"
+    (one,) = found.target.queries
+    assert one == DeviceQuery("Tensor.is_cuda", "False", one.frame, 3) and one.frame.function == "loop"
 
 
 @unchanged
@@ -499,7 +499,7 @@ def test_what_a_mac_answers_too_is_not_said_to_differ() -> None:
         return asks(x.sin())
 
     target = capture(fn, rand(4, 4), target="mps").target
-    assert target is not None and len(target.questions) == 3
+    assert target is not None and len(target.queries) == 3
     (said,) = [s for s in stamp.of_target(target) if "asked" in s]
     assert "Tensor.is_mps" in said
     h100 = capture(fn, rand(4, 4), target="h100").target

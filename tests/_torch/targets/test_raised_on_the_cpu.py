@@ -35,8 +35,8 @@ def test_what_the_cpu_refuses_is_no_error_of_the_device() -> None:
     )
     assert made.failure is None and made.kernels and torch.equal(outcome.result, torch.zeros(4))
     assert made.target is not None
-    (said,) = made.target.questions
-    assert said.kind == "zeros" and "linalg_svdvals" in said.asked and "only supported on CUDA" in said.answer
+    (said,) = made.target.queries
+    assert said.kind == "zeros" and "linalg_svdvals" in said.query and "only supported on CUDA" in said.answer
     assert said.frame is not None and said.frame.function == "values"
 
 

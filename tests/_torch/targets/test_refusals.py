@@ -165,9 +165,9 @@ def test_where_templates_compete_one_stands_for_it() -> None:
     args = ones(8, 64, dtype=INT8), ones(64, 64, dtype=INT8)
     found = here(int_mm, *args, mode="max-autotune")
     assert [k.language for k in found.kernels] == ["triton"]
-    (contest,) = found.contests
-    assert contest.contenders[contest.shown].language == "triton"
-    assert "extern_kernels._int_mm" in [one.name for one in contest.contenders]
+    (contest,) = found.autotuning
+    assert contest.choices[contest.in_code].language == "triton"
+    assert "extern_kernels._int_mm" in [one.name for one in contest.choices]
 
 
 def branched(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
@@ -178,7 +178,7 @@ def test_in_a_branch_it_is_said() -> None:
     with torch.no_grad():
         found = here(branched, -torch.ones(4), ones(4, 4))
     assert found.target is not None
-    (one,) = found.target.questions
+    (one,) = found.target.queries
     assert one.kind == "called" and "\"addmm_cuda\" not implemented for 'Long'" in one.answer
     assert one.frame.text.endswith("# here")
 

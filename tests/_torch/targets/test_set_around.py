@@ -47,7 +47,7 @@ def plain(fn: Callable[..., Any], *args: Any) -> list[str]:
 
 def told(found: Capture) -> list[tuple[str, int]]:
     assert found.target is not None
-    return [(one.asked, one.frame.line) for one in found.target.questions if one.kind == "kept"]
+    return [(one.query, one.frame.line) for one in found.target.queries if one.kind == "kept"]
 
 
 @pytest.mark.parametrize("fn", [by_python, by_numpy])
@@ -138,10 +138,10 @@ def test_a_check_steps_out_of_modes_too_and_says_what_was_not_there() -> None:
     with torch._inductor.config.patch(post_grad_custom_pre_pass=locked):
         told = found.verify()
     assert around.ok and told.ok and seen == []
-    assert "a mode around the capture" in around.how and "Sees" in around.how
-    assert f"test_set_around.py:{locked.__code__.co_firstlineno} " in told.how
-    assert "post_grad_custom_pre_pass, a function that cannot be sent" in told.how
-    assert "reaches" not in found.verify().how
+    assert "a mode around the capture" in around.runner and "Sees" in around.runner
+    assert f"test_set_around.py:{locked.__code__.co_firstlineno} " in told.runner
+    assert "post_grad_custom_pre_pass, a function that cannot be sent" in told.runner
+    assert "reaches" not in found.verify().runner
 
 
 def with_ones(x: torch.Tensor) -> torch.Tensor:

@@ -132,8 +132,8 @@ def test_attention_is_the_targets_own() -> None:
 def test_what_the_record_says_of_the_target() -> None:
     found = capture(wave, rand(100), target="cuda:sm_80")
     target = found.target
-    assert target is not None and target.asked == "cuda:sm_80" and target.model == resolve("a100")
-    assert "child process" in target.crossing and target.traced == "as on the device"
+    assert target is not None and target.requested == "cuda:sm_80" and target.model == resolve("a100")
+    assert "child process" in target.transfer and target.tracing == "as on the device"
     assert target.may_differ == () and all(code.may_differ for code in found.compilations[0].code.values())
     assert found.environment.target == "cuda" and found.environment.device == "NVIDIA A100 80GB SXM"
     assert found.environment.isa == "" and found.options.target == "cuda:sm_80"

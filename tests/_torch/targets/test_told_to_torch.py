@@ -71,11 +71,11 @@ def test_what_cannot_be_sent_is_said_with_its_line() -> None:
     with torch._inductor.config.patch(post_grad_custom_pre_pass=locked):
         found = capture(told_programs.sine, torch.ones(8), target="h100")
     assert found.target is not None
-    (said,) = found.target.questions
-    assert said.kind == "kept" and said.asked == "torch._inductor.config.post_grad_custom_pre_pass"
+    (said,) = found.target.queries
+    assert said.kind == "kept" and said.query == "torch._inductor.config.post_grad_custom_pre_pass"
     assert said.frame.file == __file__ and said.frame.line == locked.__code__.co_firstlineno
     assert "math.sin(" in str(found.kernels[0].source)
-    assert said.asked in " ".join(str(found).split())
+    assert said.query in " ".join(str(found).split())
 
 
 @torch.library.custom_op("lens_told::twice", mutates_args=())

@@ -79,7 +79,7 @@ def test_fake_tensors() -> None:
     assert isinstance(x, FakeTensor)
     of_values = capture(Net(), torch.rand(8, 64), target="h100")
     assert told(inside) == told(capture(net, x, target="h100")) == told(of_values)
-    assert inside.target is not None and inside.target.questions == ()
+    assert inside.target is not None and inside.target.queries == ()
     with FakeTensorMode():
         whole = torch.empty(10)[2:]
         first, second = pickle.loads(pickling.pack((whole[:4], whole[1:])).data)
@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
             torch.empty(200_000, 250_000, dtype=torch.bfloat16),
         )
     found = capture(lambda x, w: x @ w, x, w, target="h100")
-    assert found.target is not None and found.target.given == (200_000 + 200_000 * 250_000) * 2
+    assert found.target is not None and found.target.resident_bytes == (200_000 + 200_000 * 250_000) * 2
     for ending in ("html", "md", "txt"):
         text = re.sub(r"\s+", " ", found.save(tmp_path / f"a.{ending}").read_text())
         assert "which does not fit: NVIDIA H100 SXM has 79.2 GiB" in text, ending
@@ -140,9 +140,9 @@ def test_what_the_function_holds_is_counted_once_whatever_reads_it() -> None:
     step = torch.optim.SGD(parts.parameters()).step
     for fn in (parts, parts.forward, lambda x: parts(x) + x[0]):
         found = capture(fn, x, target="h100")
-        assert found.target is not None and found.target.given == 4 * 4_000_000 + 4_000
+        assert found.target is not None and found.target.resident_bytes == 4 * 4_000_000 + 4_000
     found = capture(step, target="h100")
-    assert found.target is not None and found.target.given == 4 * 4_000_000
+    assert found.target is not None and found.target.resident_bytes == 4 * 4_000_000
 
 
 def test_weights_that_no_graph_reads_are_there_too(tmp_path: Path) -> None:

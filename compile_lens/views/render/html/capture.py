@@ -193,7 +193,7 @@ def _target(capture: Record) -> str:
     found = capture.target
     if found is None:
         return ""
-    said = [text(short(words, 1000)) for words in (found.model.missing, stamp.how(found)) if words]
+    said = [text(short(words, 1000)) for words in (found.model.flops_note, stamp.how(found)) if words]
     table = figures_table(
         ("figure", "value", "source"), [quantities.cells(row) for row in figures(found.model)]
     )
@@ -207,7 +207,7 @@ def _target(capture: Record) -> str:
     lines = "".join(div(text(short(words, 1000)), "padding:1px 0") for words in differences[:_MANY])
     if len(differences) > _MANY:
         left = quantities.plural(len(differences) - _MANY, "thing")
-        lines += note(f"and {left} more: capture.target.may_differ and .questions")
+        lines += note(f"and {left} more: capture.target.may_differ and .queries")
     title = f"{stamp.MAY_DIFFER}: {quantities.plural(len(differences), 'thing')}"
     return head + fold(text(title), lines, "may-differ", open=bool(stamp.answered_otherwise(found)))
 

@@ -13,11 +13,11 @@ INSIDE = "inside of a call"
 WRAPPED = "module of torch's"
 BEFORE = "left before"
 KINDS = (STANCE, INSIDE, WRAPPED, BEFORE)
-"""What ``Unvisited.kind`` can be."""
+"""What ``EagerFrame.kind`` can be."""
 
 
 @dataclass(frozen=True)
-class Unvisited:
+class EagerFrame:
     """A function that ran without compiled code, or may have, though no visit says so.
 
     Attributes:
@@ -27,13 +27,13 @@ class Unvisited:
             is not certain. ``module of torch's``: a module of ``torch.nn`` that a wrapper (DDP)
             calls; Dynamo leaves those to Python where no function of the program calls them. ``left before``: Dynamo
             left it to Python before the watch, and is not asked again.
-        why: what kept Dynamo from it, with the line and what to try.
+        cause: what kept Dynamo from it, with the line and what to try.
         function, file, line: which function, and where it begins; ``""`` and 0 of what is not written in Python.
-        code: the lines that have code.
-        eager: the lines that were left to Python; they ran if Python reached them. None where it is not certain that
-            any did.
+        code_lines: the lines that have code.
+        eager_lines: the lines that were left to Python; they ran if Python reached them. None where it is not certain
+            that any did.
         caller: the line of the program that called it, of the first time.
-        times: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call, and
+        count: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call, and
             of what a checkpoint calls in turn just the first time was looked at, and of what was left before only the
             calls of what ``torch.compile`` gave back are seen.
         certain: whether each of these calls ran eagerly. Else, under a stance, those did that fitted no compiled form;
@@ -42,12 +42,12 @@ class Unvisited:
     """
 
     kind: str
-    why: Ending
+    cause: Ending
     function: str
     file: str = ""
     line: int = 0
-    code: tuple[tuple[int, int], ...] = ()
-    eager: tuple[tuple[int, int], ...] = ()
+    code_lines: tuple[tuple[int, int], ...] = ()
+    eager_lines: tuple[tuple[int, int], ...] = ()
     caller: Frame | None = None
-    times: int = 0
+    count: int = 0
     certain: bool = True

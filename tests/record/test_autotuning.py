@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.record.contest import Contest
+from compile_lens.record.autotuning import Autotuning
 from compile_lens.record.kernel import Kernel
 from compile_lens.record.machine_code import Candidate
 
@@ -11,7 +11,7 @@ def test_a_contest_is_printed_in_lines() -> None:
     library = Kernel("extern_kernels.mm", "inference", "extern", "extern", "")
     sizes = (Candidate((("BLOCK_M", 64), ("num_warps", 4))),)
     template = Kernel("triton_mm", "inference", "triton", "template", "import triton", candidates=sizes)
-    contest = Contest("inference", "mm", ("mm",), ("float16[8, 8]", "float16[8, 8]"), (library, template))
+    contest = Autotuning("inference", "mm", ("mm",), ("float16[8, 8]", "float16[8, 8]"), (library, template))
     assert str(contest).splitlines() == [
         "mm of float16[8, 8] and float16[8, 8] (inference): nothing was timed",
         "  extern_kernels.mm (extern)",

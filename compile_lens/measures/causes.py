@@ -16,10 +16,10 @@ from compile_lens.record.program import (
     RESUMED,
     SKIPPED,
     Break,
+    FrameEvaluation,
     ProgramFrame,
     ProgramRecord,
     Recompilation,
-    Visit,
 )
 
 from .program import at_line, compile_seconds, for_good, places, reached_from
@@ -46,43 +46,43 @@ class Cause:
         kind: one of ``KINDS``.
         place: the line, ``None`` where it is of no line.
         function: the function that it costs.
-        times: how often it was seen.
+        count: how often it was seen.
         ending: torch's reason, with its hints and link.
         seconds: compile time that it took, measured; 0 where it took none of its own.
         recompilation: what made a code be compiled again: of what took most compile time, or of the last time.
-        others: the same of the other times at which something else changed, one of each; at a limit, of those at which
-            the forms were made that there are.
+        other_recompilations: the same of the other times at which something else changed, one of each; at a limit, of
+            those at which the forms were made that there are.
         limit: the setting that was reached.
-        met: the line that caused it, where that is in another function, which ``function`` calls; ``None`` where
-            ``place`` is that line, or it is of no line.
-        reached: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
+        origin_line: the line that caused it, where that is in another function, which ``function`` calls; ``None``
+            where ``place`` is that line, or it is of no line.
+        caller: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
-        also_reached: other lines from which it was reached.
+        other_callers: other lines from which it was reached.
         certain: whether it is certain that something ran eagerly for it.
-        rest: whether what it costs is what follows a graph break.
-        unasked: of what Dynamo was not asked about, ``Unvisited.kind``.
-        through: ``ProgramFrame.through`` of what was compiled again, or reached its limit.
+        after_break: whether what it costs is what follows a graph break.
+        eager_kind: of what Dynamo was not asked about, ``EagerFrame.kind``.
+        torch_caller: ``ProgramFrame.torch_caller`` of what was compiled again, or reached its limit.
     """
 
     kind: str
     place: Frame | None
     function: str
-    times: int
+    count: int
     ending: Ending | None = None
     seconds: float = 0.0
     recompilation: Recompilation | None = None
     limit: str = ""
-    reached: Frame | None = None
+    caller: Frame | None = None
     certain: bool = True
-    unasked: str = ""
-    through: str = ""
-    rest: bool = False
-    others: tuple[Recompilation, ...] = ()
-    met: Frame | None = None
-    also_reached: tuple[Frame, ...] = ()
+    eager_kind: str = ""
+    torch_caller: str = ""
+    after_break: bool = False
+    other_recompilations: tuple[Recompilation, ...] = ()
+    origin_line: Frame | None = None
+    other_callers: tuple[Frame, ...] = ()
 
 
-def slower(program: ProgramRecord) -> tuple[Cause, ...]:
+def causes(program: ProgramRecord) -> tuple[Cause, ...]:
     """The causes by their kind; of one kind the program's own before torch's, then the one that took most compile
     time, or was seen most often.
 
@@ -92,7 +92,7 @@ def slower(program: ProgramRecord) -> tuple[Cause, ...]:
     spent = compile_seconds(program)
     if spent and program.graphs:
         found.append(Cause(COMPILING, None, "", len(program.graphs), seconds=spent))
-    return tuple(sorted(found, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.times)))
+    return tuple(sorted(found, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.count)))
 
 
 def _of_torch(cause: Cause) -> bool:
@@ -103,11 +103,11 @@ def _left(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
         for outcome, kind in ((RAISED, RAISES), (LIMIT, AT_LIMIT), (SKIPPED, LEFT_WHOLE)):
-            ended = [v for v in frame.visits if v.outcome == outcome]
+            ended = [v for v in frame.evaluations if v.outcome == outcome]
             for limit in dict.fromkeys(v.limit for v in ended):
                 own = [v for v in ended if v.limit == limit]
-                why = own[-1].why
-                times = sum(v.times for v in own)
+                why = own[-1].cause
+                times = sum(v.count for v in own)
                 place, met = _place(frame, None if outcome == LIMIT else why)
                 found.append(
                     Cause(
@@ -119,26 +119,26 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         0.0,
                         own[-1].recompilation,
                         own[-1].limit,
-                        through=frame.through,
-                        rest=frame.resumes is not None,
-                        met=met,
-                        others=_forms_before(frame, own[-1]) if limit else (),
+                        torch_caller=frame.torch_caller,
+                        after_break=frame.resume_line is not None,
+                        origin_line=met,
+                        other_recompilations=_forms_before(frame, own[-1]) if limit else (),
                     )
                 )
-        for_ever = [v for v in frame.visits if for_good(v)]
+        for_ever = [v for v in frame.evaluations if for_good(v)]
         if for_ever:
             place, _ = _place(frame, None)
-            rest = frame.resumes is not None
-            found.append(Cause(GIVEN_UP_ON, place, frame.function, len(for_ever), rest=rest))
+            rest = frame.resume_line is not None
+            found.append(Cause(GIVEN_UP_ON, place, frame.function, len(for_ever), after_break=rest))
     return found
 
 
 def _unasked(program: ProgramRecord) -> list[Cause]:
     found = []
-    for one in program.unvisited:
+    for one in program.eager_frames:
         at = Frame(one.file, one.line, one.function) if one.file else one.caller
         found.append(
-            Cause(UNASKED, at, one.function, one.times, one.why, certain=one.certain, unasked=one.kind)
+            Cause(UNASKED, at, one.function, one.count, one.cause, certain=one.certain, eager_kind=one.kind)
         )
     return found
 
@@ -146,61 +146,63 @@ def _unasked(program: ProgramRecord) -> list[Cause]:
 def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None]:
     """Where a code is that something was met in, and the line that was met where it is another one: of a function the
     line itself where it is in it, and where it begins else."""
-    own = Frame(frame.file, frame.resumes or frame.line, frame.function)
+    own = Frame(frame.file, frame.resume_line or frame.line, frame.function)
     at = why.frames[-1] if why is not None and why.frames else None
     if at is None or (at.file, at.line, plain(at.function)) == (own.file, own.line, own.function):
         return own, None
-    if frame.through:  # what begins is torch's
+    if frame.torch_caller:  # what begins is torch's
         return at, None
     if not _inside(at, frame):
         return own, at
-    return (at, None) if frame.resumes is None or frame.resumes == at.line else (own, at)
+    return (at, None) if frame.resume_line is None or frame.resume_line == at.line else (own, at)
 
 
 def _inside(at: Frame, frame: ProgramFrame) -> bool:
     """Whether a line is one of a code's own, and not of a function that it calls."""
-    lines = not frame.code or any(first <= at.line <= last for first, last in frame.code)
+    lines = not frame.code_lines or any(first <= at.line <= last for first, last in frame.code_lines)
     return (at.file, plain(at.function)) == (frame.file, frame.function) and lines
 
 
 def _broken(program: ProgramRecord) -> list[Cause]:
     found = []
-    met = {id(b): (f, v.caller) for f in program.frames for v in f.visits for b in v.breaks}
-    told = {id(b) for v in program.visits for b in v.breaks if _is_why(b, v)}
+    met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
+    told = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
     for there in places(program.breaks).values():
-        own = [b for b in there if b.then in (LEFT, RESUMED, CALL_RAISED) and id(b) not in told]
-        worst = next((b for then in (LEFT, RESUMED, CALL_RAISED) for b in own if b.then == then), None)
+        own = [b for b in there if b.outcome in (LEFT, RESUMED, CALL_RAISED) and id(b) not in told]
+        worst = next((b for then in (LEFT, RESUMED, CALL_RAISED) for b in own if b.outcome == then), None)
         if worst is None:  # told as functions that were left to Python, or as calls that raised
             continue
-        kind = LEFT_REST if worst.then == LEFT else BREAKS
+        kind = LEFT_REST if worst.outcome == LEFT else BREAKS
         frame, _ = met[id(worst)]
         place, line = at_line(worst), None
-        if kind == LEFT_REST and place is not None and not frame.through and not _inside(place, frame):
+        if kind == LEFT_REST and place is not None and not frame.torch_caller and not _inside(place, frame):
             within = [at for at in worst.ending.frames if _inside(at, frame)]
             place, line = within[-1] if within else _place(frame, None)[0], place
         reached = [reached_from(b.ending, met[id(b)][1]) for b in (worst, *own)]
         known = list(dict.fromkeys(at for at in reached if at is not None))
-        one = Cause(kind, place, frame.function, len(own), worst.ending, met=line)
-        found.append(replace(one, reached=next(iter(known), None), also_reached=tuple(known[1:])))
+        one = Cause(kind, place, frame.function, len(own), worst.ending, origin_line=line)
+        found.append(replace(one, caller=next(iter(known), None), other_callers=tuple(known[1:])))
     return found
 
 
-def _is_why(found: Break, visit: Visit) -> bool:
+def _is_why(found: Break, visit: FrameEvaluation) -> bool:
     """Whether a compile raised for a break itself, and not for what it could not do about it."""
     return (
-        found.then == CALL_RAISED
-        and visit.why is not None
-        and found.ending.reason.partition("\n")[0] == visit.why.reason.partition("\n")[0]
+        found.outcome == CALL_RAISED
+        and visit.cause is not None
+        and found.ending.reason.partition("\n")[0] == visit.cause.reason.partition("\n")[0]
     )
 
 
 def _again(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
-        own: list[Visit] = [v for v in frame.visits if v.recompilation is not None and v.outcome == COMPILED]
+        own: list[FrameEvaluation] = [
+            v for v in frame.evaluations if v.recompilation is not None and v.outcome == COMPILED
+        ]
         if own:
             seconds = sum(v.seconds for v in own)
-            place = Frame(frame.file, frame.resumes or frame.line, frame.function)
+            place = Frame(frame.file, frame.resume_line or frame.line, frame.function)
             first, *others = _by_cost(own)
             found.append(
                 Cause(
@@ -211,19 +213,19 @@ def _again(program: ProgramRecord) -> list[Cause]:
                     None,
                     seconds,
                     first,
-                    through=frame.through,
-                    rest=frame.resumes is not None,
-                    others=tuple(others),
+                    torch_caller=frame.torch_caller,
+                    after_break=frame.resume_line is not None,
+                    other_recompilations=tuple(others),
                 )
             )
     return found
 
 
-def _forms_before(frame: ProgramFrame, ended: Visit) -> tuple[Recompilation, ...]:
+def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompilation, ...]:
     """What the forms of a code were made for before one call found no place: the last recompile of each thing that
     changed, first that for which most forms were made; without what changed in that call."""
     made: dict[str, list[Recompilation]] = {}
-    for visit in frame.visits:
+    for visit in frame.evaluations:
         if visit.recompilation is not None and visit.outcome == COMPILED and visit.number < ended.number:
             made.setdefault(_what(visit.recompilation), []).append(visit.recompilation)
     if ended.recompilation is not None:
@@ -232,11 +234,11 @@ def _forms_before(frame: ProgramFrame, ended: Visit) -> tuple[Recompilation, ...
 
 
 def _what(found: Recompilation) -> str:
-    failed = found.changed
+    failed = found.change
     return "" if failed is None else failed.source or failed.text
 
 
-def _by_cost(own: list[Visit]) -> list[Recompilation]:
+def _by_cost(own: list[FrameEvaluation]) -> list[Recompilation]:
     """The last recompile of each thing that changed: first that for which most time went into compiling."""
     last: dict[str, Recompilation] = {}
     spent: dict[str, float] = {}
