@@ -377,7 +377,7 @@ def test_support_prints_tables_and_one_document(capsys: pytest.CaptureFixture[st
     data = json.loads(capsys.readouterr().out)
     (overload,) = data["operators"][0]["overloads"]
     assert overload["name"] == "aten.sort.stable" and data["lacking"] is None
-    assert {i["backend"]: i["how"] for i in overload["implementations"]} == dict.fromkeys(
+    assert {i["backend"]: i["kind"] for i in overload["implementations"]} == dict.fromkeys(
         ("cpu", "cuda", "mps"), "kernel"
     )
     assert main(["support", "srot", "--quiet"]) == 2
@@ -391,7 +391,7 @@ def test_support_checks_a_record_for_a_target(record: Path, capsys: pytest.Captu
     assert "every operator has an implementation for mps" in capsys.readouterr().out
     assert main(["support", "--capture", str(record), "--target", "h100", "--json", "--quiet"]) == 0
     lacking = json.loads(capsys.readouterr().out)["lacking"]
-    assert lacking["device"] == "cuda" and lacking["checked"] == ["aten.sin"] and lacking["lacks"] == []
+    assert lacking["device"] == "cuda" and lacking["checked"] == ["aten.sin"] and lacking["operators"] == []
     assert main(["support", "--capture", str(record), "--target", "h101", "--quiet"]) == 2
     assert "target='h101' is not known" in capsys.readouterr().err
 
