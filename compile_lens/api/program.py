@@ -70,6 +70,6 @@ def last() -> Capture | None:
         program.function,
         environment(recorder.target.device, recorder.target.isa),
         Options(build=recorder.spec.build),
-        unseen=_UNSEEN,
+        not_observed=_UNSEEN,
         inputs=program.inputs,
     )

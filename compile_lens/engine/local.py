@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..record.breaks import Called
+from ..record.breaks import CapturedCall
 from ..record.device import Target
 from ..results.capture import Capture, CaptureError
 from .call import Call, WeakCall
@@ -71,10 +71,10 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
         options,
         inputs=inputs[0],
         calls=tuple(
-            Called(given, tuple(seen.compiled), tuple(seen.ran), tuple(seen.skipped))
+            CapturedCall(given, tuple(seen.compiled), tuple(seen.ran), tuple(seen.skipped))
             for given, seen in zip(inputs, recorder.frames.calls)
         ),
-        nothing=outcome.nothing,
+        nothing_compiled=outcome.nothing,
         failure=outcome.failure,
         target=None
         if call.model is None
@@ -84,8 +84,8 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
             "",
             made_for.may_differ,
             made_for.questions,
-            traced=made_for.traced,
-            given=call.input_bytes(),
+            tracing=made_for.traced,
+            resident_bytes=call.input_bytes(),
         ),
     )
     failure = capture.failure

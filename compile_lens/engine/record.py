@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 
 
 def recorded(
-    recorder: Recorder, function: str, where: Environment, options: Options, unseen: str = "", **more: Any
+    recorder: Recorder,
+    function: str,
+    where: Environment,
+    options: Options,
+    not_observed: str = "",
+    **more: Any,
 ) -> Capture:
-    """The capture of ``function``; ``unseen`` is what could not be seen, ``more`` are further attributes."""
+    """The capture of ``function``; ``not_observed`` is what could not be seen, ``more`` are further attributes."""
     from .. import versions
 
     recorder.note(versions.note())
@@ -30,8 +35,8 @@ def recorded(
         compilations=compilations,
         timings=timings,
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        notes=(*recorder.notes, *filter(None, [unseen])),
-        unseen=unseen,
+        notes=(*recorder.notes, *filter(None, [not_observed])),
+        not_observed=not_observed,
         skipped=recorder.eager_frames(),
         **more,
     )

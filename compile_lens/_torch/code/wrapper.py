@@ -102,7 +102,7 @@ def kernels(
         found = [
             dataclasses.replace(
                 k,
-                within=tuple(
+                launch_functions=tuple(
                     branch_name(line, k.name) if line in one_of else within.get(line, UNREACHED)
                     for line in k.launch_lines
                 ),

@@ -151,7 +151,7 @@ class CallMemory:
         else:
             self._set_aside(name, fact.nbytes, owned=not fact.donated)
         within = fact.within if fact.within in self._place else ""
-        self._note(Buffer(name, "input", fact.nbytes, within=within, donated=fact.donated))
+        self._note(Buffer(name, "input", fact.nbytes, base=within, donated=fact.donated))
 
     def _bind(self, name: str, value: ast.expr) -> None:
         source = root(value)
@@ -163,7 +163,7 @@ class CallMemory:
             storage = self._storage[source]
             self._hold(name, storage)
             nbytes = storage.nbytes if isinstance(value, ast.Name) or fact is None else fact.nbytes
-            self._note(Buffer(name, "intermediate", nbytes, self._line, within=source))
+            self._note(Buffer(name, "intermediate", nbytes, self._line, base=source))
         elif isinstance(value, ast.Call) and not _is_bound_to_itself(name, value):
             self._call(name, value, fact)
 
@@ -194,7 +194,7 @@ class CallMemory:
             self._hold(name, self._storage[base])
         else:
             self._set_aside(name, nbytes)
-        self._note(Buffer(name, "intermediate", nbytes, self._line, within=base))
+        self._note(Buffer(name, "intermediate", nbytes, self._line, base=base))
 
     def _pick(self, name: str, source: str, value: ast.Subscript | ast.Name) -> None:
         """A result of a library call gets a name of its own."""
@@ -234,18 +234,18 @@ class CallMemory:
         buffer = self._buffers[place] if place is not None else None
         # What is bound on the line that deletes the old name takes the memory over.
         bound = [self._place[new] for new in self._bound if new in self._place]
-        heirs = [at for at in bound if self._buffers[at].within == name]
+        heirs = [at for at in bound if self._buffers[at].base == name]
         for at in heirs:
-            within = buffer.within if buffer is not None else ""
-            self._buffers[at] = replace(self._buffers[at], within=within, reuses=name)
+            within = buffer.base if buffer is not None else ""
+            self._buffers[at] = replace(self._buffers[at], base=within, reuses=name)
         if buffer is not None and place is not None and not (storage.owned and buffer.kind == "input"):
-            if heirs or buffer.within:
-                self._buffers[place] = replace(buffer, dead=self._line)
+            if heirs or buffer.base:
+                self._buffers[place] = replace(buffer, free_line=self._line)
             else:
                 storage.nameless.append(place)
         if not storage.holders:
             for gone in storage.nameless:
-                self._buffers[gone] = replace(self._buffers[gone], dead=self._line)
+                self._buffers[gone] = replace(self._buffers[gone], free_line=self._line)
             if not storage.owned:
                 self._now -= storage.nbytes or 0
 

@@ -109,10 +109,10 @@ def record_skip(recorder: Recorder, found: Skip, code: Any) -> None:
         found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
     for call in recorder.frames.calls[-1:]:
         call.skipped.append(f"{found.function}: {found.kind}")
-    same = dataclasses.replace(found, times=1)
+    same = dataclasses.replace(found, count=1)
     for i, known in enumerate(recorder.frames.skipped):
-        if dataclasses.replace(known, times=1) == same:
-            recorder.frames.skipped[i] = dataclasses.replace(known, times=known.times + 1)
+        if dataclasses.replace(known, count=1) == same:
+            recorder.frames.skipped[i] = dataclasses.replace(known, count=known.count + 1)
             return
     recorder.frames.skipped.append(found)
 
@@ -130,7 +130,7 @@ def foreign_note(recorder: Recorder) -> str:
 
 def summary(recorder: Recorder, limit: int = 4) -> str:
     """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
-    never = [s.why for s in recorder.frames.skipped if s.kind == NEVER_RAN]
+    never = [s.consequence for s in recorder.frames.skipped if s.kind == NEVER_RAN]
     names = [
         f"{s.function}: {messages.gist(s.cause.reason)}"
         for s in recorder.frames.skipped
@@ -139,7 +139,7 @@ def summary(recorder: Recorder, limit: int = 4) -> str:
     because = [
         messages.gist(s.cause.reason)
         for s in recorder.frames.skipped
-        if s.kind == NEVER_RAN and s.cause.reason != s.why
+        if s.kind == NEVER_RAN and s.cause.reason != s.consequence
     ]
     more = f"; and {len(names) - limit} more" if len(names) > limit else ""
     skipped = [f"Dynamo skipped {'; '.join(names[:limit])}{more}"] if names else []

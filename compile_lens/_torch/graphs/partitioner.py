@@ -17,14 +17,14 @@ from torch.utils._ordered_set import OrderedSet
 
 from compile_lens.errors import UsageError
 
-from ...record.memory import Kept, Partition
+from ...record.memory import Partition, SavedTensor
 from ..code.buffer_lifetimes import storage_of
 from ..ground.hooks import hook, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import fx_values, graph_chain, operator_kinds
 from .provenance import Lineage
 
-Choice = tuple[tuple[Kept, ...] | None, str]
+Choice = tuple[tuple[SavedTensor, ...] | None, str]
 """What the default partitioner would keep; ``None`` and a reason where it does not say."""
 
 CHOICE: Slot[Choice] = Slot()
@@ -206,7 +206,7 @@ def _needed_by_backward(
 
 def _kept_values(
     lineage: Lineage, graph: torch.fx.Graph, nodes: Iterable[Any], results: int
-) -> tuple[Kept, ...]:
+) -> tuple[SavedTensor, ...]:
     owners: dict[int, str] = {}
     given = [n for n in graph.find_nodes(op="placeholder") if not n.name.startswith("tangents")]
     for node in [*given, *fx_values.results(graph)[:results]]:
@@ -219,7 +219,7 @@ def _kept_values(
         if isinstance(node, torch.fx.Node):
             val = node.meta.get("val")
             shares = owners.get(storage_of(val) or 0, "")
-            found.append(Kept(node.name, _nbytes(val), lineage.by_name(node)[0], shares))
+            found.append(SavedTensor(node.name, _nbytes(val), lineage.by_name(node)[0], shares))
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from ...record import failed_guards, messages
 from ...record.absent import Missing
 from ...record.breaks import NOT_TRACED, Ending
+from ...record.eager_frames import EagerFrame
 from ...record.graph import Frame, Source
 from ...record.program import (
     CALL_RAISED,
@@ -26,15 +27,14 @@ from ...record.program import (
     RAISED,
     SKIPPED,
     CompileEvent,
-    Elsewhere,
+    FrameEvaluation,
+    LibrarySkips,
     ProgramFrame,
     ProgramGraph,
     Ranges,
     Recompilation,
-    Traced,
-    Visit,
+    TracedFunction,
 )
-from ...record.unvisited import Unvisited
 from ..frames import dynamo, eager_lines
 from ..ground.undo import Undo
 from . import (
@@ -69,16 +69,16 @@ class Seen:
     """What one watch saw, as plain data: fields of ``ProgramRecord``."""
 
     frames: tuple[ProgramFrame, ...]
-    before: tuple[ProgramFrame, ...]
-    unvisited: tuple[Unvisited, ...]
+    prior_frames: tuple[ProgramFrame, ...]
+    eager_frames: tuple[EagerFrame, ...]
     graphs: tuple[ProgramGraph, ...]
     events: tuple[Any, ...]
-    elsewhere: tuple[Elsewhere, ...]
+    library_skips: tuple[LibrarySkips, ...]
     sources: tuple[Source, ...]
     missing: tuple[Missing, ...]
     notes: tuple[str, ...]
     seconds: float
-    hooks: float
+    overhead_seconds: float
     rank: int | None
     world: int
 
@@ -148,7 +148,7 @@ def _seen(scope: Scope) -> Seen:
         by_thing.setdefault((visiting.code, visiting.behind), []).append(visiting)
     numbers = {v.number: i for i, v in enumerate(made)}
     frames = []
-    plain: dict[int, Visit] = {}
+    plain: dict[int, FrameEvaluation] = {}
     forms = {code: _forms(own) for code, own in by_code.items()}
     for (code, behind), own in by_thing.items():
         found = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
@@ -171,22 +171,22 @@ def _seen(scope: Scope) -> Seen:
     before = (
         dataclasses.replace(
             _frame(code, (), others.get(code, ()), (*by_code, *others)),
-            left=eager_lines.lines(code) if code in given_up else (),
+            eager_lines=eager_lines.lines(code) if code in given_up else (),
         )
         for code in (*others, *left)
     )
     return Seen(
         frames=tuple(frames),
-        before=tuple(before),
-        unvisited=eager,
+        prior_frames=tuple(before),
+        eager_frames=eager,
         graphs=_graphs(graphs),
         events=_of_visits(events.paired(list(scope.events), scope.began_at), numbers),
-        elsewhere=tuple(Elsewhere(why, count) for why, count in scope.elsewhere.most_common()),
+        library_skips=tuple(LibrarySkips(why, count) for why, count in scope.elsewhere.most_common()),
         sources=_sources(made, eager_frames.codes(scope, made)),
         missing=_missing(scope),
         notes=_notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
-        hooks=scope.spent / 1e9,
+        overhead_seconds=scope.spent / 1e9,
         rank=rank,
         world=world,
     )
@@ -194,7 +194,10 @@ def _seen(scope: Scope) -> Seen:
 
 def _of_visits(found: Iterable[CompileEvent], numbers: Mapping[int, int]) -> tuple[CompileEvent, ...]:
     """Events with the number that their visit has in the record: a visit that is not over is none of it."""
-    return tuple(e if e.visit < 0 else dataclasses.replace(e, visit=numbers.get(e.visit, -1)) for e in found)
+    return tuple(
+        e if e.evaluation < 0 else dataclasses.replace(e, evaluation=numbers.get(e.evaluation, -1))
+        for e in found
+    )
 
 
 def _forms(own: Iterable[Visiting]) -> dict[str, list[Visiting]]:
@@ -249,21 +252,23 @@ def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
     )
 
 
-def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, list[Visiting]]) -> Visit:
+def _visit(
+    v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, list[Visiting]]
+) -> FrameEvaluation:
     outcome = _outcome(v)
     before = graphs[v.graphs[-1]] if v.graphs else None
-    broken = tuple(dataclasses.replace(b, before=before if b.then != GIVEN_UP else None) for b in v.breaks)
+    broken = tuple(dataclasses.replace(b, graph=before if b.outcome != GIVEN_UP else None) for b in v.breaks)
     if outcome == RAISED:
-        broken = tuple(dataclasses.replace(b, then=CALL_RAISED, consequence="") for b in broken)
+        broken = tuple(dataclasses.replace(b, outcome=CALL_RAISED, consequence="") for b in broken)
     if v.behind is not None:
         broken = tuple(
             dataclasses.replace(b, ending=compiled_objects.shown(b.ending, v.behind, v.caller))
             for b in broken
         )
-    return Visit(
+    return FrameEvaluation(
         outcome=outcome,
         id=v.id,
-        why=_why(v, outcome),
+        cause=_why(v, outcome),
         caller=v.caller,
         thread=v.thread,
         backend=v.backend,
@@ -272,15 +277,17 @@ def _visit(v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, 
         breaks=broken,
         recompilation=_recompilation(v, forms),
         limit=v.limit,
-        traced=tuple(_traced(code, _own(v, code)) for code in v.lines) if outcome == COMPILED else (),
-        eager=_eager(v, outcome),
+        traced_functions=tuple(_traced(code, _own(v, code)) for code in v.lines)
+        if outcome == COMPILED
+        else (),
+        eager_lines=_eager(v, outcome),
         guards=v.guards if v.guarded else (),
         dynamic=v.dynamic,
-        specialized=v.specialized if v.guarded else (),
+        specializations=v.specialized if v.guarded else (),
         seconds=v.seconds,
         number=number,
-        times=v.times,
-        computes=eager_lines.may_compute(v.code) and not v.plain,
+        count=v.times,
+        may_compute=eager_lines.may_compute(v.code) and not v.plain,
     )
 
 
@@ -336,11 +343,11 @@ def _own(v: Visiting, code: types.CodeType) -> set[int]:
     return v.lines[code] - v.without_node if code is v.code else v.lines[code]
 
 
-def _traced(code: types.CodeType, lines: set[int]) -> Traced:
+def _traced(code: types.CodeType, lines: set[int]) -> TracedFunction:
     known = eager_lines.code_lines(code)
     name = eager_lines.plain(code.co_name)
     own = eager_lines.ranges(lines, known)
-    return Traced(code.co_filename, name, code.co_firstlineno, own, eager_lines.code_ranges(code))
+    return TracedFunction(code.co_filename, name, code.co_firstlineno, own, eager_lines.code_ranges(code))
 
 
 def _eager(v: Visiting, outcome: str) -> Ranges:
@@ -350,7 +357,7 @@ def _eager(v: Visiting, outcome: str) -> Ranges:
         lines = v.lines.get(v.code, set())
         return eager_lines.ranges(lines, eager_lines.code_lines(v.code))
     if outcome == COMPILED:
-        left = any(b.then == LEFT for b in v.breaks)
+        left = any(b.outcome == LEFT for b in v.breaks)
         return eager_lines.lines(v.code, v.rest) if left and v.rest is not None else ()
     return () if outcome == RAISED else eager_lines.lines(v.code)
 
@@ -362,12 +369,21 @@ def _through(frame: ProgramFrame, behind: Frame | None, caller: Frame | None) ->
     at = compiled_objects.place(behind, caller)
     through = f"torch/_dynamo/{os.path.basename(frame.file)}"
     return dataclasses.replace(
-        frame, function=at.function, file=at.file, line=at.line, resumes=None, code=(), through=through
+        frame,
+        function=at.function,
+        file=at.file,
+        line=at.line,
+        resume_line=None,
+        code_lines=(),
+        torch_caller=through,
     )
 
 
 def _frame(
-    code: types.CodeType, found: tuple[Visit, ...], before: tuple[str, ...], known: Iterable[types.CodeType]
+    code: types.CodeType,
+    found: tuple[FrameEvaluation, ...],
+    before: tuple[str, ...],
+    known: Iterable[types.CodeType],
 ) -> ProgramFrame:
     name = eager_lines.plain(code.co_name)
     resumes = None

@@ -15,7 +15,7 @@ from torch._inductor.codegen import wrapper
 
 from compile_lens import capture, versions
 from compile_lens._torch.code import buffer_lifetimes, wrapper_buffers
-from compile_lens.record.memory import Buffer, Memory, extra
+from compile_lens.record.memory import Buffer, Memory, saved_bytes
 from compile_lens.results.capture import Capture
 
 N = 1000
@@ -75,12 +75,12 @@ def buffer(found: Memory, name: str) -> Buffer:
 
 def test_the_waves_by_hand(captured: dict[str, Capture]) -> None:
     forward, backward = memories(captured["waves"]).values()
-    assert [(b.name, b.kind, b.nbytes, b.dead) for b in forward.buffers] == [
+    assert [(b.name, b.kind, b.nbytes, b.free_line) for b in forward.buffers] == [
         ("primals_1", "input", 4 * N, 0),
         ("buf0", "output", 4 * N, 0),
     ]
     assert forward.peak == 8 * N and backward.peak == 12 * N
-    assert forward.peak_line == buffer(forward, "buf0").born > 0
+    assert forward.peak_line == buffer(forward, "buf0").alloc_line > 0
     assert buffer(forward, "buf0").origins == ("add",)
     assert not forward.reused and not forward.freed and not backward.donated
 
@@ -88,21 +88,21 @@ def test_the_waves_by_hand(captured: dict[str, Capture]) -> None:
 def test_the_waves_keep_x_and_the_default_would_keep_three(captured: dict[str, Capture]) -> None:
     partition = captured["waves"].compilations[0].partition
     assert partition is not None and partition.default is not None and partition.note == ""
-    assert [k.node for k in partition.chosen] == ["primals_1"]
+    assert [k.node for k in partition.saved] == ["primals_1"]
     assert [k.node for k in partition.default] == ["primals_1", "sin", "cos"]
-    assert extra(partition.chosen) == 0 and extra(partition.default) == 8 * N
+    assert saved_bytes(partition.saved) == 0 and saved_bytes(partition.default) == 8 * N
     assert set(partition.recomputed) == {"sin", "cos"}
     joint = {n.name for n in captured["waves"].compilations[0].graphs["joint"].nodes}
-    assert {o for k in (*partition.chosen, *partition.default) for o in k.origins} <= joint
+    assert {o for k in (*partition.saved, *partition.default) for o in k.origins} <= joint
 
 
 def test_memory_is_reused_donated_and_freed(captured: dict[str, Capture]) -> None:
     backward = memories(captured["attention"])["backward"]
     assert {b.name for b in backward.donated} == {"bmm", "div"}, "the rest are views of the caller's inputs"
     taken = [b for b in backward.reused if b.reuses == "div"]
-    assert len(taken) == 1 and buffer(backward, "div").dead == taken[0].born
+    assert len(taken) == 1 and buffer(backward, "div").free_line == taken[0].alloc_line
     assert "bmm" in {b.name for b in backward.freed} and "div" not in {b.name for b in backward.freed}
-    assert all(b.dead == 0 for b in backward.buffers if b.kind == "input" and not b.donated)
+    assert all(b.free_line == 0 for b in backward.buffers if b.kind == "input" and not b.donated)
 
 
 def test_the_forward_says_which_results_are_kept(captured: dict[str, Capture]) -> None:
@@ -110,15 +110,15 @@ def test_the_forward_says_which_results_are_kept(captured: dict[str, Capture]) -
     assert kinds["bmm",] == "saved" and kinds["bmm_1",] == "output"
     partition = captured["attention"].compilations[0].partition
     assert partition is not None and "tanh" in partition.recomputed
-    shared = [k.shares for k in partition.chosen if k.node.startswith("permute")]
+    shared = [k.alias_of for k in partition.saved if k.node.startswith("permute")]
     assert sorted(shared) == ["primals_1", "primals_2", "primals_3"]
-    assert extra(partition.chosen) == 2 * 4 * 64 * 64 * 4, "the scores, and the weights"
+    assert saved_bytes(partition.saved) == 2 * 4 * 64 * 64 * 4, "the scores, and the weights"
 
 
 def test_parts_of_a_buffer_are_within_it(captured: dict[str, Capture]) -> None:
     found = memories(captured["cat"])["inference"]
     whole = next(b for b in found.buffers if b.origins == ("cat",))
-    parts = [b for b in found.buffers if b.within == whole.name]
+    parts = [b for b in found.buffers if b.base == whole.name]
     assert len(parts) == 2 and sum(b.nbytes or 0 for b in parts) == whole.nbytes
     assert found.peak == 2 * 4096 + 2 * 8192, "two inputs, the joined one, the product: parts take nothing"
 
@@ -127,9 +127,9 @@ def test_results_of_a_call_that_nobody_wants_are_held_too(captured: dict[str, Ca
     found = memories(captured["sort"])["inference"]
     (indices,) = [b for b in found.buffers if b.name.endswith("[1]")]
     values = next(b for b in found.buffers if b.origins == ("getitem",))
-    assert indices.nbytes == 8 * N and indices.born == values.born and 0 < indices.dead
+    assert indices.nbytes == 8 * N and indices.alloc_line == values.alloc_line and 0 < indices.free_line
     assert found.peak == 4 * N + 4 * N + 4 * N + 8 * N
-    assert found.peak_line == values.born
+    assert found.peak_line == values.alloc_line
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -140,7 +140,7 @@ def test_the_lines_name_the_buffers(captured: dict[str, Capture], name: str) -> 
         lines = seen.code[found.phase].text.splitlines()
         assert not found.note and found.buffers
         for b in found.buffers:
-            for number in filter(None, (b.born, b.dead)):
+            for number in filter(None, (b.alloc_line, b.free_line)):
                 line = lines[number - 1]
                 call = re.match(r"\s*(\w+) = torch\.ops\.", line)
                 said = re.escape(b.name.partition("[")[0])
@@ -149,7 +149,7 @@ def test_the_lines_name_the_buffers(captured: dict[str, Capture], name: str) -> 
                 assert named or call or re.match(r"\s*del \w+$", line), (b, line)
                 checked += 1
             if b.reuses:
-                assert re.search(rf"\b{b.name} = .*\b{b.reuses}\b.*del {b.reuses}", lines[b.born - 1])
+                assert re.search(rf"\b{b.name} = .*\b{b.reuses}\b.*del {b.reuses}", lines[b.alloc_line - 1])
     assert checked
 
 
@@ -182,7 +182,7 @@ def test_dynamic_sizes_are_those_that_were_seen() -> None:
     forward = memories(seen)["forward"]
     assert buffer(forward, "buf0").nbytes == 32 * 32 * 4 and isinstance(forward.peak, int)
     partition = seen.compilations[0].partition
-    assert partition is not None and any(k.nbytes == 0 for k in partition.chosen), "symbols are kept as well"
+    assert partition is not None and any(k.nbytes == 0 for k in partition.saved), "symbols are kept as well"
 
 
 def test_a_size_that_depends_on_data_is_unknown() -> None:
@@ -287,7 +287,7 @@ def test_checkpoints_are_partitioned_too() -> None:
         return checkpoint(lambda y: torch.sin(torch.exp(y)).sum(), x, use_reentrant=False)
 
     partition = capture(f, grad(N)).compilations[0].partition
-    assert partition is not None and [k.shares for k in partition.chosen] == ["primals_1"]
+    assert partition is not None and [k.alias_of for k in partition.saved] == ["primals_1"]
     assert partition.default is not None or partition.note
 
 
@@ -318,7 +318,7 @@ def test_pools_and_partitions_of_the_text() -> None:
         ]
     )
     found = wrapper_buffers.CallMemory(text, facts.get).memory("inference")
-    assert [(b.name, b.nbytes, b.within, b.born, b.dead) for b in found.buffers] == [
+    assert [(b.name, b.nbytes, b.base, b.alloc_line, b.free_line) for b in found.buffers] == [
         ("pool0", 128, "", 2, 0),
         ("buf0", 64, "pool0", 3, 5),
         ("buf1", 64, "pool0", 6, 0),
