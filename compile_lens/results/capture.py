@@ -32,7 +32,7 @@ class Capture(Record):
     ``failure`` is a ``Failure``, ``benchmark`` a ``Benchmark``, ``profile`` a ``Profile``, ``target`` a ``Target``;
     ``sources`` hold ``Source``, ``skipped`` ``Skip``, ``ablations`` ``Ablation``. From these follow ``ledger``
     (``Ledger``), ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
-    ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``contests``
+    ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``autotuning``
     (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
     (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``), ``coverage`` (``Coverage``), ``story``
     (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``), ``join``, ``save``, ``to_json`` and
