@@ -132,7 +132,10 @@ def _as_imported(piece: Any) -> DeviceQuery:
     reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
     line_running = None if file else device_queries.line_running()
     return DeviceQuery(
-        piece.where, reason, line_running or device_queries.frame_at(file, line, function), kind="kept"
+        piece.where,
+        reason,
+        line_running or device_queries.frame_at(file, line, function),
+        kind="not transferred",
     )
 
 

@@ -10,9 +10,9 @@ from compile_lens.record.messages import plain
 from compile_lens.record.program import (
     CALL_RAISED,
     COMPILED,
-    LEFT,
     LIMIT,
     RAISED,
+    REST_RUNS_EAGERLY,
     RESUMED,
     SKIPPED,
     Break,
@@ -24,16 +24,26 @@ from compile_lens.record.program import (
 
 from .program import at_line, compile_seconds, for_good, places, reached_from
 
-RAISES = "compile that raised"
-AT_LIMIT = "recompile limit"
-LEFT_WHOLE = "left to Python"
-UNASKED = "not asked"
-GIVEN_UP_ON = "nothing to compile at first"
-LEFT_REST = "rest left to Python"
-BREAKS = "graph break"
-AGAIN = "compiled again"
-COMPILING = "time of compiling"
-KINDS = (RAISES, AT_LIMIT, LEFT_WHOLE, GIVEN_UP_ON, UNASKED, LEFT_REST, BREAKS, AGAIN, COMPILING)
+COMPILE_RAISED = "compile that raised"
+RECOMPILE_LIMIT = "recompile limit"
+RUNS_EAGERLY = "runs eagerly"
+NOT_EVALUATED = "not evaluated"
+NOTHING_AT_FIRST = "nothing to compile at first"
+EAGER_REST = "rest runs eagerly"
+GRAPH_BREAK = "graph break"
+RECOMPILED = "recompile"
+COMPILE_TIME = "time of compiling"
+KINDS = (
+    COMPILE_RAISED,
+    RECOMPILE_LIMIT,
+    RUNS_EAGERLY,
+    NOTHING_AT_FIRST,
+    NOT_EVALUATED,
+    EAGER_REST,
+    GRAPH_BREAK,
+    RECOMPILED,
+    COMPILE_TIME,
+)
 """What a ``Cause`` can be, in the order in which they are told: what ends its call, then what runs without any compiled
 code."""
 
@@ -91,7 +101,7 @@ def causes(program: ProgramRecord) -> tuple[Cause, ...]:
     found = [*_left(program), *_unasked(program), *_broken(program), *_again(program)]
     spent = compile_seconds(program)
     if spent and program.graphs:
-        found.append(Cause(COMPILING, None, "", len(program.graphs), seconds=spent))
+        found.append(Cause(COMPILE_TIME, None, "", len(program.graphs), seconds=spent))
     return tuple(sorted(found, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.count)))
 
 
@@ -102,7 +112,7 @@ def _of_torch(cause: Cause) -> bool:
 def _left(program: ProgramRecord) -> list[Cause]:
     found = []
     for frame in program.frames:
-        for outcome, kind in ((RAISED, RAISES), (LIMIT, AT_LIMIT), (SKIPPED, LEFT_WHOLE)):
+        for outcome, kind in ((RAISED, COMPILE_RAISED), (LIMIT, RECOMPILE_LIMIT), (SKIPPED, RUNS_EAGERLY)):
             ended = [v for v in frame.evaluations if v.outcome == outcome]
             for limit in dict.fromkeys(v.limit for v in ended):
                 own = [v for v in ended if v.limit == limit]
@@ -129,7 +139,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
         if for_ever:
             place, _ = _place(frame, None)
             rest = frame.resume_line is not None
-            found.append(Cause(GIVEN_UP_ON, place, frame.function, len(for_ever), after_break=rest))
+            found.append(Cause(NOTHING_AT_FIRST, place, frame.function, len(for_ever), after_break=rest))
     return found
 
 
@@ -138,7 +148,15 @@ def _unasked(program: ProgramRecord) -> list[Cause]:
     for one in program.eager_frames:
         at = Frame(one.file, one.line, one.function) if one.file else one.caller
         found.append(
-            Cause(UNASKED, at, one.function, one.count, one.cause, certain=one.certain, eager_kind=one.kind)
+            Cause(
+                NOT_EVALUATED,
+                at,
+                one.function,
+                one.count,
+                one.cause,
+                certain=one.certain,
+                eager_kind=one.kind,
+            )
         )
     return found
 
@@ -168,14 +186,18 @@ def _broken(program: ProgramRecord) -> list[Cause]:
     met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
     told = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
     for there in places(program.breaks).values():
-        own = [b for b in there if b.outcome in (LEFT, RESUMED, CALL_RAISED) and id(b) not in told]
-        worst = next((b for then in (LEFT, RESUMED, CALL_RAISED) for b in own if b.outcome == then), None)
+        own = [
+            b for b in there if b.outcome in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) and id(b) not in told
+        ]
+        worst = next(
+            (b for then in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) for b in own if b.outcome == then), None
+        )
         if worst is None:  # told as functions that were left to Python, or as calls that raised
             continue
-        kind = LEFT_REST if worst.outcome == LEFT else BREAKS
+        kind = EAGER_REST if worst.outcome == REST_RUNS_EAGERLY else GRAPH_BREAK
         frame, _ = met[id(worst)]
         place, line = at_line(worst), None
-        if kind == LEFT_REST and place is not None and not frame.torch_caller and not _inside(place, frame):
+        if kind == EAGER_REST and place is not None and not frame.torch_caller and not _inside(place, frame):
             within = [at for at in worst.ending.frames if _inside(at, frame)]
             place, line = within[-1] if within else _place(frame, None)[0], place
         reached = [reached_from(b.ending, met[id(b)][1]) for b in (worst, *own)]
@@ -206,7 +228,7 @@ def _again(program: ProgramRecord) -> list[Cause]:
             first, *others = _by_cost(own)
             found.append(
                 Cause(
-                    AGAIN,
+                    RECOMPILED,
                     place,
                     frame.function,
                     len(own),

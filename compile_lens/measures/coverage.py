@@ -18,7 +18,7 @@ from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import LINE_FORMS, NO_LINES, Code, Kernel, LineOrigin
 
-UNFOLLOWED = "its lines were not followed"
+UNTRACED = "its lines were not followed"
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _code(
             )
         if kernel.source and not kernel.lines:
             unfollowed += 1
-            lost.append(f"{code.phase} {kernel.name}: {UNFOLLOWED}{_because(kernel)}")
+            lost.append(f"{code.phase} {kernel.name}: {UNTRACED}{_because(kernel)}")
         for line in kernel.lines:
             why = reaching.why_not(cid, code.phase, line)
             if why:

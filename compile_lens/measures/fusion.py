@@ -21,7 +21,7 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import REALISED
 
-SAME, INLINED, FUSED, NOT_FUSED, APART, NOTHING = (
+SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
     "same", "inlined", "fused", "not fused", "different graphs", "no loop",
 )  # fmt: skip
 """What ``Why.verdict`` can be."""
@@ -30,14 +30,16 @@ _VERDICTS = {
     SAME: "They are the same.",
     INLINED: "They are in one loop: lowering computes them together, before any fusion.",
     FUSED: "They were fused: their loops are in one group.",
-    APART: "They belong to graphs that are compiled on their own, so nothing can fuse them.",
+    DIFFERENT_GRAPHS: "They belong to graphs that are compiled on their own, so nothing can fuse them.",
 }
 
 
-WALL = "A call of a library stands between them: all of it has to run after one and before the other."
+LIBRARY_CALL_BETWEEN = (
+    "A call of a library stands between them: all of it has to run after one and before the other."
+)
 """What keeps two apart that are no library calls themselves."""
 
-UNPROPOSED = "Inductor did not propose the pair."
+NOT_PROPOSED = "Inductor did not propose the pair."
 _PART = "One is, at least in part, what the other does."
 
 
@@ -109,7 +111,7 @@ def _apart(one: Members, two: Members) -> Why:
         facts = tuple(f"{m.name}: {m.note}" for m in empty)
         return Why(one.name, two.name, "", NOTHING, sentence="There is no loop to fuse.", facts=facts)
     facts = tuple(f"{m.name} is in {', '.join(f'{c} {p}' for c, p in m.places)}" for m in (one, two))
-    return Why(one.name, two.name, "", APART, sentence=_VERDICTS[APART], facts=facts)
+    return Why(one.name, two.name, "", DIFFERENT_GRAPHS, sentence=_VERDICTS[DIFFERENT_GRAPHS], facts=facts)
 
 
 class _Place:
@@ -399,11 +401,11 @@ def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
     """The sentence and the remedy of a reason."""
     found = REASONS.get(reason)
     if wall and found is not None:
-        return WALL, found.remedy
+        return LIBRARY_CALL_BETWEEN, found.remedy
     if found is not None:
         return found.sentence, found.remedy
     if common:
-        return UNPROPOSED, ""
+        return NOT_PROPOSED, ""
     none = REASONS["no shared data"]
     return none.sentence, none.remedy
 

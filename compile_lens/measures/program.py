@@ -11,11 +11,11 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
     COMPILED,
-    LEFT,
     LIMIT,
     NO_GRAPH,
     NOTHING,
     RAISED,
+    REST_RUNS_EAGERLY,
     SKIPPED,
     Break,
     FrameEvaluation,
@@ -99,7 +99,7 @@ def for_good(visit: FrameEvaluation) -> bool:
 
 def in_part(visit: FrameEvaluation) -> bool:
     """Whether a code was compiled up to a line, and left to Python from there."""
-    return visit.outcome == COMPILED and any(found.outcome == LEFT for found in visit.breaks)
+    return visit.outcome == COMPILED and any(found.outcome == REST_RUNS_EAGERLY for found in visit.breaks)
 
 
 def place_of(found: Break) -> tuple[str, int, int | None, int | None, str]:

@@ -62,17 +62,17 @@ class DeviceQuery:
             kernel could not run; what was chosen, and when the device chooses otherwise.
         frame: the Python line.
         count: how often.
-        kind: ``"asked"``, ``"entered"``, ``"called"``, ``"chosen"`` (one of several, and the device may choose
-            another), ``"zeros"``, which the operator gave in place of values, ``"unwritten"``, for a kernel of the
-            program's own that Triton's interpreter cannot run (what it writes is as it was before), or ``"kept"``, for
-            what the child has as importing its module makes it, or has nothing of.
+        kind: ``"queried"``, ``"entered"``, ``"called"``, ``"chosen"`` (one of several, and the device may choose
+            another), ``"zeros"``, which the operator gave in place of values, ``"not run"``, for a kernel of the
+            program's own that Triton's interpreter cannot run (what it writes is as it was before), or
+            ``"not transferred"``, for what the child has as importing its module makes it, or has nothing of.
     """
 
     query: str
     answer: str
     frame: Frame
     count: int = 1
-    kind: str = "asked"
+    kind: str = "queried"
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from .breaks import Ending
 from .graph import Frame
 
 STANCE = "stance"
-INSIDE = "inside of a call"
-WRAPPED = "module of torch's"
-BEFORE = "left before"
-KINDS = (STANCE, INSIDE, WRAPPED, BEFORE)
+EAGER_CALL = "inside an eager call"
+TORCH_MODULE = "torch module"
+SKIPPED_BEFORE = "skipped before the watch"
+KINDS = (STANCE, EAGER_CALL, TORCH_MODULE, SKIPPED_BEFORE)
 """What ``EagerFrame.kind`` can be."""
 
 
@@ -21,12 +21,13 @@ class EagerFrame:
     """A function that ran without compiled code, or may have, though no visit says so.
 
     Attributes:
-        kind: ``stance``: the program told torch not to compile (``torch.compiler.set_stance``). ``inside of a call``:
-            its call was left to Python, most often since the graph broke inside of it, and Dynamo was not asked about
+        kind: ``stance``: the program told torch not to compile (``torch.compiler.set_stance``).
+            ``inside an eager call``: its call was left to Python, most often since the graph broke inside of it, and
+            Dynamo was not asked about
             it in that call: what ``torch.utils.checkpoint`` calls outside of a graph was seen to run so, and the rest
-            is not certain. ``module of torch's``: a module of ``torch.nn`` that a wrapper (DDP)
-            calls; Dynamo leaves those to Python where no function of the program calls them. ``left before``: Dynamo
-            left it to Python before the watch, and is not asked again.
+            is not certain. ``torch module``: a module of ``torch.nn`` that a wrapper (DDP)
+            calls; Dynamo leaves those to Python where no function of the program calls them.
+            ``skipped before the watch``: Dynamo left it to Python before the watch, and is not asked again.
         cause: what kept Dynamo from it, with the line and what to try.
         function, file, line: which function, and where it begins; ``""`` and 0 of what is not written in Python.
         code_lines: the lines that have code.

@@ -86,14 +86,14 @@ def consequence(text: str) -> str:
 
 def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> Break:
     """A graph break from the ``reason`` that Dynamo logs for it, and what else it told of the consequence."""
-    from .program import GIVEN_UP, LEFT, RESUMED, Break
+    from .program import FUNCTION_RUNS_EAGERLY, REST_RUNS_EAGERLY, RESUMED, Break
 
     then = RESUMED
     if reason.startswith(CANNOT_RESUME):
-        then = LEFT
+        then = REST_RUNS_EAGERLY
     elif reason.startswith("Failed to handle"):
-        then = GIVEN_UP
-    after = {RESUMED: "", LEFT: LEFT_THE_REST, GIVEN_UP: told or gist(reason)}
+        then = FUNCTION_RUNS_EAGERLY
+    after = {RESUMED: "", REST_RUNS_EAGERLY: LEFT_THE_REST, FUNCTION_RUNS_EAGERLY: told or gist(reason)}
     return Break(found, type, identity, then, after[then])
 
 

@@ -32,13 +32,13 @@ RAISED = "raised"
 OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
 """What ``FrameEvaluation.outcome`` can be."""
 
-FAILS = "fail_on_recompile"
-ERROR = "error_on_recompile"
+FAIL_ON_RECOMPILE = "fail_on_recompile"
+ERROR_ON_RECOMPILE = "error_on_recompile"
 """``FrameEvaluation.limit`` where the program told torch to raise rather than to compile: a stance, and a setting."""
 
 RESUMED = "resumed"
-LEFT = "rest left to Python"
-GIVEN_UP = "function left to Python"
+REST_RUNS_EAGERLY = "rest runs eagerly"
+FUNCTION_RUNS_EAGERLY = "function runs eagerly"
 CALL_RAISED = "the call raised"
 """These are what ``Break.outcome`` can be."""
 
@@ -154,8 +154,8 @@ class Break:
         ending: torch's reason with the stack of the program, hints and torch's page about it.
         type: torch's name of the reason (``Call to `torch._dynamo.graph_break()```).
         gb_id: torch's number of it (``GB0025``), ``""`` where it has none.
-        outcome: ``resumed``: what follows was looked at as a function of its own. ``rest left to Python``: Dynamo
-            compiled up to an earlier line and skipped what follows. ``function left to Python``: it skipped all. ``the
+        outcome: ``resumed``: what follows was looked at as a function of its own. ``rest runs eagerly``: Dynamo
+            compiled up to an earlier line and skipped what follows. ``function runs eagerly``: it skipped all. ``the
             call raised``: the compile ended in an error.
         consequence: what Dynamo could not do about it, in its words; ``""`` where it resumed.
         graph: number of the graph that ended here (``ProgramRecord.graphs``), ``None`` where there is none.

@@ -202,7 +202,7 @@ class Expectations:
 
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
-        from ..measures.fusion import APART, FUSED, INLINED, NOT_FUSED, SAME
+        from ..measures.fusion import DIFFERENT_GRAPHS, FUSED, INLINED, NOT_FUSED, SAME
         from ..views.explained.kernels import of_calls, of_two
         from ..views.explained.model import Explained
 
@@ -210,7 +210,7 @@ class Expectations:
         wanted = f"{one} and {two} {'fused' if together else 'apart'}"
         self._went_well(wanted)
         why = self.capture.why(a, b, phase)
-        if why.verdict in ((SAME, INLINED, FUSED) if together else (NOT_FUSED, APART)):
+        if why.verdict in ((SAME, INLINED, FUSED) if together else (NOT_FUSED, DIFFERENT_GRAPHS)):
             return self
         place = f" ({why.where})" if why.where else ""
         found = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"

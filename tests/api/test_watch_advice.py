@@ -53,7 +53,7 @@ def again(program: ProgramRecord | Program) -> list[Recompilation]:
 
 def tried(program: Program) -> list[str]:
     """The advice of the table of recompiles and of the causes, in turn."""
-    rows = [words.advice(cause) for cause in program.causes if cause.kind == "compiled again"]
+    rows = [words.advice(cause) for cause in program.causes if cause.kind == "recompile"]
     return [*map(words.to_try, again(program)), *rows]
 
 
@@ -198,7 +198,7 @@ def test_a_mark_does_not_reach_what_a_function_made() -> None:
     assert graphs(around_a_break, sized(3, 4, 5, mark=mark_dynamic)) == [2, 3, 3]
     assert graphs(around_a_break, sized(3, 4, 5), dynamic=True) == [2, 2, 2]
     program = watched(around_a_break, sized(3, 4, 5))
-    rests = [c for c in program.causes if c.kind == "compiled again" and c.after_break]
+    rests = [c for c in program.causes if c.kind == "recompile" and c.after_break]
     assert len(rests) == 1
     assert "dynamic=True" in words.advice(rests[0]) and "mark_dynamic" not in words.advice(rests[0])
     told = " ".join(str(program).split())

@@ -113,7 +113,7 @@ def test_a_stance_is_told_with_its_line(stance: str) -> None:
         with torch.compiler.set_stance(stance):
             call(torch.ones(7))
     assert len(backend.symbols) == 1, "the second call ran eagerly"
-    (cause,) = (cause for cause in program.causes if cause.kind == "not asked")
+    (cause,) = (cause for cause in program.causes if cause.kind == "not evaluated")
     assert cause.place is not None and cause.place.line == sine.__code__.co_firstlineno
     told = " ".join(str(program).split())
     assert f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:" in told
@@ -206,7 +206,7 @@ def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:
             fast(torch.ones(8))
         fast(torch.ones(6))  # the one that takes long
     assert handed == [True, True, False, True]
-    (cause,) = (c for c in watched.causes if c.kind == "compiled again")
+    (cause,) = (c for c in watched.causes if c.kind == "recompile")
     assert cause.count == 2 and cause.seconds > 0.5
     said = words.because(cause)
     assert said.startswith("x.size(0) was 8, now 6") and said.endswith(

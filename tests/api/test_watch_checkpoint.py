@@ -166,7 +166,7 @@ def inside(both: Both) -> dict[str, Any]:
 
 def test_just_what_ran_by_its_own_code_is_eager(both: Both) -> None:
     found = inside(both)
-    assert all(one.kind == "inside of a call" and one.certain for one in found.values())
+    assert all(one.kind == "inside an eager call" and one.certain for one in found.values())
     own = set(found) - {"Sequential"}
     assert own <= set(both.ran), "plain Python ran each of them"
     others = {"backend", "policy", "contexts", "never_compiled"}  # not left to Python by a compile

@@ -14,7 +14,7 @@ from torch._C._dynamo import eval_frame
 
 import compile_lens
 from compile_lens._torch.ground import cache_entries
-from compile_lens.record.eager_frames import BEFORE
+from compile_lens.record.eager_frames import SKIPPED_BEFORE
 
 pytestmark = pytest.mark.torch
 
@@ -62,7 +62,7 @@ def test_a_function_that_was_left_before_is_told_when_it_is_called(module: bool)
         call(torch.ones(3))
         call(torch.ones(4))
     (one,) = program.eager_frames
-    assert (one.kind, one.count, one.line, one.certain) == (BEFORE, 2, code.co_firstlineno, True)
+    assert (one.kind, one.count, one.line, one.certain) == (SKIPPED_BEFORE, 2, code.co_firstlineno, True)
     ran = run_by_python(call, code, torch.ones(3))
     assert len(ran) == (5 if module else 4) and ran <= eager(program), "it was said nothing of"
     told = " ".join(str(program).split())
@@ -88,7 +88,7 @@ def test_a_call_of_it_at_a_break_is_told() -> None:
     with compile_lens.watch() as program:
         call(torch.ones(4))
     (one,) = program.eager_frames
-    assert (one.kind, one.function, one.certain) == (BEFORE, "whole", True)
+    assert (one.kind, one.function, one.certain) == (SKIPPED_BEFORE, "whole", True)
     ran = run_by_python(call, whole.__code__, torch.ones(4))
     assert ran and ran <= eager(program)
 
@@ -167,7 +167,7 @@ def test_what_was_left_after_it_had_forms_runs_none_of_them() -> None:
     with compile_lens.watch() as program:
         call(torch.ones(3), False)
     (one,) = program.eager_frames
-    assert (one.kind, one.count, one.certain) == (BEFORE, 1, True) and ran <= eager(program)
+    assert (one.kind, one.count, one.certain) == (SKIPPED_BEFORE, 1, True) and ran <= eager(program)
     (before,) = [frame for frame in program.record.prior_frames if frame.function == "perhaps"]
     assert before.prior_ids == ("0/0",) and before.eager_lines
     assert "✓" not in str(program)

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import compile_lens
-from compile_lens.measures.causes import LEFT_WHOLE, Cause
+from compile_lens.measures.causes import RUNS_EAGERLY, Cause
 from compile_lens.record.graph import Frame
 from compile_lens.views.render import text
 from compile_lens.views.subjects.program import document
@@ -62,7 +62,7 @@ def watched(function: Any) -> Any:
 
 
 def left(program: Any) -> list[Cause]:
-    return [cause for cause in program.causes if cause.kind == LEFT_WHOLE]
+    return [cause for cause in program.causes if cause.kind == RUNS_EAGERLY]
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,10 @@ def test_what_cannot_cross_is_said_with_its_line() -> None:
     found = same(programs.locked, x())
     assert found.target is not None
     (said,) = found.target.queries
-    assert (said.query, said.kind) == ("reached_parts.lock", "kept") and "importing its module" in said.answer
+    assert (said.query, said.kind) == (
+        "reached_parts.lock",
+        "not transferred",
+    ) and "importing its module" in said.answer
     assert "parts.lock is not None" in said.frame.text
 
 

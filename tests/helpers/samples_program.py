@@ -9,9 +9,9 @@ from compile_lens.record.cuda_graphs import CudaGraphs, GraphPartition, MutatedI
 from compile_lens.record.graph import Frame, Source
 from compile_lens.record.program import (
     COMPILED,
-    GIVEN_UP,
-    LEFT,
+    FUNCTION_RUNS_EAGERLY,
     NO_GRAPH,
+    REST_RUNS_EAGERLY,
     SKIPPED,
     Break,
     CompileEvent,
@@ -109,7 +109,11 @@ def program(hostile: str = "") -> ProgramRecord:
                 seconds=0.125,
                 eager_lines=((6, 6),),
                 traced_functions=(TracedFunction(file, name, 1, ((3, 5),), ((2, 6),)),),
-                breaks=(Break(Ending(BREAK, "a try", (Frame(file, 6, name),)), outcome=LEFT, graph=1),),
+                breaks=(
+                    Break(
+                        Ending(BREAK, "a try", (Frame(file, 6, name),)), outcome=REST_RUNS_EAGERLY, graph=1
+                    ),
+                ),
             ),
         ),
     )
@@ -127,7 +131,9 @@ def program(hostile: str = "") -> ProgramRecord:
                 call,
                 eager_lines=((9, 10),),
                 number=3,
-                breaks=(Break(Ending(BREAK, "a loop", (Frame(file, 9, "left"),)), outcome=GIVEN_UP),),
+                breaks=(
+                    Break(Ending(BREAK, "a loop", (Frame(file, 9, "left"),)), outcome=FUNCTION_RUNS_EAGERLY),
+                ),
             ),
             FrameEvaluation(NO_GRAPH, "2/1", number=5),
         ),

@@ -276,7 +276,7 @@ def captured(fn: Callable[..., Any], target: str) -> list[list[str]]:
 
     made = capture(fn, torch.rand(64), target=target)
     assert made.target is not None
-    if said := [f"said {one.query}" for one in made.target.queries if one.kind == "kept"]:
+    if said := [f"said {one.query}" for one in made.target.queries if one.kind == "not transferred"]:
         return [sorted(one.replace("told_programs.", "") for one in said)]
     written = r"\b{}\(\)" if target.startswith("cpu") else r"(?:math|device)\.{}\("
     found = []

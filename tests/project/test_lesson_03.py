@@ -36,7 +36,7 @@ def test_it_shows_what_it_asks() -> None:
     assert changes == [(str(0.5 + n), str(1.5 + n)) for n in range(7)]
     assert re.findall(r"^(\w[\w ]*?) +power (\d+)$", cells["numbers-limit"], re.M) == [
         ("recompile limit", "1"),
-        ("compiled again", "7"),
+        ("recompile", "7"),
     ]
     assert "'eager', 'compiled'" in cells["numbers-limit"]
     times = {cell: re.findall(r"compiled (\d) times", cells[cell]) for cell in ("scaled", "tensors", "ahead")}

@@ -13,7 +13,7 @@ from samples_program import FILE, program
 
 from compile_lens import Program
 from compile_lens.measures.caches import Cache, caches
-from compile_lens.measures.causes import UNASKED, Cause, causes
+from compile_lens.measures.causes import NOT_EVALUATED, Cause, causes
 from compile_lens.measures.compile_time import PARTS, compile_time
 from compile_lens.measures.program import compile_seconds, counts, lines
 from compile_lens.record.breaks import Ending
@@ -54,10 +54,10 @@ def test_causes_are_ranked() -> None:
     told = [(c.kind, None if c.place is None else c.place.line) for c in causes(program())]
     assert told == [
         ("recompile limit", 1),
-        ("left to Python", 9),
-        ("rest left to Python", 6),
+        ("runs eagerly", 9),
+        ("rest runs eagerly", 6),
         ("graph break", 3),
-        ("compiled again", 1),
+        ("recompile", 1),
         ("time of compiling", None),
     ]
 
@@ -286,7 +286,7 @@ def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
     """``eager_on_recompile`` runs the form of each call that fits one: of three calls one may be eager."""
     at = Frame("t.py", 3, "f")
     empty = dataclasses.replace(program(), frames=())
-    perhaps = Cause(UNASKED, at, "f", 3, certain=False, eager_kind=STANCE)
+    perhaps = Cause(NOT_EVALUATED, at, "f", 3, certain=False, eager_kind=STANCE)
     said = words.head(perhaps, empty)
     assert said == (
         "t.py:3 in f was called 3 times where nothing may be compiled: those calls that fitted no compiled form ran "

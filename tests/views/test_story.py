@@ -13,7 +13,7 @@ import samples_machine
 import samples_targets
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.fusion import UNPROPOSED, WALL
+from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.record.absent import Missing, NotApplicable
 from compile_lens.record.breaks import LIMIT, Ending, Skip
 from compile_lens.record.capture import Failure
@@ -361,7 +361,10 @@ def test_every_sentence_of_the_language_is_whole() -> None:
 def test_every_reason_has_a_clause() -> None:
     assert {f"realised.{key}" for key in REALISED} <= set(ENGLISH.words)
     assert {f"apart.{key}" for key in REASONS} <= set(ENGLISH.words)
-    assert ENGLISH.words["apart.wall"] == WALL and ENGLISH.words["apart.never proposed"] == UNPROPOSED
+    assert (
+        ENGLISH.words["apart.wall"] == LIBRARY_CALL_BETWEEN
+        and ENGLISH.words["apart.never proposed"] == NOT_PROPOSED
+    )
 
 
 def test_telling_is_pure() -> None:

@@ -136,7 +136,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         frame = next(own, None) or line_running() or next(iter(trace), None)
         if kernel:
             why = why.removeprefix("NotLaunched: ")
-        self._questions.put("unwritten" if kernel else "zeros", name, why[:200], frame)
+        self._questions.put("not run" if kernel else "zeros", name, why[:200], frame)
 
     def _zeros(self, node: torch.fx.Node) -> Any:
         """What the node gives by its fake implementation, for these inputs."""

@@ -86,7 +86,7 @@ def process_state() -> tuple[DeviceQuery, ...]:
     frame = line_running()
     if frame is None:
         return ()
-    return tuple(DeviceQuery(name, NOT_THERE, frame, kind="kept") for name in _names())
+    return tuple(DeviceQuery(name, NOT_THERE, frame, kind="not transferred") for name in _names())
 
 
 def _names() -> Iterator[str]:

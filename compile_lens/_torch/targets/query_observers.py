@@ -111,7 +111,7 @@ def _build_flags(places: Places, questions: Questions) -> None:
         module = getattr(variable.value, "__name__", "")
         if name in BUILD_FLAGS.get(module, ()):
             answer = getattr(variable.value, name, None)
-            questions.put("asked", f"{module}.{name}", text(answer), line_traced())
+            questions.put("queried", f"{module}.{name}", text(answer), line_traced())
         return real(variable, tx, name)
 
     places.attribute(PythonModuleVariable, method, PHASE, read)
@@ -128,7 +128,7 @@ def _memory(places: Places, questions: Questions) -> None:
         if name == "total_memory" and isinstance(variable.value, Properties):
             asked = "torch.cuda.get_device_properties().total_memory"
             answer = _said_of_memory(variable.value.total_memory)
-            questions.put("asked", asked, answer, line_traced(), once=True)
+            questions.put("queried", asked, answer, line_traced(), once=True)
         return real(variable, tx, name)
 
     places.attribute(UserDefinedObjectVariable, method, PHASE, read)
@@ -161,7 +161,7 @@ def _acceptable(places: Places, questions: Questions) -> None:
         if not on(MARK) or extra or getattr(tensor.device, "type", "") != "cuda":
             return real(variable, tx, tensor, *extra)
         answer = torch._C._get_cudnn_enabled() and tensor.dtype in torch.backends.cudnn.CUDNN_TENSOR_DTYPES
-        questions.put("asked", "torch.backends.cudnn.is_acceptable()", repr(answer), line_traced())
+        questions.put("queried", "torch.backends.cudnn.is_acceptable()", repr(answer), line_traced())
         return ConstantVariable.create(answer)
 
     places.entry(handlers, asked, acceptable)
@@ -183,7 +183,7 @@ def _noting(questions: Questions) -> Note:
             return
         if asked != "Tensor.device" or _is_used(frame):
             questions.put(
-                "asked", asked, text(answer), frame_at(code.co_filename, frame.f_lineno, code.co_name)
+                "queried", asked, text(answer), frame_at(code.co_filename, frame.f_lineno, code.co_name)
             )
 
     disabled: Note = torch.compiler.disable(note)
@@ -230,7 +230,7 @@ def _asked_of_the_build(
     def asked(*args: Any, **kwargs: Any) -> Any:
         answer = real(*args, **kwargs)
         if on(PHASE):
-            questions.put("asked", f"{name}()", text(answer), line_traced())
+            questions.put("queried", f"{name}()", text(answer), line_traced())
         else:
             note(f"{name}()", answer, sys._getframe(2))
         return answer

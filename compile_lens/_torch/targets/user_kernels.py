@@ -38,9 +38,7 @@ def place(places: Places, mark: str, questions: Questions | None = None) -> None
         except NotLaunched as error:
             if questions is None or on(COMPARED) or on(IN_GRAPH):
                 raise
-            questions.put(
-                "unwritten", name(kernel), str(error).splitlines()[0], line_running() or line(kernel)
-            )
+            questions.put("not run", name(kernel), str(error).splitlines()[0], line_running() or line(kernel))
 
     run = torch.compiler.disable(launched)
     places.attribute(function, "run", mark, lambda kernel, *args, **kwargs: run(kernel, *args, **kwargs))

@@ -16,7 +16,7 @@ import torch.utils.checkpoint
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
 from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import INSIDE
+from ...record.eager_frames import EAGER_CALL
 from ...record.graph import Frame
 from ..frames import eager_lines
 from . import compiled_objects, scopes
@@ -106,9 +106,9 @@ def _note(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
 
 
 def _add(scope: Scope, name: str, code: types.CodeType | None, at: Frame | None, times: int) -> None:
-    key = (INSIDE, name, code, at)
+    key = (EAGER_CALL, name, code, at)
     if key not in scope.unvisited:
-        scope.unvisited[key] = Uncompiled(INSIDE, WHY, name, code, at)
+        scope.unvisited[key] = Uncompiled(EAGER_CALL, WHY, name, code, at)
     scope.unvisited[key].times += times
 
 

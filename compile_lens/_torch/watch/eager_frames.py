@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import BEFORE, INSIDE, WRAPPED, EagerFrame
+from ...record.eager_frames import EAGER_CALL, SKIPPED_BEFORE, TORCH_MODULE, EagerFrame
 from ...record.graph import Frame
 from ...record.messages import gist
 from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, FrameEvaluation
@@ -37,7 +37,7 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
     name = getattr(code, "co_qualname", "").rpartition(".")[0] or source_places.place_in_torch(
         code, code.co_firstlineno
     )
-    key = (WRAPPED, code, visiting.caller)
+    key = (TORCH_MODULE, code, visiting.caller)
     if key not in scope.unvisited:  # Dynamo may not be asked about later calls, so that they are not counted
         reason = (
             f"{outer} calls it\n  Explanation: Dynamo leaves modules of torch.nn to Python, and compiles them "
@@ -48,7 +48,7 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
             "a class of your own whose forward calls it"
         )
         why = Ending(NOT_TRACED, reason, (), hint)
-        scope.unvisited[key] = Uncompiled(WRAPPED, why, name, code, visiting.caller)
+        scope.unvisited[key] = Uncompiled(TORCH_MODULE, why, name, code, visiting.caller)
 
 
 def of(scope: Scope, made: list[Visiting], visits: dict[int, FrameEvaluation]) -> tuple[EagerFrame, ...]:
@@ -56,7 +56,7 @@ def of(scope: Scope, made: list[Visiting], visits: dict[int, FrameEvaluation]) -
     held = list(scope.unvisited.values())
     calls = _broken_calls(visits.values())
     noted = [_with_break(_plain(one, one.code), calls) for one in held]
-    seen = {_line(one.caller) for one in held if one.kind == INSIDE}
+    seen = {_line(one.caller) for one in held if one.kind == EAGER_CALL}
     asked = {v.code for v in made} | set(scope.before)
     inside: dict[tuple[types.CodeType, Frame | None], EagerFrame] = {}
     for visiting in made:
@@ -81,7 +81,7 @@ def _broken_calls(visits: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Br
 
 def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFrame:
     """What ``checkpoint`` called, with the break that kept its call out of a graph, where it was one inside of it."""
-    found = calls.get(_line(one.caller)) if one.kind == INSIDE else None
+    found = calls.get(_line(one.caller)) if one.kind == EAGER_CALL else None
     if found is None:
         return one
     line = next(at for at in found.ending.frames if _line(at) == _line(one.caller))
@@ -133,10 +133,10 @@ def _inside(
         )
         for code in sorted(left, key=lambda c: (not _is(c, entry), c.co_filename, c.co_firstlineno)):
             if code not in asked:
-                one = Uncompiled(INSIDE, why, eager_lines.plain(code.co_name), code, line)
+                one = Uncompiled(EAGER_CALL, why, eager_lines.plain(code.co_name), code, line)
                 one.certain = False
                 if code in whole:
-                    one = Uncompiled(BEFORE, earlier_decisions.why(code), one.name, code, line)
+                    one = Uncompiled(SKIPPED_BEFORE, earlier_decisions.why(code), one.name, code, line)
                 yield _plain(one, code), code
         return
 

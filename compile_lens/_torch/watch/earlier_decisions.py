@@ -13,7 +13,7 @@ import torch
 from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
 
 from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import BEFORE
+from ...record.eager_frames import SKIPPED_BEFORE
 from ...record.graph import Frame
 from ...record.program import RESUMED, ProgramFrame
 from ..frames import dynamo, eager_lines
@@ -91,12 +91,12 @@ def called(mine: tuple[Scope, ...], function: Any) -> None:
     # Torch's function around a module may run a form in which this code is a part.
     sure = own is code or (own is not None and not any(map(_has_graph, forms(own))))
     at = callers.caller()
-    key = (BEFORE, code, sure)
+    key = (SKIPPED_BEFORE, code, sure)
     noting = tuple(scope for scope in mine if code in scope.left_whole and code not in scope.by_code)
     for scope in noting:
         if key not in scope.unvisited:
             scope.unvisited[key] = Uncompiled(
-                BEFORE, why(code), compiled_objects.named(thing).function, code, at
+                SKIPPED_BEFORE, why(code), compiled_objects.named(thing).function, code, at
             )
             scope.unvisited[key].certain = sure
         scope.unvisited[key].times += 1

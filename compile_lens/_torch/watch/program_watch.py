@@ -19,12 +19,12 @@ from ...record.graph import Frame, Source
 from ...record.program import (
     CALL_RAISED,
     COMPILED,
-    GIVEN_UP,
-    LEFT,
+    FUNCTION_RUNS_EAGERLY,
     LIMIT,
     NO_GRAPH,
     NOTHING,
     RAISED,
+    REST_RUNS_EAGERLY,
     SKIPPED,
     CompileEvent,
     FrameEvaluation,
@@ -257,7 +257,9 @@ def _visit(
 ) -> FrameEvaluation:
     outcome = _outcome(v)
     before = graphs[v.graphs[-1]] if v.graphs else None
-    broken = tuple(dataclasses.replace(b, graph=before if b.outcome != GIVEN_UP else None) for b in v.breaks)
+    broken = tuple(
+        dataclasses.replace(b, graph=before if b.outcome != FUNCTION_RUNS_EAGERLY else None) for b in v.breaks
+    )
     if outcome == RAISED:
         broken = tuple(dataclasses.replace(b, outcome=CALL_RAISED, consequence="") for b in broken)
     if v.behind is not None:
@@ -357,7 +359,7 @@ def _eager(v: Visiting, outcome: str) -> Ranges:
         lines = v.lines.get(v.code, set())
         return eager_lines.ranges(lines, eager_lines.code_lines(v.code))
     if outcome == COMPILED:
-        left = any(b.outcome == LEFT for b in v.breaks)
+        left = any(b.outcome == REST_RUNS_EAGERLY for b in v.breaks)
         return eager_lines.lines(v.code, v.rest) if left and v.rest is not None else ()
     return () if outcome == RAISED else eager_lines.lines(v.code)
 

@@ -11,7 +11,7 @@ import torch
 
 from ...record import failed_guards, messages, nearness
 from ...record.failed_guards import STATE
-from ...record.program import ERROR, FailedGuard
+from ...record.program import ERROR_ON_RECOMPILE, FailedGuard
 from . import scopes
 from .observers import noting, observe
 from .scopes import Visiting
@@ -181,7 +181,7 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
         if visiting is not None:
             with noting(visiting.scopes, "why a function was compiled again"):
                 note(visiting, entries, frame, failed_guards.listed(str(error)))
-                visiting.limit = ERROR
+                visiting.limit = ERROR_ON_RECOMPILE
         raise
     if visiting is not None:
         with noting(visiting.scopes, "why a function was compiled again"):

@@ -15,7 +15,7 @@ from ...record import failed_guards
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.eager_frames import STANCE
 from ...record.graph import Frame
-from ...record.program import FAILS
+from ...record.program import FAIL_ON_RECOMPILE
 from ..frames import eager_lines
 from ..ground import hook_points, source_places
 from . import compiled_objects, earlier_decisions, frame_evaluations, recompiles, scopes
@@ -32,7 +32,9 @@ _LEAVES = {
     _FIRST: "the first call of each function runs eagerly, to see what varies",
 }
 """What each stance does that runs calls eagerly."""
-_DOES = _LEAVES | {FAILS: "nothing is compiled: calls that fit a compiled form run it, the others raise"}
+_DOES = _LEAVES | {
+    FAIL_ON_RECOMPILE: "nothing is compiled: calls that fit a compiled form run it, the others raise"
+}
 
 
 @observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
@@ -57,7 +59,7 @@ def before(scope: Scope) -> None:
 
 def _now(scope: Scope, name: str, at: Frame | None) -> None:
     scope.stance = (name, at)
-    if name in (*_LEAVES, FAILS):
+    if name in (*_LEAVES, FAIL_ON_RECOMPILE):
         _see_calls(scope, _CALLS, _INPUTS)
 
 
@@ -96,7 +98,7 @@ def called(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
                 function = sys._getframe(1).f_locals.get("fn")
                 if function is not None:
                     earlier_decisions.called(mine, function)
-    return _refusing(found) if callable(found) and _name() == FAILS else found
+    return _refusing(found) if callable(found) and _name() == FAIL_ON_RECOMPILE else found
 
 
 def _refusing(real: Any) -> Any:
@@ -121,13 +123,13 @@ def _refuse(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
         return
     visiting = Visiting(frame.f_code, mine, "", caller())
     visiting.behind = compiled_objects.behind(frame)
-    visiting.raised, visiting.limit = True, FAILS
+    visiting.raised, visiting.limit = True, FAIL_ON_RECOMPILE
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(frame.f_code)
     if entries:
         recompiles.note(visiting, entries, frame, failed_guards.listed(message))
     where = next((scope.stance[1] for scope in mine if scope.stance is not None), None)
     at = Frame(frame.f_code.co_filename, frame.f_code.co_firstlineno, eager_lines.plain(frame.f_code.co_name))
-    visiting.error = dataclasses.replace(_why(FAILS, where), frames=(at,))
+    visiting.error = dataclasses.replace(_why(FAIL_ON_RECOMPILE, where), frames=(at,))
     frame_evaluations.keep(visiting, frame)
 
 

@@ -23,7 +23,7 @@ from ..graph import Frame
 from ..program import (
     CALL_RAISED,
     COMPILED,
-    GIVEN_UP,
+    FUNCTION_RUNS_EAGERLY,
     NO_GRAPH,
     NOTHING,
     RAISED,
@@ -259,7 +259,7 @@ def _outcome(own: Compile, graphs: bool) -> str:
 def _why(
     metrics: dict[str, Any], reason: str, breaks: tuple[Break, ...], place: Place, outcome: str
 ) -> Ending:
-    given_up = [b for b in breaks if b.outcome == GIVEN_UP]
+    given_up = [b for b in breaks if b.outcome == FUNCTION_RUNS_EAGERLY]
     if given_up and outcome == SKIPPED:
         return given_up[-1].ending
     type_ = str(metrics.get("fail_type") or "")
@@ -300,7 +300,7 @@ def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
         number[1].upper() if number else "",
         messages.consequence(own),
     )
-    before = made[-1].number if made and made_of.outcome != GIVEN_UP else None
+    before = made[-1].number if made and made_of.outcome != FUNCTION_RUNS_EAGERLY else None
     return dataclasses.replace(made_of, graph=before)
 
 

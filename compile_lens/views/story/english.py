@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.fusion import UNPROPOSED, WALL
+from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.record.decision import REASONS
 from compile_lens.record.figures import AtLeast, Figure
 
@@ -205,8 +205,8 @@ WORDS = {
     "realised.layout": "certain strides are asked for",
     "realised.other": "for a reason that this version does not know",
     **{f"apart.{key}": reason.sentence for key, reason in REASONS.items()},
-    "apart.wall": WALL,
-    "apart.never proposed": UNPROPOSED,
+    "apart.wall": LIBRARY_CALL_BETWEEN,
+    "apart.never proposed": NOT_PROPOSED,
 }
 """Clauses by key: headings, languages of kernels, why a value got a buffer, why two groups stayed apart."""
 

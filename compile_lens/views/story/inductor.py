@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.control_flow import GENERATED, walk
-from compile_lens.measures.fusion import UNPROPOSED, WALL
+from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.neighbours import Apart, apart
@@ -129,8 +129,8 @@ def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
 def _clause(pair: Apart) -> Value:
     """Why two stayed apart, as a clause of the language; in the record's words where it has none."""
     said = pair.why.sentence
-    if said in (WALL, UNPROPOSED):
-        return Word("apart.wall" if said == WALL else "apart.never proposed")
+    if said in (LIBRARY_CALL_BETWEEN, NOT_PROPOSED):
+        return Word("apart.wall" if said == LIBRARY_CALL_BETWEEN else "apart.never proposed")
     key = next((key for key, reason in REASONS.items() if reason.sentence == said), "")
     return Word(f"apart.{key}") if key else said
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import dataclasses
 
 from compile_lens.measures.causes import (
-    AGAIN,
-    AT_LIMIT,
-    BREAKS,
-    COMPILING,
-    GIVEN_UP_ON,
-    LEFT_REST,
-    LEFT_WHOLE,
-    RAISES,
-    UNASKED,
+    COMPILE_RAISED,
+    COMPILE_TIME,
+    EAGER_REST,
+    GRAPH_BREAK,
+    NOT_EVALUATED,
+    NOTHING_AT_FIRST,
+    RECOMPILE_LIMIT,
+    RECOMPILED,
+    RUNS_EAGERLY,
     Cause,
 )
 from compile_lens.measures.program import Counts, counts, in_part, places_at_least
-from compile_lens.record.eager_frames import BEFORE, STANCE
+from compile_lens.record.eager_frames import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
 from compile_lens.record.messages import plain, plain_source
 from compile_lens.record.program import (
     COMPILED,
-    ERROR,
-    FAILS,
+    ERROR_ON_RECOMPILE,
+    FAIL_ON_RECOMPILE,
     NO_GRAPH,
     FailedGuard,
     FrameEvaluation,
@@ -94,7 +94,7 @@ def in_source(program: ProgramRecord, places: int) -> str:
 
 
 def _left(program: ProgramRecord, found: Counts) -> list[str]:
-    before = {(u.file, u.line, u.function) for u in program.eager_frames if u.kind == BEFORE}
+    before = {(u.file, u.line, u.function) for u in program.eager_frames if u.kind == SKIPPED_BEFORE}
     others = [one for one in program.eager_frames if (one.file, one.line, one.function) not in before]
     doubt = "" if any(one.certain or one.kind == STANCE for one in others) else _AS_FAR
     told = [
@@ -161,33 +161,37 @@ def _few(ids: list[str]) -> str:
 
 
 HEADS = {
-    RAISES: "could not be compiled: the call raised",
-    AT_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
-    LEFT_WHOLE: "was left to Python whole",
-    GIVEN_UP_ON: "had nothing to compile in a call: each call after it runs eagerly",
-    UNASKED: f"was {_UNTRIED}",
-    LEFT_REST: "was compiled up to an earlier line, and left to Python from there",
-    BREAKS: "broke the graph",
-    AGAIN: "was compiled again",
-    COMPILING: "went into compiling",
+    COMPILE_RAISED: "could not be compiled: the call raised",
+    RECOMPILE_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
+    RUNS_EAGERLY: "was left to Python whole",
+    NOTHING_AT_FIRST: "had nothing to compile in a call: each call after it runs eagerly",
+    NOT_EVALUATED: f"was {_UNTRIED}",
+    EAGER_REST: "was compiled up to an earlier line, and left to Python from there",
+    GRAPH_BREAK: "broke the graph",
+    RECOMPILED: "was compiled again",
+    COMPILE_TIME: "went into compiling",
 }
 """What each kind of cause did."""
 
 
 def head(cause: Cause, program: ProgramRecord) -> str:
     """What a cause did, where and how often."""
-    if cause.kind == COMPILING:
+    if cause.kind == COMPILE_TIME:
         if not program.seconds:
-            return f"{duration(cause.seconds)} {HEADS[COMPILING]}"
+            return f"{duration(cause.seconds)} {HEADS[COMPILE_TIME]}"
         share = cause.seconds / program.seconds
-        return f"{duration(cause.seconds)} of {duration(program.seconds)} ({share:.0%}) {HEADS[COMPILING]}"
+        return f"{duration(cause.seconds)} of {duration(program.seconds)} ({share:.0%}) {HEADS[COMPILE_TIME]}"
     times = f", {cause.count} times" if cause.count > 1 else ""
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
     what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
     did = HEADS[cause.kind]
     if cause.after_break:
         what = f"what follows {what}"
-    elif cause.kind == BREAKS and cause.place is not None and plain(cause.place.function) != cause.function:
+    elif (
+        cause.kind == GRAPH_BREAK
+        and cause.place is not None
+        and plain(cause.place.function) != cause.function
+    ):
         what = f"{place(cause.place)} in {plain(cause.place.function)}"
         did = f"{did} of {cause.function}"
     if not cause.certain:
@@ -200,7 +204,7 @@ def head(cause: Cause, program: ProgramRecord) -> str:
 
 
 def _unasked(cause: Cause) -> str:
-    return f"was {_LEFT_BEFORE if cause.eager_kind == BEFORE else _UNTRIED}"
+    return f"was {_LEFT_BEFORE if cause.eager_kind == SKIPPED_BEFORE else _UNTRIED}"
 
 
 _AS_FAR = ", as far as is known"
@@ -209,21 +213,21 @@ _PERHAPS = "where nothing may be compiled: those calls that fitted no compiled f
 
 def because(cause: Cause) -> str:
     """Why, in torch's words or by the guard that failed; ``""`` where there is nothing to say."""
-    if cause.kind == GIVEN_UP_ON:
+    if cause.kind == NOTHING_AT_FIRST:
         return (
             "Dynamo met no tensor operation, and does not look at the function again: torch runs no form of it any "
             "more, also none that it compiled before"
         )
     if cause.recompilation is not None and _of_forms(cause):
-        if cause.limit == FAILS and cause.ending is not None:
+        if cause.limit == FAIL_ON_RECOMPILE and cause.ending is not None:
             return f"{reason(cause.ending).what}: {again(cause.recompilation, made=False)}"
-        if cause.limit == ERROR:
+        if cause.limit == ERROR_ON_RECOMPILE:
             told = again(cause.recompilation, made=False)
-            return f"torch._dynamo.config.{ERROR} is set, so that a call which fits no form raises: {told}"
-        if cause.kind == RAISES:
+            return f"torch._dynamo.config.{ERROR_ON_RECOMPILE} is set, so that a call which fits no form raises: {told}"
+        if cause.kind == COMPILE_RAISED:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
             return f"{reached}: {_at_limit(cause, cause.recompilation)}"
-        if cause.kind == AT_LIMIT:
+        if cause.kind == RECOMPILE_LIMIT:
             return _at_limit(cause, cause.recompilation)
         others = _others(cause)
         also = f"; another time {'; '.join(others[:MOST])}" if others else ""
@@ -269,21 +273,21 @@ def _for_each(cause: Cause) -> str:
 
 def _of_forms(cause: Cause) -> bool:
     """Whether it is that a code was compiled again, and not what was met while it was."""
-    return cause.kind in (AT_LIMIT, AGAIN) or (cause.kind == RAISES and bool(cause.limit))
+    return cause.kind in (RECOMPILE_LIMIT, RECOMPILED) or (cause.kind == COMPILE_RAISED and bool(cause.limit))
 
 
 def advice(cause: Cause) -> str:
     """What to try: torch's own hint, or by what changed."""
-    if cause.kind == COMPILING:
+    if cause.kind == COMPILE_TIME:
         return ""
-    if cause.kind == GIVEN_UP_ON:
+    if cause.kind == NOTHING_AT_FIRST:
         what = "the rest" if cause.after_break else cause.function
         return (
             f"if {what} computes in other calls, compile that part as a function of its own, and decide outside of it "
             "whether to call it"
         )
     if cause.recompilation is not None and _of_forms(cause):
-        at_limit = bool(cause.limit) and cause.limit not in (FAILS, ERROR)
+        at_limit = bool(cause.limit) and cause.limit not in (FAIL_ON_RECOMPILE, ERROR_ON_RECOMPILE)
         tried = (
             _for_each(cause)
             if at_limit
@@ -299,7 +303,7 @@ def advice(cause: Cause) -> str:
 def of_torch(cause: Cause) -> bool:
     """Whether what is to be tried is in torch's words, which know the kind of a reason and not the program."""
     said = advice(cause)
-    if cause.kind == UNASKED or cause.limit == FAILS or not said:
+    if cause.kind == NOT_EVALUATED or cause.limit == FAIL_ON_RECOMPILE or not said:
         return False
     hints = [cause.recompilation.change.hint] if cause.recompilation and cause.recompilation.change else []
     return said in (*hints, reason(cause.ending).hint if cause.ending is not None else "")

@@ -91,14 +91,14 @@ def question(one: DeviceQuery) -> str:
             f"{place(one.frame)} ran {one.query}, which cannot run here ({one.answer}): it gave zeros of the right "
             f"shape, or left what it writes, and a branch on such a value may go another way{times}{line}"
         )
-    if one.kind == "unwritten":
+    if one.kind == "not run":
         return (
             f"{place(one.frame)} launched {one.query}, a Triton kernel that cannot run here ({one.answer}): what it "
             f"writes is as it was before, and a branch on such a value may go another way{times}{line}"
         )
     if one.kind in ("entered", "called"):
         return f"{place(one.frame)} {one.kind} {one.query}, {one.answer}{times}{line}"
-    if one.kind == "kept":
+    if one.kind == "not transferred":
         return f"{place(one.frame)} reaches {one.query}, {one.answer}{times}{line}"
     if one.kind == "chosen":
         return f"{place(one.frame)} called {one.query}, for which here stands {one.answer}{times}{line}"

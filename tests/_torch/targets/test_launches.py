@@ -120,7 +120,7 @@ def test_what_cannot_be_interpreted_leaves_all_as_it_was_and_is_said(
     assert torch.equal(result, torch.ones_like(result).sin() if plainly else torch.ones_like(result))
     assert found.target is not None
     (one,) = found.target.queries
-    assert one.kind == "unwritten" and one.query == kernel and why in one.answer
+    assert one.kind == "not run" and one.query == kernel and why in one.answer
     assert one.frame.function == fn.__name__ and f"{kernel}[" in one.frame.text
     (said,) = [
         words for words in stamp.of_target(found.target) if f"launched {kernel}, a Triton kernel" in words
@@ -135,7 +135,7 @@ def test_a_kernel_of_a_backward_is_said_with_the_line_that_asked_and_compiled_on
     found, _ = here(k.stepped, *inputs())
     assert found.target is not None
     said = [(one.kind, one.query, one.frame.text) for one in found.target.queries]
-    assert said == [("unwritten", "assembled", "loss.backward()")]
+    assert said == [("not run", "assembled", "loss.backward()")]
     graphs = [c.graphs["dynamo"] for c in found.compilations if "dynamo" in c.graphs]
     assert [[n.target for n in graph.calls][:1] for graph in graphs] == [
         ["detach"],

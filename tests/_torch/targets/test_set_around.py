@@ -47,7 +47,7 @@ def plain(fn: Callable[..., Any], *args: Any) -> list[str]:
 
 def told(found: Capture) -> list[tuple[str, int]]:
     assert found.target is not None
-    return [(one.query, one.frame.line) for one in found.target.queries if one.kind == "kept"]
+    return [(one.query, one.frame.line) for one in found.target.queries if one.kind == "not transferred"]
 
 
 @pytest.mark.parametrize("fn", [by_python, by_numpy])

@@ -72,7 +72,7 @@ def test_what_cannot_be_sent_is_said_with_its_line() -> None:
         found = capture(told_programs.sine, torch.ones(8), target="h100")
     assert found.target is not None
     (said,) = found.target.queries
-    assert said.kind == "kept" and said.query == "torch._inductor.config.post_grad_custom_pre_pass"
+    assert said.kind == "not transferred" and said.query == "torch._inductor.config.post_grad_custom_pre_pass"
     assert said.frame.file == __file__ and said.frame.line == locked.__code__.co_firstlineno
     assert "math.sin(" in str(found.kernels[0].source)
     assert said.query in " ".join(str(found).split())
