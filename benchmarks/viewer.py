@@ -29,7 +29,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 from made import with_modules, without_modules  # noqa: E402
 
 from compile_lens import Capture, load  # noqa: E402
-from compile_lens.views.render.html.capture import document, fragment  # noqa: E402
+from compile_lens.views.live.page import fragment  # noqa: E402
+from compile_lens.views.live.page import page as whole_page  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -141,7 +142,7 @@ _TASK = {"large": "< 100", "large_flat": "< 100"}
 def figures(browser: Browser, name: str, found: Capture, rounds: int) -> Iterator[Figure]:
     """Everything about the page of one capture."""
     start, started = time.perf_counter(), time.process_time()
-    page = document(found)
+    page = whole_page(found)
     yield Figure(name, "writing the page", time.perf_counter() - start, "s")
     yield Figure(name, "writing the page, this process alone", time.process_time() - started, "s CPU")
     yield Figure(name, "size of the page", len(page.encode()) / 1e3, "kB", _SIZES.get(name, ""))

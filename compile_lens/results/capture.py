@@ -159,17 +159,18 @@ class Capture(Record):
         return made
 
     def __repr__(self) -> str:
-        from ..views.text import line
+        from ..views.subjects.capture import line
 
         return line(self)
 
     def __str__(self) -> str:
-        from ..views.text import page
+        from ..views.render.text import page
+        from ..views.subjects.capture import document
 
-        return page(self)
+        return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.notebook import mimebundle
+        from ..views.live.page import mimebundle
 
         return mimebundle(self, include, exclude)
 

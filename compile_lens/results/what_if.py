@@ -38,7 +38,8 @@ class WhatIf(WhatIfRecord):
         """
         from ..views.render.files import WHAT_IF, save
         from ..views.render.html import page
-        from ..views.subjects.what_if import differences, document, save_pages
+        from ..views.subjects.what_if import document
+        from ..views.what_if_pages import differences, save_pages
 
         def html() -> str:
             return page(document(self), differences(self, save_pages(self, Path(path).expanduser())))
@@ -57,6 +58,7 @@ class WhatIf(WhatIfRecord):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.mime import mimebundle
-        from ..views.subjects.what_if import differences, document
+        from ..views.subjects.what_if import document
+        from ..views.what_if_pages import differences
 
         return mimebundle(lambda: document(self), include, exclude, lambda: differences(self))

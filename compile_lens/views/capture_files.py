@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from compile_lens.errors import UsageError
@@ -12,7 +11,9 @@ from compile_lens.record.codec import to_json
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 
-from .render.files import CAPTURE, check_place, form_of, path_of, write_text
+from .live.page import page
+from .render.files import CAPTURE, check_place, form_of, path_of, save, write_text
+from .subjects.capture import document
 
 
 def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
@@ -31,40 +32,13 @@ def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
     target = path_of(path)
     form = form_of(target, CAPTURE)
     check_place(target)
-    for file, text in _contents(capture, target, form):
-        write_text(file, text)
-    return target
-
-
-def _contents(capture: Record, target: Path, form: str) -> list[tuple[Path, str]]:
     if form == ".svg":
-        return _pictures(capture, target)
-    makers: dict[str, Callable[[Record], str]] = {
-        ".html": _html,
-        ".json": to_json,
-        ".md": _markdown,
-        ".txt": _text,
-    }
-    return [(target, makers[form](capture))]
-
-
-def _html(capture: Record) -> str:
-    from .render.html.capture import document
-
-    return document(capture)
-
-
-def _markdown(capture: Record) -> str:
-    from .markdown import page
-
-    return page(capture)
-
-
-def _text(capture: Record) -> str:
-    from .render.text import DEFAULT_WIDTH
-    from .text import page
-
-    return page(capture, width=DEFAULT_WIDTH, ascii=False)
+        for file, svg in _pictures(capture, target):
+            write_text(file, svg)
+        return target
+    return save(
+        target, CAPTURE, lambda: document(capture), html=lambda: page(capture), json=lambda: to_json(capture)
+    )
 
 
 def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Union
 
 from compile_lens.measures.chain import Address
+from compile_lens.record.capture import Failure, Record
+from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.figures import MEASURED, AtLeast, Count, Figure
 from compile_lens.record.graph import Frame, Source
 
@@ -67,6 +69,9 @@ def quantity(
     return Quantity(int(value), unit, getattr(value, "basis", MEASURED), exact=exact)
 
 
+ANY, TERMINAL, PAGE, LIVE = "any", "terminal", "page", "live"
+"""The room that a section needs: it is for all views, for a terminal alone, for pages, for the live page alone."""
+
 TEXT, NAME, NUMBER, NOTE = "text", "name", "number", "note"
 """Kinds of columns: words that wrap, names in fixed pitch, figures on the right, and a note that may stand below
 its row."""
@@ -84,8 +89,9 @@ class Row:
 class Table:
     """Rows under a head. ``kinds`` has a kind for each column.
 
-    ``words`` stand between title and rows; ``full`` marks a table that only a view with room for it shows.
-    ``left`` counts rows that were left out; ``where`` says where they are.
+    ``words`` stand between title and rows, ``notes`` below them. ``left`` counts rows that were left out; ``where``
+    says where they are. ``definitions`` explain each column but the first. A ``ledger`` has a row for each phase, a
+    total last, and is turned on its side where it does not fit.
     """
 
     title: str
@@ -93,17 +99,21 @@ class Table:
     kinds: tuple[str, ...]
     rows: tuple[Row, ...]
     words: tuple[str, ...] = ()
-    full: bool = False
     left: int = 0
     where: str = ""
+    room: str = ANY
+    notes: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    ledger: bool = False
 
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs."""
+    """Paragraphs. An ``inline`` title stands in the line of the first one."""
 
     title: str
     paragraphs: tuple[str, ...]
+    inline: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Step:
+class Change:
     """One change: a text before and after it. ``words`` describe the change."""
 
     title: str
@@ -136,11 +146,11 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Changes:
     """Changes that follow each other, to be looked at one by one."""
 
     title: str
-    steps: tuple[Step, ...]
+    changes: tuple[Change, ...]
     left: int = 0
     where: str = ""
 
@@ -188,11 +198,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Entries:
-    """Things told one after the other. ``style`` is their class on a page."""
+    """Things told one after the other. ``style`` is their class on a page, where they are ``open`` at first or not.
+    ``left`` counts entries that were left out."""
 
     entries: tuple[Entry, ...]
     style: str = "entry"
     where: str = ""
+    room: str = ANY
+    open: bool = False
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -213,7 +227,60 @@ class Listings:
     where: str = ""
 
 
-Section = Union[Table, Prose, Block, Picture, Steps, Columns, Entries, Listings]  # noqa: UP007
+@dataclass(frozen=True)
+class Step:
+    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it was not seen, ``none`` why
+    there is none."""
+
+    key: str
+    title: str
+    facts: tuple[str, ...] = ()
+    seconds: float | None = None
+    missing: str = ""
+    stage: Stage | None = None
+    none: str = ""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Stages that follow each other: the shared ones (``phase`` is ``""``), or those of one phase."""
+
+    phase: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The stages of one compilation: each phase in one line, then every stage, then its symbolic sizes."""
+
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    lanes: tuple[Lane, ...]
+    dynamic: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The graphs, code and guards of one compilation. ``listed``: a table elsewhere has the facts of each kernel."""
+
+    capture: Record
+    compilation: Compilation
+    listed: bool = False
+    alone: bool = True
+    first: bool = True
+    above: tuple[Flow | Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings under one title, each short where there is little room."""
+
+    findings: tuple[Finding, ...]
+    unknown: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+Section = Union[  # noqa: UP007
+    Table, Prose, Block, Picture, Changes, Columns, Entries, Listings, Flow, Compiled, Group
+]
 
 
 @dataclass(frozen=True)
@@ -230,7 +297,9 @@ class Finding:
         sections: what a page with room shows.
         missing: why there is nothing to show; ``""`` where there is.
         few: rows or entries shown where there is little room.
-        open: a page shows it open at first.
+        open: a page shows it under a heading, not folded; ``beside`` next to others of the kind.
+        aside: a few words beside the title on a page.
+        room: the room that it needs.
     """
 
     key: str
@@ -244,6 +313,9 @@ class Finding:
     badge: str = ""
     few: int = 12
     open: bool = False
+    beside: bool = False
+    aside: str = ""
+    room: str = ANY
 
 
 @dataclass(frozen=True)
@@ -268,7 +340,12 @@ class Document:
         created: when it was captured.
         facts: where and how, in a few words each; ``details`` are labelled lines below them.
         answers: the largest costs, at most five.
+        changes: the result in figures: what, before (``""`` for none), after.
+        inputs: the arguments of the call; ``None`` for a subject that has none.
+        failure: the error that ended it; ``remarks`` are sentences below the verdict, ``below`` one
+            that says what follows.
         findings: the sections, in order.
+        also: facts that belong to no finding.
         notes: what a reader should know besides; ``notes_where`` names where all of them are.
     """
 
@@ -279,8 +356,14 @@ class Document:
     created: str = ""
     facts: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
+    changes: tuple[tuple[str, str, str], ...] = ()
+    inputs: tuple[str, ...] | None = None
+    failure: Failure | None = None
+    remarks: tuple[str, ...] = ()
+    below: str = ""
     answers: tuple[Answer, ...] = ()
     findings: tuple[Finding, ...] = ()
+    also: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     notes_where: str = ""
 

@@ -12,35 +12,17 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterable
 from typing import Any
 
 from compile_lens.record.capture import Record
 
-from .mime import bundle
-from .render.html.capture import fragment
-from .render.text import DEFAULT_WIDTH
-from .text import page
+from .live.page import mimebundle
+from .render.text import page
+from .subjects.capture import document
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []
 """Captures that were displayed in the cell that runs now. By identity: a record is costly to compare."""
-
-
-def mimebundle(
-    capture: Record, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
-) -> dict[str, str]:
-    """The capture as ``text/html`` and ``text/plain``, as IPython asks for it.
-
-    Args:
-        include: MIME types to give; ``None`` for all of them.
-        exclude: MIME types to leave out, also of those included.
-    """
-    writers = {
-        "text/plain": lambda: page(capture, DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(capture),
-    }
-    return bundle(writers, include, exclude)
 
 
 def display(capture: Record) -> None:
@@ -49,7 +31,7 @@ def display(capture: Record) -> None:
     if shell is not None:
         _pass_over(shell, capture)
     if shell is None or _is_terminal(shell):
-        _print(page(capture))
+        _print(page(document(capture)))
         return
     from IPython.display import display as publish
 

@@ -10,7 +10,8 @@ import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from compile_lens import Capture, CaptureError, UsageError, capture
-from compile_lens.views.text import page
+from compile_lens.views.render.text import page
+from compile_lens.views.subjects.capture import document
 
 pytestmark = pytest.mark.torch
 
@@ -65,7 +66,7 @@ def test_compilations_and_runs_of_each_call_are_plain_torchs() -> None:
 
 
 def test_the_page_tells_each_call() -> None:
-    said = page(capture(f, calls=CALLS[:3]), width=200)
+    said = page(document(capture(f, calls=CALLS[:3])), width=200)
     assert "call 2  0/1  0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4" in said
     assert "call 3 (x: float32[5] cpu): nothing was compiled, it ran 0/1, 1/1" in said
 
@@ -78,7 +79,7 @@ def test_a_limit_is_told_in_its_call() -> None:
         made = capture(by_value, calls=[(torch.ones(3), "a" * n) for n in (1, 2, 3)])
     assert [c.compiled for c in made.calls] == [("0/0",), ("0/1",), ()]
     assert made.calls[2].executed == () and made.calls[2].skipped == ("by_value: recompile limit",)
-    assert "call 3 (x: float32[3] cpu, n: 'aaa'): no compiled graph ran" in page(made, width=200)
+    assert "call 3 (x: float32[3] cpu, n: 'aaa'): no compiled graph ran" in page(document(made), width=200)
 
 
 def test_a_call_that_raises_keeps_those_before_it() -> None:
@@ -91,7 +92,7 @@ def test_a_call_that_raises_keeps_those_before_it() -> None:
         capture(g, calls=[(torch.ones(3), False), (torch.ones(3), True), (torch.ones(4), False)])
     assert [c.executed for c in caught.value.capture.calls] == [("0/0",), ()]
     assert caught.value.capture.kernels and "as asked" in str(caught.value)
-    said = page(caught.value.capture, width=200)
+    said = page(document(caught.value.capture), width=200)
     assert "failed in call 2, stage run: ValueError" in said and "it failed: ValueError" in said
 
 

@@ -13,7 +13,7 @@ from samples_program import program
 from compile_lens import Capture
 from compile_lens.views.comparison.html import document as compared_page
 from compile_lens.views.difference.html import document as differing_page
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.live import page as html
 from compile_lens.views.render.html import page as page_of
 from compile_lens.views.subjects.program import document
 
@@ -113,7 +113,7 @@ def test_axe_finds_nothing_without_scripts(
 ) -> None:
     """On a phone, where tables have to scroll."""
     made = PAGES[name]()
-    whole = made if isinstance(made, str) else html.document(made)
+    whole = made if isinstance(made, str) else html.page(made)
     start = whole.index('<script type="application/json"')
     page = standalone(whole[:start] + "</div></main></body></html>")
     assert page.locator(APP).count() == 0

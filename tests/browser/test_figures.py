@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from compile_lens import Capture, capture
-from compile_lens.views.markdown import page as markdown
+from compile_lens.views.render.markdown import page as markdown
+from compile_lens.views.subjects.capture import document
 
 from . import captures
 from .viewer import Viewer, box
@@ -83,7 +84,7 @@ def test_a_page_without_source_says_why_in_view(viewer: Open, viewport: tuple[in
     assert place["y"] + place["height"] <= viewport[1]
     assert " ".join(page.find(".flow-python").inner_text().split()) == "none Python"
     assert said in " ".join(str(shown).split())
-    assert "No Python source" in markdown(shown)
+    assert "No Python source" in markdown(document(shown))
     assert "No Python source" not in str(captures.sin_cos())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.views.document import Steps, Table
+from compile_lens.views.document import LIVE, Changes, Table
 from compile_lens.views.findings import findings
 
 from .viewer import Viewer
@@ -47,7 +47,7 @@ def test_every_finding_opens(standalone: Callable[..., Page], colour_scheme: str
         assert pane.locator(".finding-intro").inner_text() == finding.intro
         shown = pane.inner_text()
         for section in finding.sections:
-            if isinstance(section, Table) and not section.full:
+            if isinstance(section, Table) and section.room != LIVE:
                 for row in section.rows:
                     for cell in row.cells:
                         assert cell in shown, cell
@@ -86,14 +86,14 @@ def test_changes_are_stepped_through(standalone: Callable[..., Page]) -> None:
     viewer = Viewer(standalone(told()), told())
     pane = opened(viewer, "rewrites")
     rewrites = next(f for f in findings(told()) if f.key == "rewrites")
-    (steps,) = (s for s in rewrites.sections if isinstance(s, Steps))
-    for number, step in enumerate(steps.steps, 1):
-        assert pane.locator(".step-count").inner_text() == f"{number} of {len(steps.steps)}"
+    (steps,) = (s for s in rewrites.sections if isinstance(s, Changes))
+    for number, step in enumerate(steps.changes, 1):
+        assert pane.locator(".step-count").inner_text() == f"{number} of {len(steps.changes)}"
         assert pane.locator(".step-name").inner_text() == step.title
         before, after = pane.locator(".step-side").all()
         assert step.before in before.inner_text()
         assert (step.after or "nothing") in after.inner_text()
-        if number < len(steps.steps):
+        if number < len(steps.changes):
             pane.locator(".step-on").press("Enter")
     # The button at its end gives the focus to the other one, so that the keys go on.
     assert pane.locator(".step-on").is_disabled()

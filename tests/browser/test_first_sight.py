@@ -14,7 +14,7 @@ from compile_lens.measures.ledger import ledger
 from compile_lens.measures.neighbours import apart
 from compile_lens.measures.steps import stepped
 from compile_lens.views.findings import findings
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.live import page as html
 from compile_lens.views.words import outcome, stamp
 
 from . import captures

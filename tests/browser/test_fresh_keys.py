@@ -120,7 +120,7 @@ def test_a_find_that_nothing_had_the_focus_before_leads_into_the_page(standalone
 
 def test_a_notebooks_keys_are_its_own(standalone: Standalone) -> None:
     """A fragment in another page is as in a cell: it hears what is pressed in it."""
-    from compile_lens.views.render.html.capture import fragment
+    from compile_lens.views.live.page import fragment
 
     page = standalone(
         f"<!doctype html><title>cell</title><button id=own>own</button>{fragment(captures.sin_cos())}"

@@ -15,7 +15,7 @@ from compile_lens.record.breaks import Ending, Skip
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.live import page as html
 from compile_lens.views.words import quantities
 
 from . import captures

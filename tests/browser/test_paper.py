@@ -11,7 +11,7 @@ import pytest
 from compile_lens.views.comparison.html import document as compared_page
 from compile_lens.views.comparison.html import fragment as compared_cell
 from compile_lens.views.difference.html import document as differing_page
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.live import page as html
 from compile_lens.views.words.palette import UNITS
 
 from . import captures

@@ -114,15 +114,16 @@ def _change(raw: dict[str, Any], luck: random.Random) -> None:
 
 def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
     """Every view and measure of a record; without ``drawn``, none with drawings: placing their boxes takes longest."""
-    from compile_lens.views import markdown, text
-    from compile_lens.views.render.html import capture as html
+    from compile_lens.views.live import page as html
+    from compile_lens.views.render import markdown, text
+    from compile_lens.views.subjects.capture import document
 
     made: dict[str, Callable[[], Any]] = {
         "line": lambda: repr(capture),
-        "text": lambda: text.page(capture),
-        "narrow text": lambda: text.page(capture, width=40, ascii=True),
-        "markdown": lambda: markdown.page(capture),
-        "html": lambda: html.document(capture),
+        "text": lambda: text.page(document(capture)),
+        "narrow text": lambda: text.page(document(capture), width=40, ascii=True),
+        "markdown": lambda: markdown.page(document(capture)),
+        "html": lambda: html.page(capture),
         "notebook": lambda: capture._repr_mimebundle_(),
         "json": lambda: Capture.from_json(capture.to_json()),
         "ledger": lambda: (capture.ledger.total, str(capture.ledger)),

@@ -11,7 +11,8 @@ import pytest
 import compile_lens
 from compile_lens.measures.chain import Address
 from compile_lens.results.capture import Capture
-from compile_lens.views.text import page
+from compile_lens.views.render.text import page
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words.outline import Origins, needed
 
 if TYPE_CHECKING:
@@ -168,8 +169,8 @@ def test_a_kernel_is_of_the_lines_that_it_computes() -> None:
     origin = Origins(seen).of(first)
     assert [f.line for f in origin.lines] == [line + 3]
     assert needed(origin) == f"needed by the derivative of test_needed.py:{line + 5}"
-    assert f"← sin ← test_needed.py:{line + 3} " in " ".join(page(seen).split()) + " "
-    assert needed(origin) in " ".join(page(seen).split())
+    assert f"← sin ← test_needed.py:{line + 3} " in " ".join(page(document(seen)).split()) + " "
+    assert needed(origin) in " ".join(page(document(seen)).split())
     why = seen.why(f"sin@{line + 3}", f"cos@{line + 5}", phase="forward")
     assert (why.verdict, why.reason) == ("not fused", "extern"), "the sine is no part of what cos(x) is"
 

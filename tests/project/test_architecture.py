@@ -27,7 +27,7 @@ QUOTED = [
 PATHS = sorted({(name, q) for name, q in QUOTED if re.fullmatch(r"[\w./-]+(/|\.(py|md|toml|ipynb))", q)})
 NAMES = sorted({(name, q) for name, q in QUOTED if re.fullmatch(r"[A-Z]{4,}", q)})
 
-TOLD_SHORT = ("_torch/", "_torch/targets/", "views/", "views/live/", "views/words/")
+TOLD_SHORT = ("_torch/", "_torch/targets/", "views/", "views/live/", "views/live/web/", "views/words/")
 """Rooms whose files and folders the text names without them, where it is clear which room is meant."""
 
 

@@ -24,8 +24,8 @@ from compile_lens.views.comparison.html import document, fragment
 from compile_lens.views.comparison.live import COUNTS, compared
 from compile_lens.views.comparison.markdown import page as markdown
 from compile_lens.views.comparison.text import page
+from compile_lens.views.live.page import static
 from compile_lens.views.render.html import dark
-from compile_lens.views.render.html.capture import static
 
 
 def three() -> Comparison:

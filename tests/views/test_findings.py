@@ -19,14 +19,15 @@ from compile_lens.measures.neighbours import CROWD, apart
 from compile_lens.record.capture import ABLATIONS
 from compile_lens.record.device import DeviceProperty
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, text
-from compile_lens.views.document import NOTE, Block, Columns, Finding, Picture, Prose, Steps, Table
+from compile_lens.views.document import LIVE, NOTE, Block, Changes, Columns, Finding, Picture, Prose, Table
 from compile_lens.views.drawing import timeline
 from compile_lens.views.findings import findings, unknown
+from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.parts import parts
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import listing
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outline
 
 
@@ -43,8 +44,8 @@ def addresses(finding: Finding) -> Iterator[Address]:
         if isinstance(section, Table):
             for row in section.rows:
                 yield from row.addresses
-        elif isinstance(section, Steps):
-            for step in section.steps:
+        elif isinstance(section, Changes):
+            for step in section.changes:
                 yield from step.addresses
 
 
@@ -89,10 +90,10 @@ def test_what_is_missing_says_why() -> None:
     assert "compile_lens.benchmark" in found["benchmark"].missing
     reasons = dict(unknown(found.values()))
     assert reasons["not in the record"] == ("Lowering", "Rewrites", "Memory")
-    said = text.page(samples.sample(), width=100, ascii=False)
+    said = text.page(document(samples.sample()), width=100, ascii=False)
     assert "Lowering, Rewrites, Memory: not in the record" in said
     assert findings(samples.nothing()) == ()
-    assert "── why" not in text.page(samples.nothing(), width=100, ascii=False)
+    assert "── why" not in text.page(document(samples.nothing()), width=100, ascii=False)
 
 
 def test_decisions_that_were_not_overheard_are_said_to_be_missing() -> None:
@@ -150,7 +151,7 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
     assert row.cells[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~8,000 B")
     assert "3 > 2 nodes" in row.cells[3] and large.kinds[3] == NOTE
     every = found["forward: every decision"]
-    assert every.full and len(every.rows) == 2
+    assert every.room == LIVE and len(every.rows) == 2
     assert [row.cells[2] for row in every.rows] == ["1", "2"]
     assert "everything is in one group" in " ".join(fusion.brief).lower()
 
@@ -178,13 +179,13 @@ def test_lowering_tells_inlined_from_kept() -> None:
 
 def test_rewrites_are_steps_with_both_sides() -> None:
     rewrites = by_key(samples_findings.told())["rewrites"]
-    (steps,) = (s for s in rewrites.sections if isinstance(s, Steps))
-    assert [(s.before, s.after) for s in steps.steps] == [
+    (steps,) = (s for s in rewrites.sections if isinstance(s, Changes))
+    assert [(s.before, s.after) for s in steps.changes] == [
         ("mul = aten.mul(x, 1)", ""),
         ("pow_1 = aten.pow(sin, 2)", "pow_1 = aten.mul(sin, sin)"),
     ]
-    assert ("0/0", "joint", "sin") in steps.steps[0].addresses
-    assert ("0/0", "forward", "pow_1") in steps.steps[1].addresses
+    assert ("0/0", "joint", "sin") in steps.changes[0].addresses
+    assert ("0/0", "forward", "pow_1") in steps.changes[1].addresses
     assert any("tanh" in w for s in rewrites.sections if isinstance(s, Prose) for w in s.paragraphs)
     (table,) = tables(rewrites).values()
     assert [row.cells[1] for row in table.rows] == ["joint_graph_passes"] and "1 pass more" in table.words[0]
@@ -342,8 +343,8 @@ def test_templates_that_the_device_refuses_are_no_contenders_there(
 
 def test_the_pages_say_them_in_brief() -> None:
     capture = samples_findings.told()
-    page = text.page(capture, width=400, ascii=False)
-    marked = markdown.page(capture)
+    page = text.page(document(capture), width=400, ascii=False)
+    marked = markdown.page(document(capture))
     for finding in findings(capture):
         assert f"{finding.title}: {finding.fact}" in page and finding.where in page
         assert f"### {markdown.escape(finding.title)}" in marked
@@ -356,7 +357,7 @@ def test_what_is_computed_again_is_said_at_the_kernel_and_at_the_line() -> None:
     origins = outline.Origins(capture)
     one, two = capture.kernels[:2]
     assert origins.of(one).again == (("cos", ("k1",)),) and origins.of(two).again == (("cos", ("k0",)),)
-    assert "computed more than once: cos (also in k1)" in text.page(capture, width=100, ascii=False)
+    assert "computed more than once: cos (also in k1)" in text.page(document(capture), width=100, ascii=False)
     assert listing.kernel_origins(one, {"cos"})[10] == "← cos (again)"
     assert "computed more than once: cos (also in k1)" in html.static(capture)
     kernel = next(k for k in parts(capture)["g8"]["kernels"] if k["name"] == "k0")  # type: ignore[index]
@@ -372,7 +373,11 @@ def test_a_reduction_in_two_kernels_is_in_parts_and_not_computed_twice() -> None
     split = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
     one = outline.Origins(split).of(split.kernels[0])
     assert one.again == () and one.parts == (("cos", ("k1",)),)
-    for page in (text.page(split, width=100, ascii=False), html.static(split), markdown.page(split)):
+    for page in (
+        text.page(document(split), width=100, ascii=False),
+        html.static(split),
+        markdown.page(document(split)),
+    ):
         assert "computed in parts: cos (also in k1)" in page and "more than once: cos" not in page
     kernel = next(k for k in parts(split)["g8"]["kernels"] if k["name"] == "k0")  # type: ignore[index]
     assert kernel["again"] == []

@@ -13,8 +13,9 @@ import samples_machine
 
 from compile_lens.record.absent import NotApplicable
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, text
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.live import page as html
+from compile_lens.views.render import markdown, text
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words.flow import ways
 
 
@@ -58,7 +59,9 @@ def test_what_was_not_seen_and_what_there_is_not() -> None:
     assert all(" → decomposed → " in way and "not seen" not in way for way in quiet)
     bare = dataclasses.replace(capture, compilations=(dataclasses.replace(one, stages=()),))
     assert said(bare) == [[]]
-    assert "no stage was recorded" in text.page(bare) and "no stage was recorded" in html.static(bare)
+    assert "no stage was recorded" in text.page(document(bare)) and "no stage was recorded" in html.static(
+        bare
+    )
 
 
 class Read(HTMLParser):
@@ -97,8 +100,8 @@ class Read(HTMLParser):
 )
 def test_one_order_and_the_same_words(make: Callable[[], Capture]) -> None:
     capture = make()
-    terminal = " ".join(text.page(capture, width=2000, ascii=False).split())
-    marks = markdown.page(capture).replace("\\", "")
+    terminal = " ".join(text.page(document(capture), width=2000, ascii=False).split())
+    marks = markdown.page(document(capture)).replace("\\", "")
     read = "\n".join(Read(html.static(capture)).lines)
     for page in (terminal, marks, read):
         lower = page.lower()
@@ -111,8 +114,8 @@ def test_one_order_and_the_same_words(make: Callable[[], Capture]) -> None:
         for kernel in capture.kernels:
             assert page.index(kernel.name) > lower.index("in between")
             assert ", ".join(kernel.origins[:3]) in page
-    heads = re.findall(r"^── ([a-z ]+?)(?: of | ─)", text.page(capture, ascii=False), re.MULTILINE)
-    titles = [t.lower() for t in re.findall(r"^## ([A-Z][a-z ]+)$", marks, re.MULTILINE)]
+    heads = re.findall(r"^── ([a-z ]+?)(?: of | ─)", text.page(document(capture), ascii=False), re.MULTILINE)
+    titles = [t.lower() for t in re.findall(r"^## ([A-Z][a-z ]+?)(?: of .*)?$", marks, re.MULTILINE)]
     shared = [head for head in heads if head in titles]
     assert shared == [title for title in titles if title in heads]
     assert {"flow", "in between", "kernels", "ledger", "why"} <= set(shared)

@@ -20,7 +20,7 @@ from compile_lens.views.difference.outline import figure
 from compile_lens.views.findings.memory import memory
 from compile_lens.views.render.html import tables
 from compile_lens.views.render.html.markup import PHASE_COLOURS
-from compile_lens.views.words import outline
+from compile_lens.views.words.ledger import basis_note
 from compile_lens.views.words.savings import saved, saving
 
 
@@ -71,7 +71,7 @@ def test_launches_that_are_not_fewer_are_no_saving(eager: int, launches: int, sa
     one = dataclasses.replace(graph(eager, 128, 64).total, launches=Figure(launches))
     (work, _) = (saved(each) for each in saving(_ledger(one)))
     assert work == said
-    page = tables.savings(samples.sample(), _ledger(one))
+    page = tables.savings(saving(_ledger(one)))
     (big,) = re.findall(rf'style="([^"]*)">{launches} launches', page)
     assert (PHASE_COLOURS["inference"] in big) == (launches < eager)
     assert ("none saved" in page.partition("launches")[2][:400]) == (launches >= eager)
@@ -82,9 +82,9 @@ def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
     row = dataclasses.replace(graph(2, 75, 60).total, eager_bytes=Figure(40, MODELLED), launches=Figure(2))
     _, moved = (saved(each) for each in saving(_ledger(row)))
     assert moved == "memory traffic, eager operators before, none saved by fusion: ~40 B → ~60 B"
-    assert outline.basis_note([row]).endswith("bytes before: each ATen operator by itself")
+    assert basis_note([row]).endswith("bytes before: each ATen operator by itself")
     same = dataclasses.replace(row, eager_bytes=row.bytes_before)
-    assert "ATen" not in outline.basis_note([same])
+    assert "ATen" not in basis_note([same])
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from contrast import contrast
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
 from compile_lens.results.capture import Capture
+from compile_lens.views.document import Compiled
 from compile_lens.views.findings import findings
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.live import page as html
 from compile_lens.views.render.html import coloured, listing, markup, stages
 from compile_lens.views.words import characters, highlight, outline, palette
 
@@ -146,7 +147,7 @@ def _text_alone(capture: Capture, shown: str) -> None:
 
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
 def test_hostile_strings_in_the_page_head(string: str) -> None:
-    page = html.document(samples.hostile(string))
+    page = html.page(samples.hostile(string))
     title = re.search("<title>(.*?)</title>", page, re.S)
     assert title and "<" not in title.group(1)
     assert page.count("<script") == page.count("</script>") == 2
@@ -154,7 +155,7 @@ def test_hostile_strings_in_the_page_head(string: str) -> None:
 
 
 def test_document_asks_for_nothing_from_outside() -> None:
-    page = html.document(samples.sample())
+    page = html.page(samples.sample())
     assert page.startswith('<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">')
     assert "default-src 'none'; script-src 'unsafe-inline'" in page and not re.search(
         r"<script[^>]*\ssrc", page
@@ -272,7 +273,7 @@ def test_a_large_capture_is_trimmed_honestly() -> None:
     size = sum(len(t) for t in capture.code.values())
     assert size > 2_000_000 and sum(len(g.nodes) for g in capture.compilations[0].graphs.values()) > 14_000
     start = time.process_time()  # of this process: what else the machine does is no fault of the page's
-    page = html.document(capture)
+    page = html.page(capture)
     seconds = time.process_time() - start
     assert len(page) < 15_000_000
     assert seconds < 15  # the aim is 5 s; this catches what grows faster than the capture
@@ -295,8 +296,10 @@ def test_telling_graphs_are_drawn_before_others() -> None:
     capture = samples.sample()
     first = capture.compilations[0]
 
+    section = Compiled(capture, first)
+
     def drawn(room: int) -> tuple[list[str], int]:
-        page = Page(stages.Stages(capture, (first,), markup.Budget(drawn=room)).of(first, open=True))
+        page = Page(stages.Stages([section], markup.Budget(drawn=room)).of(section))
         alts = [image["alt"].split()[3].rstrip(":") for image in page.images]
         return alts, page.text.count("not drawn here: the drawings of one page are limited to 500 boxes")
 
@@ -314,7 +317,8 @@ def test_a_wide_drawing_stands_alone_and_scrolls() -> None:
     row = tuple(dataclasses.replace(graph.nodes[1], name=f"sin_{i}") for i in range(40))
     wide = dataclasses.replace(graph, nodes=(graph.nodes[0], *row))
     compilation = dataclasses.replace(capture.compilations[0], stages=(wide,))
-    made = stages.Stages(capture, (compilation,), markup.Budget()).of(compilation, open=True)
+    section = Compiled(capture, compilation)
+    made = stages.Stages([section], markup.Budget()).of(section)
     assert "max-width:none" in made and "flex:1 1 100%" in made
     plain = html.static(capture)
     assert "max-width:none" not in plain and "flex:1 1 340px" in plain
@@ -359,4 +363,4 @@ def test_text_on_a_ground_of_its_own() -> None:
 
 def test_same_capture_same_bytes() -> None:
     for make in VARIANTS:
-        assert html.document(make()) == html.document(Capture.from_json(make().to_json()))
+        assert html.page(make()) == html.page(Capture.from_json(make().to_json()))

@@ -15,14 +15,15 @@ from compile_lens.measures.chain import Chain, kernel_lines
 from compile_lens.record.kernel import Code
 from compile_lens.record.machine_code import Candidate, Machine
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, text
 from compile_lens.views.document import Table
 from compile_lens.views.findings import findings
 from compile_lens.views.live import encoded, forms
+from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.parts import parts
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import machine as machine_html
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import machine, outline, stamp
 from compile_lens.views.words.characters import clean, flat
 
@@ -31,11 +32,11 @@ HEADER = "for NVIDIA H100 SXM (h100), sm_90: built; generated only, the device w
 
 
 def wide(capture: Capture) -> str:
-    return text.page(capture, width=400, ascii=False)
+    return text.page(document(capture), width=400, ascii=False)
 
 
 def plain(capture: Capture) -> str:
-    return markdown.page(capture).replace("\\", "")
+    return markdown.page(document(capture)).replace("\\", "")
 
 
 def static(capture: Capture) -> str:
@@ -171,7 +172,7 @@ def test_the_text_page_repeats_no_list_and_holds_no_code() -> None:
     alike = made._with(capture, first, dataclasses.replace(second, may_differ=made.MAY_DIFFER))
     said = wide(alike).partition("── device model")[0].partition("── kernels")[2]
     assert said.count(made.MAY_DIFFER[1]) == 1 and "the same as of forward" in said
-    assert max(map(len, text.page(capture, width=60, ascii=True).splitlines())) <= 60
+    assert max(map(len, text.page(document(capture), width=60, ascii=True).splitlines())) <= 60
 
 
 def test_the_static_page_holds_the_last_form_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,12 +204,12 @@ def test_hostile_strings_are_text(string: str) -> None:
     assert page.tags <= TAGS and page.attributes <= ATTRIBUTES
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", source)
     assert page.text.count(flat(string)[:100]) > 20
-    for found in (text.page(capture, width=80, ascii=True), markdown.page(capture)):
+    for found in (text.page(document(capture), width=80, ascii=True), markdown.page(document(capture))):
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", found)
     for name, part in parts(capture).items():
         if name.startswith("m"):
             assert part["forms"][0]["text"] == clean(string)  # type: ignore[index]
-    assert max(map(len, text.page(capture, width=80, ascii=True).splitlines())) <= 80
+    assert max(map(len, text.page(document(capture), width=80, ascii=True).splitlines())) <= 80
 
 
 def test_machine_code_travels_by_itself() -> None:

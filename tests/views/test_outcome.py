@@ -15,9 +15,10 @@ from compile_lens.record.capture import Failure
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, text
+from compile_lens.views.live import page as html
 from compile_lens.views.live.parts import parts
-from compile_lens.views.render.html import capture as html
+from compile_lens.views.render import markdown, text
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outcome
 
 BREAK = Ending("graph break", "no `print`\n  Explanation: it prints")
@@ -74,7 +75,7 @@ def test_breaks_of_several_frames_at_one_place_are_one_place_in_every_view() -> 
     assert "3 graph breaks at 2 places" in outcome.verdict(capture)
     heads = [one.head for one in outcome.eager(capture)]
     assert heads == ["graph breaks after 0/0 and 1/0", "graph break after 1/1"]
-    for page in (str(capture), markdown.page(capture), html.fragment(capture)):
+    for page in (str(capture), markdown.page(document(capture)), html.fragment(capture)):
         assert page.count(heads[0]) == page.count(heads[1]) >= 1 and "graph break after 0/0" not in page
     core = parts(capture)["core"]
     assert len(core["eager"]) == len(core["breaks"]) == 2
@@ -125,7 +126,7 @@ def test_a_body_that_never_ran_is_the_first_that_is_said() -> None:
     never = Skip(NEVER_RAN, "f", samples.FILE, 4, Ending(NEVER_RAN, why, (), "Capture g."), consequence=why)
     capture = dataclasses.replace(samples.sample(), skipped=(never,))
     assert outcome.verdict(capture).startswith(f"f never ran: {why}. Compiled for it: 1 graph")
-    page = " ".join(text.page(capture).split())
+    page = " ".join(text.page(document(capture)).split())
     assert "✓" not in page and page.count(why) == 2 and "hint: Capture g." in page
 
 
@@ -157,7 +158,7 @@ def test_the_stage_that_there_is_not_is_quiet() -> None:
     capture = dataclasses.replace(capture, compilations=(dataclasses.replace(one, stages=stages),))
     assert Capture.from_json(capture.to_json()) == capture
     assert capture.missing == () and capture.not_applicable == (none,)
-    assert "missing" not in text.page(capture)
+    assert "missing" not in text.page(document(capture))
     page = html.static(capture)
     assert "cl-none" in page and "cl-missing" not in page and "not seen" not in page
     steps = parts(capture)["core"]["compilations"][0]["lanes"][0]["steps"]  # type: ignore[index]
@@ -176,7 +177,7 @@ def test_what_torch_itself_gave_up_comes_after_what_the_user_wrote() -> None:
     whole = dataclasses.replace(capture, compilations=(optimizer, update, user))
     assert [one.ending for one in outcome.eager(whole)] == [step.cause, scaled.cause, own]
     assert parts(whole)["core"]["first"] == 2  # type: ignore[index]
-    page = text.page(whole, width=100, ascii=False)
+    page = text.page(document(whole), width=100, ascii=False)
     assert page.index("step to Python") < page.index("graph break after 0/0")
     orders = {
         (optimizer, update, user): 2,

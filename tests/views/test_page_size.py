@@ -8,7 +8,7 @@ import torch._inductor.config
 import torch._inductor.cpu_vec_isa as cpu_vec_isa
 
 from compile_lens import capture
-from compile_lens.views.render.html.capture import fragment
+from compile_lens.views.live.page import fragment
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

@@ -24,11 +24,12 @@ from compile_lens.record.lowering import REALISED, Lowered
 from compile_lens.record.memory import Partition
 from compile_lens.record.rewrite import MERGING, Pass, Rewrite
 from compile_lens.results.capture import Capture
-from compile_lens.views.markdown import page as capture_markdown
-from compile_lens.views.render.html.capture import fragment
+from compile_lens.views.live.page import fragment
+from compile_lens.views.render.markdown import page as markdown_of
+from compile_lens.views.render.text import page as text_of
 from compile_lens.views.story import Story
 from compile_lens.views.story.english import ENGLISH
-from compile_lens.views.text import page as capture_text
+from compile_lens.views.subjects.capture import document
 
 SAMPLE = """\
 The story of f
@@ -170,8 +171,8 @@ def test_no_view_calls_the_rest_of_a_function_as_dynamo_does() -> None:
     html = fragment(capture).partition("<script")[0]
     views = (
         html,
-        capture_text(capture),
-        capture_markdown(capture).replace("\\", ""),
+        text_of(document(capture)),
+        markdown_of(document(capture)).replace("\\", ""),
         str(capture.story()),
         str(capture.story("zh")),
     )

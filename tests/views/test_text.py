@@ -24,9 +24,10 @@ from compile_lens.record.capture import Timing
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown, text
+from compile_lens.views.render import markdown, text
 from compile_lens.views.render.markdown import fenced
 from compile_lens.views.render.text import LEAST_WIDTH
+from compile_lens.views.subjects.capture import document, line
 from compile_lens.views.words import characters, outcome, outline, quantities
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +47,7 @@ HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 
 @pytest.mark.parametrize("make", VARIANTS, ids=lambda f: f.__name__)
 def test_page_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
-    golden(f"{make.__name__}.txt", text.page(make(), width=100, ascii=False))
+    golden(f"{make.__name__}.txt", text.page(document(make()), width=100, ascii=False))
 
 
 @pytest.mark.parametrize(
@@ -62,13 +63,13 @@ def test_page_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, s
     ids=lambda f: f.__name__,
 )
 def test_markdown_is_as_it_was(make: Callable[[], Capture], golden: Callable[[str, str], None]) -> None:
-    golden(f"{make.__name__}.md", markdown.page(make()))
+    golden(f"{make.__name__}.md", markdown.page(document(make())))
 
 
 @pytest.mark.parametrize("width", (40, 57, 80, 100, 200))
 @pytest.mark.parametrize("make", VARIANTS, ids=lambda f: f.__name__)
 def test_page_fits_the_width(make: Callable[[], Capture], width: int) -> None:
-    page = text.page(make(), width=width, ascii=False)
+    page = text.page(document(make()), width=width, ascii=False)
     assert max(map(characters.cells, page.split("\n"))) <= width
     assert page.endswith("\n") and not page.endswith("\n\n")
 
@@ -78,29 +79,29 @@ def test_page_fits_the_width(make: Callable[[], Capture], width: int) -> None:
 def test_hostile_strings_stay_in_their_line(string: str, ascii: bool) -> None:
     for make in (samples, samples_findings, samples_machine):
         capture = make.hostile(string)
-        page = text.page(capture, width=80, ascii=ascii)
+        page = text.page(document(capture), width=80, ascii=ascii)
         assert max(map(characters.cells, page.split("\n"))) <= 80
         assert not HIDDEN.search(page)
         assert len(page) < 60_000
         if ascii:
             assert page.isascii()
     start = characters.flat(string)[:20]
-    page = text.page(samples.hostile(string), width=80, ascii=ascii)
+    page = text.page(document(samples.hostile(string)), width=80, ascii=ascii)
     assert (characters.printable(start, "ascii") if ascii else start) in page
 
 
 def test_width_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "64")
-    widths = {max(map(len, text.page(samples.sample(), ascii=True).split("\n")))}
+    widths = {max(map(len, text.page(document(samples.sample()), ascii=True).split("\n")))}
     monkeypatch.setenv("COLUMNS", "3")
-    widths.add(max(map(len, text.page(samples.sample(), ascii=True).split("\n"))))
+    widths.add(max(map(len, text.page(document(samples.sample()), ascii=True).split("\n"))))
     assert widths == {64, LEAST_WIDTH}
 
 
 def test_str_of_a_capture_is_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "90")
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-    assert str(samples.sample()) == text.page(samples.sample(), width=90, ascii=False)
+    assert str(samples.sample()) == text.page(document(samples.sample()), width=90, ascii=False)
 
 
 @pytest.mark.parametrize("encoding", ("ascii", "latin-1", "cp1252", "cp437", "utf-8"))
@@ -120,17 +121,17 @@ def test_print_never_raises(encoding: str) -> None:
 
 
 def test_the_page_says_what_was_measured_and_what_was_not() -> None:
-    page = text.page(samples.missing(), width=100, ascii=False)
+    page = text.page(document(samples.missing()), width=100, ascii=False)
     assert "~ is modelled" in page and "— is not known" in page
     assert "missing: cache hit" in page and "missing: torch 2.99 lacks this hook" in page
     assert "the graph holds a custom operator" in page
 
 
 def test_a_failure_and_nothing_are_not_empty_pages() -> None:
-    failed = text.page(samples.failed(), width=100, ascii=False)
+    failed = text.page(document(samples.failed()), width=100, ascii=False)
     assert "failed in stage forward.loops: LoweringException" in failed
     assert "no lowering for mylib.twist.default" in failed and "5 calls" in failed
-    nothing = text.page(samples.nothing(), width=100, ascii=False)
+    nothing = text.page(document(samples.nothing()), width=100, ascii=False)
     assert "nothing was compiled: the function does no tensor work" in nothing
     assert "ledger" not in nothing and "kernels" not in nothing
 
@@ -150,12 +151,12 @@ def test_code_that_was_only_generated_has_no_time_of_a_run(stamp: str, named: st
     stages = tuple(dataclasses.replace(s, stamp=stamp) if isinstance(s, Code) else s for s in one.stages)
     one = dataclasses.replace(one, stages=stages)
     whole = dataclasses.replace(capture, compilations=(one,), timings=(Timing("run", 0.193),))
-    assert f"{named} 193 ms" in " ".join(text.page(whole, width=100, ascii=False).split())
+    assert f"{named} 193 ms" in " ".join(text.page(document(whole), width=100, ascii=False).split())
     assert outline.unplaced(whole) == ((named, 0.193),)
 
 
 def test_one_line() -> None:
-    assert text.line(samples.nothing()).startswith("<Capture of greet: nothing was compiled")
+    assert line(samples.nothing()).startswith("<Capture of greet: nothing was compiled")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_markdown_fences_hold(string: str) -> None:
 
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
 def test_markdown_escapes(string: str) -> None:
-    page = markdown.page(samples.hostile(string))
+    page = markdown.page(document(samples.hostile(string)))
     assert not HIDDEN.search(page.replace("\t", ""))
     outside = re.sub(r"^(`{3,})[^`\n]*\n.*?\n\1$", "", page, flags=re.S | re.M)
     outside = re.sub(r"(?<![`\\])(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
@@ -233,5 +234,7 @@ def test_markdown_escapes(string: str) -> None:
 
 def test_same_capture_same_bytes() -> None:
     for make in VARIANTS:
-        assert text.page(make(), width=80, ascii=False) == text.page(make(), width=80, ascii=False)
-        assert markdown.page(make()) == markdown.page(Capture.from_json(make().to_json()))
+        assert text.page(document(make()), width=80, ascii=False) == text.page(
+            document(make()), width=80, ascii=False
+        )
+        assert markdown.page(document(make())) == markdown.page(document(Capture.from_json(make().to_json())))

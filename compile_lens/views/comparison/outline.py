@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from compile_lens.measures.control_flow import launches
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference, Use
 from compile_lens.record.compilation import PHASES
-from compile_lens.record.figures import MEASURED, Figure, total
-from compile_lens.record.figures import figure as one_number
 from compile_lens.record.kernel import Code
 from compile_lens.views.words import stamp
 from compile_lens.views.words.launches import counted
+from compile_lens.views.words.ledger import compared
 from compile_lens.views.words.outcome import state, verdict
 from compile_lens.views.words.outline import LANGUAGES, environment, names
-from compile_lens.views.words.quantities import amount, figure, plural
+from compile_lens.views.words.quantities import plural, printed
 from compile_lens.views.words.savings import saving
 
 NOTHING = "—"
@@ -96,39 +94,7 @@ def _has(capture: Record, phase: str) -> bool:
 
 def figures_of(capture: Record | None, phase: str) -> dict[str, str]:
     """The figures of one phase of a capture by title, in the order of the compiler."""
-    titles = (
-        "ATen ops",
-        "loops",
-        "groups",
-        "kernels",
-        "launches",
-        "library calls",
-        "bytes, modelled",
-        "kernel kinds",
-    )
-    if capture is None or not _has(capture, phase):
-        return dict.fromkeys(titles, NOTHING)
-    row = getattr(ledger_of(capture), phase)
-    codes = [c.code[phase] for c in capture.compilations if phase in c.code]
-    kernels = [k for code in codes for k in code.kernels]
-    seen = bool(codes)
-    called = total(launches(code, [k for k in code.kernels if k.language == "extern"]) for code in codes)
-    calls = one_number(called, MEASURED) if seen else None
-    kinds = Counter(
-        f"{LANGUAGES.get(k.language, k.language)} {k.kind}" for k in kernels if k.language != "extern"
-    )
-    told = ", ".join(kind if n == 1 else f"{n} × {kind}" for kind, n in kinds.items())
-    values = (
-        figure(row.aten_ops),
-        figure(row.loops),
-        figure(row.groups),
-        figure(Figure(len(kernels)) if seen else None),
-        figure(row.launches),
-        figure(calls),
-        NOTHING if row.bytes_after is None else amount(row.bytes_after),
-        told or NOTHING,
-    )
-    return dict(zip(titles, values, strict=True))
+    return {title: printed(cell) for title, cell in compared(capture, phase).items()}
 
 
 def modules(comparison: ComparisonRecord) -> tuple[Module, ...]:

@@ -56,7 +56,7 @@ def _table(place: Place, one: Autotuning, limit: object) -> Table:
     words = [f"for {outline.names(one.nodes, 6)}"] if one.nodes else []
     words.append(f"in the code stands {one.choices[one.in_code].name}, since nothing was timed")
     words += _room(one, limit)
-    return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), False, left, WHERE)
+    return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), left, WHERE)
 
 
 def _room(one: Autotuning, limit: object) -> list[str]:

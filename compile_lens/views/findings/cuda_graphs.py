@@ -143,4 +143,4 @@ def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
         words.append(
             "torch._inductor.config.graph_partition is off: one that cannot be recorded keeps all from it"
         )
-    return Table(title, HEAD, KINDS, shown, tuple(words), False, left, where)
+    return Table(title, HEAD, KINDS, shown, tuple(words), left, where)

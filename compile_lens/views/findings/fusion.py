@@ -9,7 +9,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.graph import Node
 
-from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
+from ..document import LIVE, NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import outline, quantities, sentences
 from .places import Place, places, size
 
@@ -75,7 +75,7 @@ def _reasons(place: Place, pairs: Sequence[Apart]) -> list[Table]:
         title = f"{place.title}: {reason}, {quantities.plural(len(found), 'pair')}"
         head = ("first", "second", "could save", "shown by")
         kinds_of = (NAME, NAME, NUMBER, NOTE)
-        tables.append(Table(title, head, kinds_of, rows, tuple(words), False, left, "capture.why(a, b)"))
+        tables.append(Table(title, head, kinds_of, rows, tuple(words), left, "capture.why(a, b)"))
     return tables
 
 
@@ -145,7 +145,7 @@ def _decisions(place: Place) -> Table | None:
         f"{quantities.plural(len(decisions), 'pair')} in {quantities.plural(last, 'round')}: {fused} fused{others}. "
         "A pair stands in the round in which it was last considered. Shared bytes are Inductor's own count.",
     )
-    return Table(f"{place.title}: every decision", head, kinds, rows, words, True, left, WHERE)
+    return Table(f"{place.title}: every decision", head, kinds, rows, words, left, WHERE, LIVE)
 
 
 def _decision(place: Place, decision: Decision) -> Row:

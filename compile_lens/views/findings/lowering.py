@@ -65,7 +65,7 @@ def _realised(place: Place, ours: Sequence[Lowered]) -> Table:
     title = f"{place.title}: {quantities.plural(len(ours), 'value')} given a buffer"
     head = ("ATen node", "written by", "why", "also computed in", "shown by")
     kinds_of = (NAME, NAME, TEXT, NAME, NOTE)
-    return Table(title, head, kinds_of, rows, tuple(words), False, left, WHERE)
+    return Table(title, head, kinds_of, rows, tuple(words), left, WHERE)
 
 
 def _row(place: Place, one: Lowered) -> Row:
@@ -89,4 +89,4 @@ def _inlined(place: Place, rest: Sequence[Lowered]) -> Table:
     title = f"{place.title}: {quantities.plural(len(rest), 'value')} inlined"
     words = ("They have no buffer: each of these loops computes the value where it reads it.",)
     head = ("ATen node", "into", "computed")
-    return Table(title, head, (NAME, NAME, TEXT), shown, words, False, left, WHERE)
+    return Table(title, head, (NAME, NAME, TEXT), shown, words, left, WHERE)

@@ -35,7 +35,7 @@ def machine_code(capture: Record) -> Finding | None:
     head = ("kernel", *machine.HEAD[:-1], "configurations", "note")
     kinds = (NAME, TEXT, *(NUMBER,) * 6, NOTE)
     words = tuple(dict.fromkeys(k.machine.compiler for k in made if k.machine is not None))
-    sections: list[Section] = [Table("kernels", head, kinds, rows, words, False, left, WHERE)]
+    sections: list[Section] = [Table("kernels", head, kinds, rows, words, left, WHERE)]
     why = tuple(dict.fromkeys(words for k in kernels for words in machine.missing(k)))
     if why:
         sections.append(Prose("what is missing", why[:20]))

@@ -109,7 +109,7 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
     rows, left = cut([_row(place, buffer) for buffer in every], BUFFERS)
     head = ("buffer", "kind", "bytes", "lines", "memory", "holds")
     kinds = (NAME, TEXT, NUMBER, NUMBER, TEXT, NAME)
-    table = Table(f"{place.title}: buffers", head, kinds, rows, tuple(words), False, left, WHERE)
+    table = Table(f"{place.title}: buffers", head, kinds, rows, tuple(words), left, WHERE)
     code = place.compilation.code.get(place.phase)
     last = code.text.count("\n") + 1 if code is not None else 0
     svg = timeline(held, last)
@@ -156,7 +156,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
     words += [partition.note] if partition.note else []
     head = ("node of the joint graph", "bytes", "memory", "min-cut keeps", "default keeps")
     kinds = (NAME, NUMBER, TEXT, TEXT, TEXT)
-    found: list[Section] = [Table(where, head, kinds, shown, tuple(words), False, left, WHERE)]
+    found: list[Section] = [Table(where, head, kinds, shown, tuple(words), left, WHERE)]
     if partition.recomputed:
         some = outline.names(partition.recomputed, 60)
         found.append(Prose(f"{where}: computed again in the backward", (some,)))

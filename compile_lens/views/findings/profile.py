@@ -38,7 +38,7 @@ def finding(found: Profile, where: str, chain: Container[Address] = ()) -> Findi
     ]
     if lacking:
         rows, left = cut(lacking, _ROWS)
-        sections.append(Table("not joined", ("what", "why"), (TEXT, TEXT), rows, (), False, left, where))
+        sections.append(Table("not joined", ("what", "why"), (TEXT, TEXT), rows, (), left, where))
     intro = (
         f"Times that torch.profiler measured, from {found.source}. "
         + (
@@ -83,7 +83,7 @@ def _table(graph: MeasuredGraph, where: str, chain: Container[Address]) -> Table
         words.append(
             "library calls are told apart by the order of the launches, generated kernels by their names"
         )
-    return Table(_title(graph), _HEAD, _KINDS, shown, tuple(words), False, left, where)
+    return Table(_title(graph), _HEAD, _KINDS, shown, tuple(words), left, where)
 
 
 def _row(graph: MeasuredGraph, kernel: MeasuredKernel, whole: float, chain: Container[Address]) -> Row:

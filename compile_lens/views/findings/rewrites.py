@@ -10,7 +10,7 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 from compile_lens.record.rewrite import Pass, Rewrite
 
-from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Step, Steps, Table, cut
+from ..document import NAME, NUMBER, TEXT, Change, Changes, Finding, Prose, Row, Section, Table, cut
 from ..words import outline, quantities
 from .places import title
 
@@ -34,7 +34,7 @@ def rewrites(capture: Record) -> Finding | None:
     steps = [step for c in seen for p in c.passes for step in _steps(capture, c, p)]
     sections: list[Section] = []
     if steps:
-        sections.append(Steps("changes, in order", tuple(steps[:STEPS]), max(len(steps) - STEPS, 0), WHERE))
+        sections.append(Changes("changes, in order", tuple(steps[:STEPS]), max(len(steps) - STEPS, 0), WHERE))
     else:
         sections.append(Prose("", ("The passes looked at the graphs and changed nothing.",)))
     misses = [miss for c in seen for p in c.passes for miss in p.near_misses]
@@ -51,13 +51,13 @@ def rewrites(capture: Record) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
-def _steps(capture: Record, compilation: Compilation, made: Pass) -> Iterator[Step]:
+def _steps(capture: Record, compilation: Compilation, made: Pass) -> Iterator[Change]:
     for rewrite in made.rewrites:
         named = f"{made.name}: {rewrite.pattern}" if rewrite.pattern else made.name
         words = [_said(rewrite), f"on the way to {title(capture, compilation, made.stage)}"]
         words += [rewrite.where] if rewrite.where else []
         addresses = tuple(_addresses(compilation, made.stage, rewrite))
-        yield Step(named, tuple(words), rewrite.before_text, rewrite.after_text, addresses)
+        yield Change(named, tuple(words), rewrite.before_text, rewrite.after_text, addresses)
 
 
 def _said(rewrite: Rewrite) -> str:
@@ -95,4 +95,4 @@ def _table(capture: Record, seen: list[Compilation]) -> Table:
     words = (f"{quantities.plural(idle, 'pass', 'passes')} more looked and changed nothing.",) if idle else ()
     head = ("on the way to", "pass", "nodes", "changes", "reordered")
     kinds = (TEXT, NAME, NUMBER, NUMBER, NUMBER)
-    return Table("passes that changed a graph", head, kinds, shown, words, False, left, WHERE)
+    return Table("passes that changed a graph", head, kinds, shown, words, left, WHERE)

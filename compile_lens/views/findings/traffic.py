@@ -34,7 +34,7 @@ def traffic(capture: Record) -> Finding | None:
     words = [roof(line)] + ([line.note] if line.note and line.note not in roof(line) else [])
     head = ("kernel", "moves", "alone", "operations", "per byte", "bound by", "why")
     kinds = (NAME, NUMBER, NUMBER, NUMBER, NUMBER, TEXT, NOTE)
-    table = Table("kernels", head, kinds, rows, tuple(words), False, left, WHERE)
+    table = Table("kernels", head, kinds, rows, tuple(words), left, WHERE)
     sections: list[Section] = [table]
     svg = line.to_svg()
     # Without a roof the drawing says less than the table.

@@ -10,8 +10,8 @@ from compile_lens.record.kernel import Code, Kernel
 
 from ..words import machine, outline, quantities, sentences, stamp
 from ..words.derivatives import of_names, phrase
+from ..words.folds import Fold, linked_folds, module_folds
 from ..words.launches import launched
-from .folds import Fold, linked_folds, module_folds
 from .forms import Forms
 from .items import Items, SeenStage
 from .texts import Place, Text, Texts

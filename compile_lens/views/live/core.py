@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.measures.ledger import COLUMNS, Ledger
+from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.neighbours import apart
 from compile_lens.measures.source_units import instances
@@ -15,10 +15,11 @@ from compile_lens.record.graph import Frame, Graph, Source
 from compile_lens.record.kernel import Code
 from compile_lens.record.messages import plain
 
+from ..document import Step
 from ..findings import findings
+from ..subjects.ledger import ledger_table
 from ..words import outcome, outline, quantities, savings, sentences, stamp
 from ..words.began import after, began
-from ..words.outline import COLUMN_MEANINGS as MEANINGS
 from .findings import finding_head
 from .index import full_title
 from .items import Items
@@ -55,7 +56,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "eager": _eager(capture),
         "breaks": _breaks(capture),
         "savings": [list(map(line, saving)) for saving in savings.saving(ledger)],
-        "ledger": _ledger(ledger),
+        "ledger": _ledger(capture, ledger, capture.compilations),
         "noSource": line(sentences.no_source(capture)),
         "sources": [
             _source(source, texts.sources[number], items, instances(capture).get(source, ()))
@@ -96,14 +97,16 @@ def _outcome(capture: Record) -> dict[str, object]:
     }
 
 
-def _ledger(ledger: Ledger) -> dict[str, object]:
-    rows = ledger.rows
-    notes = dict.fromkeys(note for row in rows[:-1] for note in row.notes)
-    basis = outline.basis_note(rows)
+def _ledger(capture: Record, ledger: Ledger, compilations: Sequence[Compilation]) -> dict[str, object]:
+    table = ledger_table(capture, ledger, compilations)
+    basis, *notes = table.notes
     return {
-        "columns": [{"title": outline.COLUMN_TITLES[c], "meaning": MEANINGS[c]} for c in COLUMNS],
-        "rows": [{"name": row.name, "figures": [quantities.figure(f) for f in row.figures]} for row in rows],
-        "notes": ([basis] if basis else []) + _some(tuple(notes), "note", "capture.ledger.total.notes"),
+        "columns": [
+            {"title": title, "meaning": definition}
+            for title, definition in zip(table.head[1:], table.definitions, strict=True)
+        ],
+        "rows": [{"name": name, "figures": figures} for name, *figures in map(quantities.cells, table.rows)],
+        "notes": ([basis] if basis else []) + _some(tuple(notes), "note", table.where),
     }
 
 
@@ -147,7 +150,7 @@ def _compilation(
             }
             for lane in outline.lanes(capture, compilation)
         ],
-        "ledger": _ledger(ledger),
+        "ledger": _ledger(capture, ledger, [compilation]),
     }
 
 
@@ -208,7 +211,7 @@ def frame_line(frame: Frame) -> str:
     return line(f"{frame.file}:{frame.line} in {plain(frame.function)}" + (f": {text}" if text else ""))
 
 
-def _step(items: Items, index: int, step: outline.Step) -> dict[str, object]:
+def _step(items: Items, index: int, step: Step) -> dict[str, object]:
     seen = None if step.missing or step.none else items.seen(index, step.key)
     stage = seen.stage if seen is not None else None
     unchanged = ""

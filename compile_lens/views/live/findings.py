@@ -7,7 +7,7 @@ from typing import Any
 
 from compile_lens.measures.chain import Address
 
-from ..document import Block, Column, Columns, Finding, Picture, Prose, Section, Step, Steps, Table
+from ..document import LIVE, Block, Change, Changes, Column, Columns, Finding, Picture, Prose, Section, Table
 from ..words import quantities
 from ..words.characters import clean
 from ..words.highlight import runs
@@ -67,8 +67,8 @@ class _Maker:
         if isinstance(section, Picture):
             picture = {"title": line(section.title), "svg": section.svg, "alt": line(section.alt)}
             return {"kind": "picture", **picture}
-        if isinstance(section, Steps):
-            steps = [self._step(step) for step in section.steps]
+        if isinstance(section, Changes):
+            steps = [self._step(step) for step in section.changes]
             left = _left(section.left, "change", section.where)
             return {"kind": "steps", "title": line(section.title), "steps": steps, "left": left}
         if isinstance(section, Columns):
@@ -89,7 +89,7 @@ class _Maker:
             "head": [line(word) for word in table.head],
             "kinds": list(table.kinds),
             "rows": rows,
-            "full": table.full,
+            "full": table.room == LIVE,
             "left": _left(table.left, "row", table.where),
         }
 
@@ -97,7 +97,7 @@ class _Maker:
         found = (self._items.item(address) for address in dict.fromkeys(addresses))
         return [item for item in found if item is not None][:ITEMS]
 
-    def _step(self, step: Step) -> dict[str, Any]:
+    def _step(self, step: Change) -> dict[str, Any]:
         return {
             "title": line(step.title),
             "words": [line(words) for words in step.words],

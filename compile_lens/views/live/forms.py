@@ -9,8 +9,8 @@ from compile_lens.record.kernel import Kernel
 from compile_lens.record.machine_code import Form
 
 from ..words.characters import clean
+from ..words.machine_folds import machine_folds
 from .items import SeenStage
-from .machine_folds import machine_folds
 
 ROOM = 6_000_000
 """Characters of all forms of one page. They cost nothing until they are opened, but they travel with it."""

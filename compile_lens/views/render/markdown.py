@@ -5,11 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from compile_lens.record.breaks import BREAK
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.kernel import Kernel
 from compile_lens.record.messages import plain
 
-from ..document import Columns, Document, Entries, Entry, Listings, Prose, Section, Steps, Table
-from ..words import quantities
+from ..document import (
+    ANY,
+    PAGE,
+    Changes,
+    Columns,
+    Compiled,
+    Document,
+    Entries,
+    Entry,
+    Finding,
+    Flow,
+    Group,
+    Listings,
+    Prose,
+    Section,
+    Table,
+)
+from ..words import machine, outcome, outline, quantities, sentences, stamp
 from ..words.characters import clean, flat
+from ..words.flow import ARROW
+from ..words.launches import launched
+from ..words.savings import saved
 
 CODE_LIMIT = 60_000
 """Characters of one kernel that are shown."""
@@ -33,17 +55,35 @@ def page(document: Document) -> str:
     out.add(f"# {escape(document.heading)}")
     out.add(f"**{escape(document.verdict)}**")
     facts = [*map(escape, document.facts)]
-    facts += [f"{escape(label)}: {escape(text)}" for label, text in document.details]
+    facts += [escape(f"{label}: {text}" if label else text) for label, text in document.details]
+    facts += [escape(document.created)] if document.inputs is not None and document.created else []
+    facts += [saved(change) for change in document.changes]
+    facts += [f"input {code(text)}" for text in (document.inputs or ())[:MANY]]
     out.add("\n".join(f"- {fact}" for fact in facts))
+    out.more(len(document.inputs or ()) - MANY, "input")
+    if document.failure is not None:
+        out.listing(document.failure.message, "text", TEXT_LIMIT)
+        if document.failure.traceback:
+            out.listing(document.failure.traceback, "text", TEXT_LIMIT)
+    for remark in document.remarks:
+        out.add(escape(remark))
     for finding in document.findings:
-        out.add(f"## {escape(finding.title)}" + (f": {escape(finding.fact)}" if finding.fact else ""))
-        out.add(escape(finding.intro))
-        for section in finding.sections:
-            show(out, section)
+        if finding.room in (ANY, PAGE):
+            _finding(out, finding)
     if document.notes:
         out.add("## Notes")
-        out.add("\n".join(f"- {escape(note)}" for note in document.notes))
+        out.add("\n".join(f"- {escape(note)}" for note in document.notes[:MANY]))
+        out.more(len(document.notes) - MANY, "note")
     return out.text()
+
+
+def _finding(out: Out, finding: Finding, level: str = "##") -> None:
+    if finding.title:
+        out.add(f"{level} {escape(finding.title)}" + (f": {escape(finding.fact)}" if finding.fact else ""))
+    out.add(escape(finding.intro))
+    for section in finding.sections:
+        if getattr(section, "room", ANY) in (ANY, PAGE):
+            show(out, section)
 
 
 def escape(text: str) -> str:
@@ -109,26 +149,29 @@ class Out:
 
 
 def show(out: Out, section: Section) -> None:
+    """Add a section."""
     if isinstance(section, Table):
-        if section.full:
-            return
+        limit = MANY if section.room == PAGE else _ROWS
         if section.title:
             out.add(f"**{escape(section.title)}**")
         out.add("\n".join(f"- {escape(words)}" for words in section.words))
         lines = [line_of(section.head), "| " + " | ".join(_SIDES.get(k, "---") for k in section.kinds) + " |"]
-        lines += [line_of(quantities.cells(row)) for row in section.rows[:_ROWS]]
+        lines += [line_of(quantities.cells(row)) for row in section.rows[:limit]]
         out.add("\n".join(lines))
-        left = len(section.rows) - _ROWS + section.left
+        left = max(len(section.rows) - limit, 0) + section.left
         if left > 0:
             out.add(f"… and {quantities.plural(left, 'row')} more.")
+        if section.notes:
+            out.add(escape(section.notes[0]) + ".")
+            out.add("\n".join(f"- {escape(note)}" for note in section.notes[1:][:MANY]))
     elif isinstance(section, Prose):
-        title = f"**{escape(section.title)}** " if section.title else ""
+        title = f"**{escape(section.title)}**{':' if section.inline else ''} " if section.title else ""
         out.add(title + "\\\n".join(escape(words) for words in section.paragraphs))
-    elif isinstance(section, Steps):
+    elif isinstance(section, Changes):
         lines = [
-            f"{n}. {code(s.title)}: {escape(s.words[0])}" for n, s in enumerate(section.steps[:_ROWS], 1)
+            f"{n}. {code(s.title)}: {escape(s.words[0])}" for n, s in enumerate(section.changes[:_ROWS], 1)
         ]
-        left = len(section.steps) - _ROWS + section.left
+        left = len(section.changes) - _ROWS + section.left
         lines += [f"\n… and {quantities.plural(left, 'change')} more."] if left > 0 else []
         out.add("\n".join(lines))
     elif isinstance(section, Columns):
@@ -148,6 +191,36 @@ def show(out: Out, section: Section) -> None:
             source = listing.source
             out.add(f"{code(source.name)} in {code(f'{source.file}:{source.first_line}')}:")
             out.listing(source.text, "python", TEXT_LIMIT)
+    elif isinstance(section, Flow):
+        _flow(out, section)
+    elif isinstance(section, Group):
+        _group(out, section)
+    elif isinstance(section, Compiled):
+        _compiled(out, section)
+
+
+def _flow(out: Out, flow: Flow) -> None:
+    lines = [
+        escape(f"{phase}: {ARROW.join(words)}" if phase else ARROW.join(words)) for phase, words in flow.lines
+    ]
+    out.add("\n".join(f"- {line}" for line in lines) or escape(sentences.NO_STAGE))
+    if not lines:
+        return
+    table = ["| stage | holds | time |", "| --- | --- | ---: |"]
+    for lane in flow.lanes:
+        for step in lane.steps:
+            holds = f"missing: {step.missing}" if step.missing else ", ".join(step.facts)
+            holds = f"none: {step.none}" if step.none else holds
+            table.append(f"| {escape(step.key)} | {escape(holds)} | {quantities.duration(step.seconds)} |")
+    out.add("\n".join(table))
+
+
+def _group(out: Out, group: Group) -> None:
+    for finding in group.findings:
+        _finding(out, finding, "###")
+        out.add(f"All of it: {code(finding.where)}; the .html report shows it with code and pictures.")
+    for reason, titles in group.unknown:
+        out.add(f"{escape(', '.join(titles))}: {escape(reason)}.")
 
 
 def _entry(out: Out, entry: Entry) -> None:
@@ -176,3 +249,82 @@ def line_of(cells: Sequence[str]) -> str:
 _SIDES = {"number": "---:"}
 _ROWS = 20
 """Rows of one table, and changes one by one, before the rest is only counted."""
+
+
+def _compiled(out: Out, section: Compiled) -> None:
+    capture, compilation = section.capture, section.compilation
+    where = f"{compilation.file}:{compilation.line}" if compilation.file else "an unknown place"
+    out.add(f"From {code(where)}.")
+    for reason in compilation.recompile_reasons[:MANY]:
+        out.add(f"A recompile: {escape(reason)}")
+    if compilation.ending is not None and compilation.ending.kind == BREAK:
+        out.add(f"Ended in a graph break: {escape(outcome.reason(compilation.ending).what)}")
+    _stages(out, compilation)
+    origins = outline.Origins(capture)
+    for phase, module in compilation.code.items():
+        out.add(f"### {phase} kernels")
+        if module.model:
+            out.add(f"{escape(stamp.of_code(module))}.")
+        if module.may_differ:
+            lines = [f"- {escape(words)}" for words in stamp.differences(module, MANY)]
+            out.add("\n".join(("May differ on the real device:\n", *lines)))
+        if not module.kernels:
+            out.add("This module launches no kernel.")
+        for kernel in module.kernels:
+            _kernel(out, kernel, launched(module, kernel), origins.of(kernel))
+        around = quantities.plural(len(module.text.splitlines()), "line")
+        out.add(f"The module around them ({around}) is in the .html report.")
+    if compilation.guards:
+        out.add(f"### {quantities.plural(len(compilation.guards), 'guard')}")
+        out.add("\n".join(f"- {code(g.text)}" for g in compilation.guards[:MANY]))
+        out.more(len(compilation.guards) - MANY, "guard")
+
+
+def _stages(out: Out, compilation: Compilation) -> None:
+    shown = [graph for graph in compilation.graphs.values() if graph.text.strip()]
+    if shown:
+        out.add("### Stages")
+    graphs = compilation.graphs
+    for graph in shown:
+        before = graphs[graph.before] if graph.before in graphs else None
+        if outline.unchanged(graph, before):
+            out.add(f"#### {escape(graph.key)}\n\nThe same operations as in {escape(graph.before)}.")
+            continue
+        out.add(f"#### {escape(graph.key)}")
+        out.listing(graph.text, "python", TEXT_LIMIT)
+
+
+def _kernel(out: Out, kernel: Kernel, launches: str, origin: outline.Origin) -> None:
+    language = outline.LANGUAGES.get(kernel.language, kernel.language)
+    facts = [language] if kernel.kind == kernel.language else [language, kernel.kind]
+    facts.append(launches)
+    size = outline.traffic(kernel)
+    facts += [f"{size} read and written"] if size else []
+    out.add(f"#### {code(kernel.name)}")
+    chain = [", ".join(code(o) for o in origin.operators)] if origin.operators else []
+    chain += [code(outline.places(origin.lines))] if origin.lines else []
+    chain += [escape(origin.unknown)] if origin.unknown else []
+    line = escape(" · ".join(facts)) + "\\\n← " + " ← ".join(chain)
+    out.add(line + ("\\\n" + escape(again) if (again := outline.again(origin)) else ""))
+    if kernel.source.strip():
+        out.listing(
+            kernel.source, {"triton": "python", "metal": "cpp"}.get(kernel.language, "cpp"), CODE_LIMIT
+        )
+    _machine(out, kernel)
+
+
+def _machine(out: Out, kernel: Kernel) -> None:
+    shown = [
+        (name, value) for name, value in zip(machine.HEAD, machine.figures(kernel), strict=True) if value
+    ]
+    if shown:
+        names, values = zip(*shown, strict=True)
+        out.add("\n".join((line_of(names), "|" + " --- |" * len(names), line_of(values))))
+    remark = machine.configurations(kernel)
+    if remark is not None:
+        lines = [f"- {code(line)}" for line in remark.lines]
+        out.add("\n".join((f"{escape(remark.title)}.", "", *lines)).rstrip())
+    for words in machine.missing(kernel):
+        out.add(f"{escape(words)}.")
+    if forms := machine.names(kernel):
+        out.add(f"The code itself: {', '.join(code(name) for name in forms.split(', '))}.")

@@ -8,9 +8,25 @@ from collections.abc import Sequence
 
 from compile_lens.record.messages import plain
 
-from ..document import NOTE, NUMBER, Document, Entries, Entry, Finding, Prose, Table
-from ..words import quantities
+from ..document import (
+    ANY,
+    NOTE,
+    NUMBER,
+    TERMINAL,
+    Document,
+    Entries,
+    Entry,
+    Finding,
+    Flow,
+    Group,
+    Prose,
+    Section,
+    Table,
+)
+from ..words import quantities, sentences
 from ..words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
+from ..words.flow import ARROW
+from ..words.savings import saved
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""
@@ -20,7 +36,11 @@ LEAST_WIDTH = 40
 LONG = 12
 """Lines of one message shown before the rest is only counted."""
 
-NOTES = 12
+MANY = 12
+"""Inputs and notes before the rest is only counted."""
+
+BRIEF = 3
+"""Lines of one finding of a group before the rest is only counted."""
 
 SIGNS = "─→←·…~—×²−✓◐✗↳≥"
 """Characters beyond ASCII that a page uses; where one of them cannot be encoded, none is used."""
@@ -41,38 +61,87 @@ def page(document: Document, width: int | None = None, ascii: bool | None = None
     paper.text_block(" · ".join(document.facts), "  ", limit=3)
     for label, text in document.details:
         paper.text_block(f"{label}: {text}" if label else text, "  ", "    ", limit=4)
+    if document.inputs is not None:
+        _inputs(paper, document.inputs)
+    _outcome(paper, document)
+    for finding in document.findings:
+        if finding.room in (ANY, TERMINAL):
+            _finding(paper, finding)
+    if document.also or document.notes:
+        paper.section("also")
+    for fact in document.also:
+        paper.text_block(fact, "  ", "    ", limit=4)
+    for note in document.notes[:MANY]:
+        paper.text_block(note, "  note: ", "    ", limit=4)
+    paper.more(len(document.notes) - MANY, "note", document.notes_where)
+    return paper.text()
+
+
+def _inputs(paper: Paper, inputs: Sequence[str]) -> None:
+    if not inputs:
+        paper.line("  no inputs")
+    for text in inputs[:MANY]:
+        paper.text_block(text, "  ", "      ", limit=2)
+    paper.more(len(inputs) - MANY, "input", "capture.inputs")
+
+
+def _outcome(paper: Paper, document: Document) -> None:
     paper.line()
     paper.text_block(document.verdict, f"  {MARKS[document.state]} ", "    ", limit=6)
-    for finding in document.findings:
-        _finding(paper, finding)
-    if document.notes:
-        paper.section("also")
-    for note in document.notes[:NOTES]:
-        paper.text_block(note, "  note: ", "    ", limit=4)
-    paper.more(len(document.notes) - NOTES, "note", document.notes_where)
-    return paper.text()
+    for change in document.changes:
+        paper.text_block(saved(change), "    ", "      ", limit=3)
+    for remark in document.remarks:
+        paper.text_block(remark, "    ", "      ")
+    if document.failure is not None:
+        paper.text_block(document.failure.message, "    ")
+        if document.below:
+            paper.line("    every stage before the failure is below")
 
 
 def _finding(paper: Paper, finding: Finding) -> None:
     title = finding.title
-    paper.section(title[:1].lower() + title[1:] if title[1:2].islower() else title, finding.fact)
+    if title:
+        paper.section(title[:1].lower() + title[1:] if title[1:2].islower() else title, finding.fact)
     for section in finding.sections:
-        if isinstance(section, (Table, Prose)):
-            _titled(paper, section)
-        if isinstance(section, Table) and section.rows:
-            _table(paper, section, finding.few, finding.where)
-        if isinstance(section, Entries):
-            for entry in section.entries[: finding.few]:
-                _entry(paper, entry)
-            paper.more(len(section.entries) - finding.few, section.style, section.where)
+        if getattr(section, "room", ANY) in (ANY, TERMINAL):
+            _section(paper, section, finding)
+
+
+def _section(paper: Paper, section: Section, finding: Finding) -> None:
+    if isinstance(section, (Table, Prose)):
+        _titled(paper, section)
+    if isinstance(section, Table) and section.ledger:
+        _ledger(paper, section, finding.few)
+    elif isinstance(section, Table) and section.rows:
+        _table(paper, section, finding.few, finding.where)
+    elif isinstance(section, Entries):
+        for entry in section.entries[: finding.few]:
+            _entry(paper, entry, section.style)
+        left = max(len(section.entries) - finding.few, 0) + section.left
+        paper.more(left, section.style, section.where)
+    elif isinstance(section, Flow):
+        _flow(paper, section)
+    elif isinstance(section, Group):
+        _group(paper, section)
 
 
 def _titled(paper: Paper, section: Table | Prose) -> None:
     """Write the lines over the rows of a table, if there are any."""
+    if isinstance(section, Prose) and section.inline:
+        paper.text_block(f"{section.title}: {' '.join(section.paragraphs)}", "  ", "    ")
+        return
     if section.title:
         paper.text_block(section.title, "  ", "    ", limit=2)
-    for words in section.words if isinstance(section, Table) else section.paragraphs:
-        paper.text_block(words, "    ", limit=6)
+    if isinstance(section, Table):
+        for words in section.words:
+            paper.text_block(words, "    ", limit=6)
+    elif len(section.paragraphs) > 1 and section.title:
+        for words in section.paragraphs[:MANY]:
+            paper.text_block(words, "    · ", "      ", limit=6)
+        paper.more(len(section.paragraphs) - MANY, "thing", indent="    ")
+    else:
+        for words in section.paragraphs:
+            paper.text_block(words, "    " if section.title else "  ", limit=6)
 
 
 def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
@@ -92,12 +161,77 @@ def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
     paper.more(max(len(table.rows) - limit, 0) + table.left, "row", where)
 
 
-def _entry(paper: Paper, entry: Entry) -> None:
-    paper.text_block(entry.head, "  ", "    ", limit=4)
-    if entry.detail:
-        paper.text_block(entry.detail, "    ", "      ", limit=3)
+def _ledger(paper: Paper, table: Table, notes: int) -> None:
+    """The ledger; on a narrow terminal the table stands on its side, or else as a line for each figure."""
+    rows = [list(table.head), *(list(quantities.cells(row)) for row in table.rows)]
+    right = [False] + [True] * (len(table.head) - 1)
+    turned = [list(column) for column in zip(*rows, strict=True)]
+    if not paper.table(rows, right) and not paper.table(turned, [False] + [True] * len(table.rows)):
+        for row in rows[1:]:
+            for name, value in zip(table.head[1:], row[1:], strict=True):
+                paper.line(f"  {row[0]} {name}: {value}")
+    basis, *reasons = table.notes
+    paper.text_block(basis, "  ", limit=3)
+    for reason in reasons[:notes]:
+        paper.text_block(reason, "  · ", "    ", limit=3)
+    paper.more(len(reasons) - notes, "note", table.where)
+
+
+def _flow(paper: Paper, flow: Flow) -> None:
+    for phase, words in flow.lines:
+        paper.text_block(
+            f"{phase}: {ARROW.join(words)}" if phase else ARROW.join(words), "  ", "    ", limit=6
+        )
+    rows: list[tuple[str, ...]] = []
+    for lane in flow.lanes:
+        for step in lane.steps:
+            name = f"  ↳ {step.title}" if lane.phase and step.key != lane.phase else step.title
+            if step.missing or step.none:
+                rows.append((name, "missing:", step.missing) if step.missing else (name, "none:", step.none))
+            else:
+                rows.append((name, *(*step.facts, "")[:2], quantities.duration(step.seconds)))
+    if not rows:
+        paper.line(f"  {sentences.NO_STAGE}")
+        return
+    rows = [tuple(map(paper.say, row)) for row in rows]
+    whole = [row for row in rows if len(row) == 4]
+    widths = [max((cells(row[i]) for row in whole), default=0) for i in range(4)]
+    widths[0] = max(cells(row[0]) for row in rows)
+    for row in rows:
+        if len(row) == 3:
+            paper.text_block(row[2], f"  {pad(row[0], widths[0])}  {row[1]} ", " " * 6, limit=3)
+        else:
+            line = "  ".join(
+                pad(text, width, i > 0) for i, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            paper.line(f"  {line}")
+    if flow.dynamic:
+        paper.text_block(f"dynamic: {', '.join(flow.dynamic)}", "  ", "    ", limit=4)
+
+
+def _group(paper: Paper, group: Group) -> None:
+    for finding in group.findings:
+        paper.line(f"  {finding.title}: {finding.fact}")
+        for words in finding.brief[:BRIEF]:
+            room = 2 * (paper.width - 8)
+            paper.text_block(words if len(words) <= room else f"{words[: room - 1]}…", "    · ", "      ")
+        left = len(finding.brief) - BRIEF
+        paper.line(f"    {f'… and {left} more: ' if left > 0 else ''}{finding.where}")
+    for reason, titles in group.unknown:
+        paper.text_block(f"{', '.join(titles)}: {reason}", "  ", "    ", limit=2)
+
+
+def _entry(paper: Paper, entry: Entry, style: str) -> None:
+    if entry.detail and cells(paper.say(entry.head)) + cells(paper.say(entry.detail)) + 5 <= paper.width:
+        paper.line(f"  {entry.head}   {entry.detail}")
+    else:
+        paper.text_block(entry.head, "  ", None if style == "source" else "    ", limit=5)
+        if entry.detail:
+            paper.text_block(entry.detail, "    ", "      ", limit=3)
     for label, text in entry.lines:
-        paper.text_block(text, f"    {label}: " if label else "    ", "      " if label else None, limit=6)
+        hangs = label or entry.detail or text.startswith("· ")
+        limit = 4 if entry.detail else 6
+        paper.text_block(text, f"    {label}: " if label else "    ", "      " if hangs else None, limit)
     for frame in entry.frames[-5:]:
         paper.line(f"    at {frame.file}:{frame.within} in {plain(frame.function)}")
         if frame.text.strip():
@@ -145,7 +279,7 @@ class Paper:
         shown = printable(clean(text).rstrip("\n"), self._encoding)
         self._lines += [self.say(indent) + line for line in shown.split("\n")]
 
-    def more(self, count: int, what: str, where: str, indent: str = "  ") -> None:
+    def more(self, count: int, what: str, where: str = "", indent: str = "  ") -> None:
         """Say how many were left out, and where they are."""
         if count > 0:
             self.line(f"{indent}… and {quantities.plural(count, what)} more{': ' + where if where else ''}")

@@ -66,10 +66,9 @@ def document(program: ProgramRecord) -> Document:
         program.created,
         facts(program),
         (("ended", program.ended),) if program.ended else (),
-        (),
-        findings(program),
-        notes(program),
-        "program.notes, program.missing",
+        findings=findings(program),
+        notes=notes(program),
+        notes_where="program.notes, program.missing",
     )
 
 
@@ -116,7 +115,7 @@ def _why(program: ProgramRecord) -> Finding | None:
         "long the eager parts take is not measured."
     )
     fact = plural(len(rows), "cause")
-    return Finding("slower", WHY, intro, fact, (), "program.causes", (table,), open=True)
+    return Finding("slower", WHY, intro, fact, (), "program.causes", (table,), beside=True)
 
 
 LEGEND = (
@@ -161,7 +160,7 @@ def _lines(program: ProgramRecord) -> Finding | None:
         )
     sections = (_sources(program), table)
     return Finding(
-        "lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", sections, open=True
+        "lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", sections, beside=True
     )
 
 

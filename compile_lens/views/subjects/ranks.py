@@ -100,7 +100,7 @@ def _differences(record: RanksRecord) -> Finding | None:
         (),
         "ranks.differences",
         (table,),
-        open=True,
+        beside=True,
     )
 
 

@@ -12,6 +12,7 @@ from compile_lens.measures.source_units import units
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 
+from ..document import Step
 from . import outline, quantities
 
 TITLE = "Flow"
@@ -62,9 +63,7 @@ def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way
     return tuple(made)
 
 
-def _start(
-    capture: Record, compilation: Compilation, shared: dict[str, outline.Step], failed: str
-) -> Iterator[str]:
+def _start(capture: Record, compilation: Compilation, shared: dict[str, Step], failed: str) -> Iterator[str]:
     lines = {(unit.file, unit.line) for unit in units(capture)[compilation.id].all}
     if lines:
         yield quantities.plural(len(lines), "line")
@@ -79,13 +78,13 @@ def _start(
 
 def _rest(
     phase: str,
-    steps: dict[str, outline.Step],
+    steps: dict[str, Step],
     figures: list[str],
     apart: int,
-    joint: outline.Step | None,
+    joint: Step | None,
     failed: str,
 ) -> Iterator[str]:
-    def counted(step: outline.Step, column: int, one: str) -> str:
+    def counted(step: Step, column: int, one: str) -> str:
         if not figures:
             return _count(step, step.facts[0] if step.facts else "", failed)
         figure = figures[column]
@@ -110,7 +109,7 @@ def _rest(
         yield _count(code, code.facts[0] if code.facts else "", failed)
 
 
-def _count(step: outline.Step, count: str, failed: str) -> str:
+def _count(step: Step, count: str, failed: str) -> str:
     if step.missing:
         return STOPPED if step.key == failed else "not seen"
     return "none" if step.none else count

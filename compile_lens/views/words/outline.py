@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compile_lens.measures.chain import Chain
-from compile_lens.measures.ledger import COLUMNS, MODELLED, Figure, Row
+from compile_lens.measures.ledger import MODELLED, Figure
 from compile_lens.measures.sharing import computed_again, instead_of
 from compile_lens.record.absent import Missing, NotApplicable
 from compile_lens.record.capture import Record
@@ -15,6 +15,7 @@ from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation,
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
 
+from ..document import Lane, Step
 from .derivatives import Derivatives, Whose, of_names, phrase
 from .launches import launched
 from .quantities import amount, plural
@@ -54,36 +55,11 @@ STAMPS = {
 
 LANGUAGES = {"cpp": "C++", "triton": "Triton", "metal": "Metal", "extern": "library call"}
 
-_WORDS = ("eager ops", "ATen ops", "loops", "groups", "launches", "bytes before", "bytes after")
-COLUMN_TITLES = dict(zip(COLUMNS, _WORDS, strict=True))
-
-
-@dataclass(frozen=True)
-class Step:
-    """One stage in the strip. ``facts`` counts what it holds; ``missing`` is why it could not be seen, ``none`` why
-    there is none."""
-
-    key: str
-    title: str
-    facts: tuple[str, ...] = ()
-    seconds: float | None = None
-    missing: str = ""
-    stage: Stage | None = None
-    none: str = ""
-
 
 SAVED = "saved for backward"
 FROM_SIZES = "from sizes, not measured"
 
 UNSAID = "no reason was recorded"
-
-
-@dataclass(frozen=True)
-class Lane:
-    """Stages that follow each other: the shared ones (``phase`` is ``""``), or those of one phase."""
-
-    phase: str
-    steps: tuple[Step, ...]
 
 
 def lanes(capture: Record, compilation: Compilation) -> tuple[Lane, ...]:
@@ -354,19 +330,6 @@ def traffic(kernel: Kernel) -> str:
     return amount(Figure(kernel.reads + kernel.writes, MODELLED))
 
 
-def basis_note(rows: Sequence[Row]) -> str:
-    """What the marks in the ledger mean, for the rows shown; ``""`` if there are none."""
-    shown = [f for row in rows for f in row.figures]
-    if not shown:
-        return ""
-    apart = any(row.bytes_before not in (None, row.eager_bytes) for row in rows)
-    said = ["counts are measured"]
-    said += [f"~ is modelled {FROM_SIZES}"] * any(f is not None and f.basis == MODELLED for f in shown)
-    said += ["— is not known"] * any(f is None for f in shown)
-    said += ["bytes before: each ATen operator by itself"] * apart
-    return "; ".join(said)
-
-
 def unchanged(graph: Graph, before: Graph | None) -> bool:
     """Whether a stage holds the same operations as the one before it, under the same names."""
     if before is None or len(graph.nodes) != len(before.nodes) or graph.subgraphs or before.subgraphs:
@@ -375,14 +338,3 @@ def unchanged(graph: Graph, before: Graph | None) -> bool:
         (a.name, a.op, a.target, a.args, a.kwargs) == (b.name, b.op, b.target, b.args, b.kwargs)
         for a, b in zip(graph.nodes, before.nodes, strict=True)
     )
-
-
-COLUMN_MEANINGS = {
-    "eager_ops": "operators that eager PyTorch dispatches",
-    "aten_ops": "compute nodes handed to Inductor",
-    "loops": "Inductor's nodes before fusion that do work",
-    "groups": "scheduler nodes after fusion that do work",
-    "launches": "kernel launches in one call of the generated code",
-    "bytes_before": "memory traffic, each ATen operator by itself",
-    "bytes_after": "memory traffic of the fused groups",
-}

@@ -22,9 +22,10 @@ from compile_lens._torch import session
 from compile_lens._torch.ground import hook_points
 from compile_lens.record.breaks import LIMIT, NEVER_RAN, REST, WHOLE
 from compile_lens.results.capture import Capture
+from compile_lens.views.live.page import static
 from compile_lens.views.live.parts import parts
-from compile_lens.views.markdown import page as markdown
-from compile_lens.views.render.html.capture import static
+from compile_lens.views.render.markdown import page as markdown
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outcome
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -99,7 +100,7 @@ def test_every_view_says_what_ran_eagerly(fn: Callable[..., Any]) -> None:
     flat = " ".join(str(found).split())
     for one in outcome.eager(found):
         reason = outcome.reason(one.ending)
-        for view in (flat, markdown(found).replace("\\", ""), static(found), json.dumps(core)):
+        for view in (flat, markdown(document(found)).replace("\\", ""), static(found), json.dumps(core)):
             assert reason.link in view
             assert reason.what.replace("`", "").split("(")[0] in view.replace("`", "").replace("&#x60;", "")
         assert one.head in flat

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
-from compile_lens.views import markdown
+from compile_lens.views.render import markdown
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import quantities, savings
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -324,7 +325,7 @@ def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:
     found = capture(f, *args)
     (_, line) = savings.saving(found.ledger)
     assert f"    {savings.saved(line)}\n" in str(found)
-    assert f"- {savings.saved(line)}\n" in markdown.page(found)
+    assert f"- {savings.saved(line)}\n" in markdown.page(document(found))
     return line
 
 

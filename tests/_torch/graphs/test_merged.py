@@ -17,9 +17,10 @@ from compile_lens import capture
 from compile_lens.measures.chain import PYTHON
 from compile_lens.record.kernel import Kernel
 from compile_lens.results.capture import Capture
-from compile_lens.views import markdown
-from compile_lens.views.render.html.capture import fragment
+from compile_lens.views.live.page import fragment
+from compile_lens.views.render import markdown
 from compile_lens.views.render.html.listing import kernel_origins
+from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outline
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -195,7 +196,7 @@ def test_views_say_for_whose_derivative() -> None:
     assert forward.whose == () and "derivative" not in " ".join(
         kernel_origins(kernel(found, "forward")).values()
     )
-    assert "for the derivative of mul, cos, sin" in markdown.page(found)
+    assert "for the derivative of mul, cos, sin" in markdown.page(document(found))
     assert "← cos, for the derivative of sin" in fragment(found)
 
 

@@ -5,15 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from ...document import NOTE, Document, Entries, Entry, Finding, Listings, Picture, Prose, Row, Section, Table
-from ...words import quantities
+from compile_lens.record.messages import plain
+
+from ...document import (
+    ANY,
+    NOTE,
+    PAGE,
+    Compiled,
+    Document,
+    Entries,
+    Entry,
+    Finding,
+    Flow,
+    Group,
+    Listings,
+    Picture,
+    Prose,
+    Row,
+    Section,
+    Table,
+)
+from ...words import quantities, sentences
 from ...words.characters import short
+from ...words.palette import INK
 from ...words.quantities import plural
 from .dark import style
+from .flow import flow_of
 from .listing import listing, source_head
 from .markup import (
     EDGE,
     FAINT,
+    GROUND,
     MONO,
     STATE_COLOURS,
     Budget,
@@ -33,10 +55,15 @@ from .markup import (
     text,
 )
 from .sheet import around
-from .tables import figures_table
+from .stages import Stages, compilation
+from .tables import figures_table, ledger_table, savings
 
 MANY = 200
-"""Rows of one table, functions and notes before the rest is only counted."""
+"""Rows of one table, entries, functions and notes before the rest is only counted."""
+
+INPUTS = 40
+BRIEF = 8
+"""Lines of one finding of a group before the rest is only counted."""
 
 WIDEST = {"what_if": 1600}
 """Pixels of the widest page of a kind; of the others 1280."""
@@ -61,22 +88,29 @@ def fragment(document: Document, inserts: Mapping[str, str] = _NOTHING, *, stand
         standalone: the fragment has a page of its own, whose first heading is the name.
     """
     kind = f"cl-{document.kind.replace('_', '-')}"
-    draw = _Sections(inserts)
-    parts = [_header(document, standalone), _outcome(document)]
+    inside = static(document, inserts, standalone=standalone)
+    return f'<div class="compile-lens {kind}">\n{style(f".{kind}")}{inside}</div>\n'
+
+
+def static(document: Document, inserts: Mapping[str, str] = _NOTHING, *, standalone: bool = False) -> str:
+    """The layer of a page that needs no script: one ``<div class="cl-static">``. On a page of its own it has the first
+    heading; in a notebook, whose headings are the author's, it has none."""
+    draw = _Sections(document, inserts)
+    parts = [_header(document, standalone), _outcome(document), savings(document.changes)]
+    parts += [note(text(remark)) for remark in document.remarks]
+    shown = [finding for finding in document.findings if finding.room in (ANY, PAGE)]
     # The cause and the lines it is about stand side by side where there is room for both.
-    first = [div(draw.finding(f), _COLUMN) for f in document.findings if f.open]
+    first = [div(draw.finding(finding), _COLUMN) for finding in shown if finding.beside]
     parts.append(div("".join(first), _COLUMNS, "first") if first else "")
-    parts += [draw.finding(f) for f in document.findings if not f.open]
-    if document.notes:
+    parts += [draw.finding(finding) for finding in shown if not finding.beside]
+    if document.also or document.notes:
         parts.append(heading("Also", "", "notes-heading"))
+        parts += [div(text(fact), f"font-size:13px;color:{FAINT}") for fact in document.also]
         parts += [note(text(short(words, 1000))) for words in document.notes[:MANY]]
         parts.append(_left(len(document.notes) - MANY, "note", document.notes_where))
     inside = "\n".join(part for part in parts if part)
     look = frame(WIDEST.get(document.kind, 1280))
-    return (
-        f'<div class="compile-lens {kind}">\n{style(f".{kind}")}'
-        f'<div class="cl-static" style="{look}">\n{inside}\n</div>\n</div>\n'
-    )
+    return f'<div class="cl-static" style="{look}">\n{inside}\n</div>\n'
 
 
 def page(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
@@ -87,23 +121,43 @@ def page(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
 
 
 def _header(document: Document, standalone: bool) -> str:
-    name = mono(short(document.heading, 400), "font-size:20px;font-weight:600")
+    brand = span("compile_lens", f"font-size:12px;font-weight:600;letter-spacing:.4px;color:{FAINT}")
+    created = text(short(document.created, 40))
+    when = span(created, f"font-size:12px;color:{FAINT}") if created else ""
+    top = div(brand + when, "display:flex;justify-content:space-between;flex-wrap:wrap;gap:8px")
+    look = "margin:2px 0 6px;font-size:22px;line-height:1.3;overflow-wrap:anywhere"
+    name = tag("h1" if standalone else "div", mono(short(document.heading, 400), "font-weight:600"), look)
     facts = [text(short(fact, 300)) for fact in document.facts]
-    facts += [f"{text(label)}: {text(short(words, 300))}" for label, words in document.details]
-    below = div(faint(" · ".join(facts), "font-size:13px"), "overflow-wrap:anywhere") if facts else ""
-    row = "display:flex;flex-wrap:wrap;align-items:baseline;gap:2px 16px"
-    first = tag(
-        "h1" if standalone else "div", name, "margin:0;font-size:20px;line-height:1.3;overflow-wrap:anywhere"
-    )
-    return div(first + below, row, "header")
+    facts += [text(short(f"{label}: {words}" if label else words, 1000)) for label, words in document.details]
+    below = div(faint(" · ".join(facts), "font-size:13px")) if facts else ""
+    return div(top + name + below + _inputs(document), "", "header")
+
+
+def _inputs(document: Document) -> str:
+    if document.inputs is None:
+        return ""
+    lines = [div(mono(one, "font-size:13px"), "padding:1px 0") for one in document.inputs[:INPUTS]]
+    lines.append(_left(len(document.inputs) - INPUTS, "input", "capture.inputs"))
+    shown = "".join(lines) if document.inputs else faint("no inputs", "font-size:13px")
+    return div(shown, "margin:6px 0 0", "inputs")
 
 
 def _outcome(document: Document) -> str:
     ink, ground, edge = STATE_COLOURS[document.state]
     verdict = div(
         text(short(document.verdict, 1000)),
-        f"font-size:16px;font-weight:600;color:{ink};overflow-wrap:anywhere",
+        f"font-weight:600;color:{ink}",
     )
+    failure = document.failure
+    if failure is not None:
+        pre = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap"
+        pre += f";margin:6px 0 0;border:0;color:{INK};background:{ground};padding:0"
+        verdict += tag("pre", block(short(failure.message)), pre, "failure-message")
+        if failure.traceback:
+            shown = tag("pre", block(short(failure.traceback, 20_000)), pre.replace(ground, GROUND))
+            verdict += fold("traceback", shown, "traceback", level=1)
+    if document.below:
+        verdict += div(text(document.below), f"margin-top:6px;font-size:13px;color:{ink}")
     look = f"margin:10px 0 0;padding:7px 14px;border:1px solid {edge};border-radius:8px;background:{ground}"
     return div(verdict, look, f"outcome cl-{document.state}")
 
@@ -111,39 +165,82 @@ def _outcome(document: Document) -> str:
 class _Sections:
     """HTML of findings and their sections."""
 
-    def __init__(self, inserts: Mapping[str, str]) -> None:
+    def __init__(self, document: Document, inserts: Mapping[str, str]) -> None:
         self._inserts = inserts
         self._budget = Budget()
+        sections = (section for finding in document.findings for section in finding.sections)
+        self._compiled = [section for section in sections if isinstance(section, Compiled)]
+        self._stages: Stages | None = None
 
     def finding(self, finding: Finding) -> str:
-        shown = "".join(self._section(section, finding.where) for section in finding.sections)
+        """HTML of one finding."""
+        shown = "".join(
+            self._section(section, finding)
+            for section in finding.sections
+            if getattr(section, "room", ANY) in (ANY, PAGE)
+        )
         intro = div(text(finding.intro), f"font-size:13px;color:{FAINT};margin:0 0 6px 0")
         body = (intro if finding.intro else "") + shown
         # Entries fold one by one.
-        if finding.open or any(isinstance(section, Entries) for section in finding.sections):
-            return heading(text(finding.title), text(finding.fact), f"{finding.key}-heading") + body
+        if (
+            finding.open
+            or finding.beside
+            or any(isinstance(section, Entries) for section in finding.sections)
+        ):
+            aside = text(short(finding.aside or finding.fact, 300))
+            head = heading(text(finding.title), aside, f"{finding.key}-heading") if finding.title else ""
+            return ("" if isinstance(finding.sections[0], Compiled) else head) + body
         head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
         return fold(head, body, finding.key)
 
-    def _section(self, section: Section, where: str) -> str:
+    def _section(self, section: Section, finding: Finding) -> str:
+        where = finding.where
         if isinstance(section, Picture):
             drawn = picture(section.svg, section.alt, shrink=False)
             return scrolled(drawn, "margin:0 0 8px 0", "icicle")
+        if isinstance(section, Prose) and section.inline:
+            words = " ".join(map(text, section.paragraphs))
+            return div(f"{tag('b', text(section.title))}: {words}", "padding:2px 0")
         if isinstance(section, Prose):
             return _titled(section.title, section.paragraphs)
+        if isinstance(section, Table) and section.ledger:
+            return ledger_table(section)
         if isinstance(section, Table):
             return _titled(section.title, section.words) + _table(section, where)
         if isinstance(section, Entries):
-            return "".join(self._entry(entry, section.style) for entry in section.entries)
+            shown = "".join(self._entry(entry, section) for entry in section.entries[:MANY])
+            return shown + _left(len(section.entries) - MANY, section.style, section.where)
+        if isinstance(section, Flow):
+            return flow_of(section)
+        if isinstance(section, Group):
+            return _group(section)
+        if isinstance(section, Compiled):
+            return self._compilation(section)
         return self._listings(section) if isinstance(section, Listings) else ""
 
-    def _entry(self, entry: Entry, style: str) -> str:
-        head = mono(entry.head, "font-weight:600") + (f" {text(entry.detail)}" if entry.detail else "")
-        lines = [
-            div((span(text(label), f"color:{FAINT};margin-right:6px") if label else "") + block(short(words)))
-            for label, words in entry.lines
-        ]
-        body = fold(head, "".join(lines) + self._inserts.get(entry.key, ""), style)
+    def _compilation(self, section: Compiled) -> str:
+        if self._stages is None:  # drawing costs a child process: one for all
+            self._stages = Stages(self._compiled, self._budget)
+        above = "".join(flow_of(one) if isinstance(one, Flow) else ledger_table(one) for one in section.above)
+        return compilation(section, self._stages, above)
+
+    def _entry(self, entry: Entry, section: Entries) -> str:
+        head = tag("b", text(short(entry.head, 400)))
+        cause = next((words for label, words in entry.lines if label == "because"), "")
+        head += faint(f" {text(short(cause, 400))}") if cause else ""
+        head += f" {text(entry.detail)}" if entry.detail else ""
+        parts = [_labelled(label, words) for label, words in entry.lines]
+        for place in entry.frames:
+            at = mono(f"{place.file}:{place.within}", "font-size:12px")
+            at += faint(f" in {text(plain(place.function))}", "font-size:12px")
+            line = place.text.strip()
+            code = div(mono(line, "font-size:12px"), "padding-left:18px") if line else ""
+            parts.append(div(at + code, "margin:6px 0 0", "frame"))
+        if entry.whole:
+            whole = div(block(short(entry.whole)), f"white-space:pre-wrap;{MONO};font-size:12px")
+            parts.append(fold(faint(sentences.WHOLE_MESSAGE), whole, "message", level=1))
+        inside = "".join(parts) + self._inserts.get(entry.key, "")
+        body = fold(head, inside, section.style, open=section.open)
         if entry.code is None:
             return body
         look = f"{MONO};font-size:13px;margin:4px 0 12px 12px;{WRAPS}"
@@ -165,7 +262,28 @@ class _Sections:
             inks = {number: INKS[state] for number, (_, state) in marks.items()}
             parts.append(listing(source.text, "python", self._budget, source.first_line, words, inks=inks))
         parts.append(_left(len(section.listings) - MANY, "function", section.where))
-        return div("".join(parts), "margin:0 0 14px 0", "sources")
+        return div("".join(parts), "", "sources")
+
+
+def _labelled(label: str, words: str) -> str:
+    look = "white-space:pre-wrap;margin:2px 0 0"
+    if label == "because":
+        return div(block(short(words)), f"{look};font-weight:600;color:{STATE_COLOURS['partial'][0]}")
+    strong = span(label.capitalize(), f"font-weight:600;color:{FAINT};margin-right:6px") if label else ""
+    return div(strong + block(short(words)), look)
+
+
+def _group(group: Group) -> str:
+    """Each finding in a few lines: the rest of it is for the live page."""
+    parts = []
+    for finding in group.findings:
+        lines = [text(short(words, 300)) for words in finding.brief[:BRIEF]]
+        left = len(finding.brief) - len(lines)
+        lines.append(faint(f"{f'and {left} more: ' if left > 0 else 'all of it: '}{text(finding.where)}"))
+        head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
+        parts.append(fold(head, "".join(div(line) for line in lines), "finding"))
+    parts += [note(f"{text(', '.join(titles))}: {text(reason)}") for reason, titles in group.unknown]
+    return "".join(parts)
 
 
 def _titled(title: str, words: Iterable[str]) -> str:

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.measures.ledger import Ledger
-from compile_lens.record.capture import Record
-from compile_lens.record.compilation import Compilation
-
-from ...words import outline, quantities, sentences
-from ...words.flow import ways
+from ...document import Flow, Lane, Step
+from ...words import quantities, sentences
 from ...words.palette import INK
 from .markup import EDGE, FAINT, GROUND, MISSING_INK, PHASE_COLOURS, SUNK, div, scrolled, table_row, tag, text
 
 
-def flow(capture: Record, compilation: Compilation, ledger: Ledger) -> str:
-    """HTML of the way of one compilation: what each stage holds, how long it took, or why it was not seen."""
-    lanes = outline.lanes(capture, compilation)
-    if not lanes:
+def flow_of(flow: Flow) -> str:
+    """HTML of the stages of one compilation: each phase in a line, then a table."""
+    if not flow.lanes:
         return div(sentences.NO_STAGE, f"color:{FAINT};font-size:13px", "flow")
     lines = []
-    for way in ways(capture, compilation, ledger):
-        name = tag("b", f"{text(way.phase)}: ", f"color:{PHASE_COLOURS[way.phase]}") if way.phase else ""
-        words = " → ".join(
-            tag("b", text(word)) if number % 2 == 0 else text(word) for number, word in enumerate(way.words)
-        )
-        lines.append(div(name + words, "padding:2px 0", "way"))
-    return div("".join(lines) + _table(lanes), "margin:4px 0", "flow")
+    for phase, words in flow.lines:
+        name = tag("b", f"{text(phase)}: ", f"color:{PHASE_COLOURS[phase]}") if phase else ""
+        parts = (tag("b", text(word)) if number % 2 == 0 else text(word) for number, word in enumerate(words))
+        lines.append(div(name + " → ".join(parts), "padding:2px 0", "way"))
+    return div("".join(lines) + _table(flow.lanes), "margin:4px 0", "flow")
 
 
-def _table(lanes: Sequence[outline.Lane]) -> str:
+def _table(lanes: Sequence[Lane]) -> str:
     """The stages in order; those of one phase stand in its column, the others in all."""
     shared = [step for lane in lanes if not lane.phase for step in lane.steps]
     phases = [lane for lane in lanes if lane.phase]
@@ -43,29 +36,31 @@ def _table(lanes: Sequence[outline.Lane]) -> str:
     for title in dict.fromkeys(_title(step) for lane in phases for step in lane.steps):
         row = _cell("th", text(title))
         for lane in phases:
-            found = next((one for one in lane.steps if _title(one) == title), None)
-            row += _cell("td", "") if found is None else _holds(found)
+            match = next((one for one in lane.steps if _title(one) == title), None)
+            row += _cell("td", "") if match is None else _holds(match)
         rows.append(row)
-    made = "".join(table_row(row, SUNK if row is rows[0] else GROUND) for row in rows)
+    body = "".join(table_row(row, SUNK if row is rows[0] else GROUND) for row in rows)
     look = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    return scrolled(tag("table", made, f"{look};font-size:13px", "stages-table"))
+    return scrolled(tag("table", body, f"{look};font-size:13px", "stages-table", 'cellpadding="5"'))
 
 
-def _title(step: outline.Step) -> str:
+def _title(step: Step) -> str:
     return "ATen" if step.key in PHASE_COLOURS and step.key else step.title
 
 
-def _holds(step: outline.Step, across: int = 1) -> str:
+def _holds(step: Step, across: int = 1) -> str:
     if step.missing or step.none:
-        said = f"not seen: {step.missing}" if step.missing else f"none: {step.none}"
+        words = f"not seen: {step.missing}" if step.missing else f"none: {step.none}"
         ink = MISSING_INK if step.missing else FAINT
-        return _cell("td", text(_short(said)), f";color:{ink}", across, "missing" if step.missing else "none")
+        return _cell(
+            "td", text(_short(words)), f";color:{ink}", across, "missing" if step.missing else "none"
+        )
     time = quantities.duration(step.seconds)
     return _cell("td", text(" · ".join([", ".join(step.facts), *([time] if time else [])])), "", across)
 
 
 def _cell(name: str, content: str, style: str = "", across: int = 1, cls: str = "") -> str:
-    look = f"padding:3px 12px;text-align:left{style}"
+    look = f"text-align:left{style}"
     return tag(name, content, look, cls, f'colspan="{across}"' if across > 1 else "")
 
 

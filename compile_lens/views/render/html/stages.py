@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 
 from compile_lens.record.absent import Absent
-from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, Stage
-from compile_lens.record.graph import Graph
+from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
 
+from ...document import Compiled, Step
 from ...drawing.svg import to_svgs
-from ...words import outline, quantities, sentences, stamp
+from ...words import outcome, outline, quantities, sentences, stamp
 from ...words.characters import short
 from ...words.launches import launched
 from .listing import kernel_origins, listing
@@ -28,11 +28,13 @@ from .markup import (
     PHASE_COLOURS,
     PICTURE_ONE,
     PICTURE_TOTAL,
+    STATE_COLOURS,
     WHOLE,
     Budget,
     div,
     faint,
     fold,
+    heading,
     mono,
     note,
     picture,
@@ -40,10 +42,14 @@ from .markup import (
     tag,
     text,
 )
+from .tables import guards_list
 
 _OPEN = ("forward", "inference", "forward.code", "inference.code")
 """Stages that are open when the page is first seen, in the first compilation."""
 
+
+MANY = 40
+"""Reasons of a recompile before the rest is left out."""
 
 _OPEN_NODES = 300
 _OPEN_KERNELS = 8
@@ -59,28 +65,27 @@ _SHRINKABLE = 1500.0
 class Stages:
     """HTML of the stages of several compilations, their graphs drawn together in one go."""
 
-    def __init__(
-        self, capture: Record, compilations: Sequence[Compilation], budget: Budget, listed: bool = False
-    ) -> None:
-        """``listed`` says that a table above has every kernel already: what it says is not said again."""
-        self._capture = capture
-        self._listed = listed
+    def __init__(self, sections: Sequence[Compiled], budget: Budget) -> None:
+        self._capture = sections[0].capture
+        # A table above may list every kernel: its facts do not stand here again.
+        self._listed = sections[0].listed
         self._budget = budget
-        self._origins = outline.Origins(capture)
-        self._machine = MachineCode(capture, budget)
+        self._origins = outline.Origins(self._capture)
+        self._machine = MachineCode(self._capture, budget)
         wanted = [
-            (compilation, stage)
-            for compilation in compilations
-            for stage in compilation.stages
-            if isinstance(stage, Graph) and stage.nodes and not _elsewhere(compilation, stage)
+            (section.compilation, stage)
+            for section in sections
+            for stage in section.compilation.stages
+            if isinstance(stage, Graph) and stage.nodes and not _elsewhere(section.compilation, stage)
         ]
         wanted.sort(key=lambda pair: _telling(pair[1]))
         # Drawing costs a child process: one for all.
         drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, most=budget.drawn, plain=True)
         self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
 
-    def of(self, compilation: Compilation, open: bool) -> str:
-        """Every stage of one compilation, in order; the telling ones are open if ``open``."""
+    def of(self, section: Compiled) -> str:
+        """Every stage of one compilation, in order; the telling ones of the first are open."""
+        compilation, open = section.compilation, section.first
         parts = []
         for lane in outline.lanes(self._capture, compilation):
             for step in lane.steps:
@@ -88,7 +93,7 @@ class Stages:
                     parts.append(self._stage(compilation, step, step.stage, open and _opens(step)))
         return "".join(parts)
 
-    def _stage(self, compilation: Compilation, step: outline.Step, stage: Stage, open: bool) -> str:
+    def _stage(self, compilation: Compilation, step: Step, stage: Stage, open: bool) -> str:
         phase = outline.phase_of(step.key)
         colour = PHASE_COLOURS[phase]
         title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
@@ -239,7 +244,7 @@ def _stamp(code: Code) -> str:
     return said + fold(text(stamp.may_differ(code)), lines, "may-differ", level=1)
 
 
-def _opens(step: outline.Step) -> bool:
+def _opens(step: Step) -> bool:
     stage = step.stage
     if isinstance(stage, Graph) and len(stage.nodes) > _OPEN_NODES:
         return False
@@ -309,3 +314,61 @@ def _name(key: str) -> str:
 def _width(svg: str) -> float:
     found = re.search(r'<svg [^>]*?width="([0-9.]+)"', svg)
     return float(found.group(1)) if found else 0.0
+
+
+def compilation(section: Compiled, stages: Stages, above: str) -> str:
+    """HTML of one compilation: why it exists, what stands ``above`` its stages, the stages, its guards."""
+    compilation = section.compilation
+    content = _recompile(compilation) + above
+    content += stages.of(section) + _guards(compilation)
+    if section.alone:
+        content = _banner(compilation) + content
+        return heading("Graphs and code", "open a stage", "graphs-heading") + div(content, "", "compilation")
+    place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
+    name = f"{compilation.id} {outline.readable(compilation.function)}" + (f", {place}" if place else "")
+    summary = span(text(short(name, 300)), "font-weight:600;font-size:15px")
+    broken = compilation.ending is not None and compilation.ending.kind == "graph break"
+    summary += faint(f" {sentences.BROKE}", "font-size:13px") if broken else ""
+    summary += faint(" a recompile", "font-size:13px") if compilation.recompile_reasons else ""
+    content = _banner(compilation) + content
+    return div(fold(summary, content, "compilation", open=section.first), "margin:18px 0 0")
+
+
+def _banner(compilation: Compilation) -> str:
+    ink, ground, edge = STATE_COLOURS["nothing"]
+    said = []
+    if compilation.recompile_reasons:
+        said.append(f"a recompile: {text(short(compilation.recompile_reasons[0], 400))}")
+    if compilation.ending is not None and compilation.ending.kind == "graph break":
+        said.append(f"{sentences.BROKE}: {text(short(outcome.reason(compilation.ending).what, 400))}")
+    look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
+    return "".join(div(s, f"{look};margin:0 0 6px 84px", "banner") for s in said)
+
+
+def _guards(compilation: Compilation) -> str:
+    parts = ""
+    if compilation.dynamic:
+        rows = "".join(div(mono(sentences.symbol(d), "font-size:13px")) for d in compilation.dynamic)
+        parts += fold(
+            f"{_strong('Dynamic dimensions')} {faint(str(len(compilation.dynamic)))}",
+            rows,
+            "dynamic",
+            open=True,
+        )
+    if compilation.guards:
+        count = faint(sentences.guards(compilation))
+        parts += fold(f"{_strong('Guards')} {count}", guards_list(compilation.guards), "guards")
+    return parts
+
+
+def _recompile(compilation: Compilation) -> str:
+    if not compilation.recompile_reasons:
+        return ""
+    rows = "".join(
+        div(mono(short(r), "font-size:13px"), "margin:2px 0") for r in compilation.recompile_reasons[:MANY]
+    )
+    return fold(f"{_strong('Recompile')} {faint(sentences.RECOMPILE)}", rows, "recompile", open=True)
+
+
+def _strong(words: str) -> str:
+    return span(words, f"font-weight:600;color:{FAINT};margin-right:6px")

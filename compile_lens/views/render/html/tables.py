@@ -1,17 +1,16 @@
-"""The ledger and the other tables of the HTML page."""
+"""Tables of a page: the ledger, plain figures, guards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.measures.ledger import COLUMNS, Ledger, Row
-from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Guard
 
-from ...words import outline, quantities, sentences
+from ...document import BYTES, Quantity, Row, Table
+from ...words import quantities, sentences
 from ...words.characters import flat, short
 from ...words.palette import INK
-from ...words.savings import UNSAVED, saving
+from ...words.savings import UNSAVED
 from .markup import (
     EDGE,
     FAINT,
@@ -35,36 +34,28 @@ _GUARDS = 200
 _FIGURES = ";text-align:right"
 
 
-def ledger_table(ledger: Ledger, explain: bool = True) -> str:
-    """HTML of the ledger: a row for each phase and their total, and what was measured and what modelled.
-
-    ``explain`` puts the meaning of each column under its title.
-    """
-    if not ledger.rows:
+def ledger_table(table: Table) -> str:
+    """HTML of a ledger: a row for each phase and their total, and what was measured and what modelled."""
+    if not table.rows:
         return ""
     head = tag("td", "")
-    for column in COLUMNS:
-        title = text(outline.COLUMN_TITLES[column])
-        if explain:
-            title += div(
-                text(outline.COLUMN_MEANINGS[column]), f"font-weight:400;font-size:11px;color:{FAINT}"
-            )
-        head += tag("th", title, "vertical-align:top")
+    for title, definition in zip(table.head[1:], table.definitions, strict=True):
+        look = f"font-weight:400;font-size:11px;color:{FAINT}"
+        head += tag("th", text(title) + div(text(definition), look), "vertical-align:top")
     rows = [table_row(head, SUNK, _FIGURES)]
-    rows += [_row(row, last=row is ledger.rows[-1]) for row in ledger.rows]
+    rows += [_row(table, row) for row in table.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
     # Room that the cells of all rows have is the table's to say: written on each, it is a kilobyte.
-    table = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table", 'cellpadding="8"'))
-    notes = tuple(dict.fromkeys(n for row in ledger.rows[:-1] for n in row.notes))
-    page = table + div(
-        text(outline.basis_note(ledger.rows)), f"font-size:12px;color:{FAINT};margin:6px 0", "basis"
-    )
-    said = "".join(note(text(n)) for n in notes[:_NOTES])
-    if len(notes) > _NOTES:
-        said += note(f"and {quantities.plural(len(notes) - _NOTES, 'note')} more: capture.ledger.total.notes")
-    if len(notes) > _FEW:
-        said = fold(f"why {quantities.plural(len(notes), 'figure')} are not known", said, "ledger-notes")
-    return page + said
+    shown = scrolled(tag("table", "".join(rows), f"{look};font-size:13px", "ledger-table", 'cellpadding="8"'))
+    basis, *reasons = table.notes
+    below = div(text(basis), f"font-size:12px;color:{FAINT};margin:6px 0", "basis")
+    notes = "".join(note(text(reason)) for reason in reasons[:_NOTES])
+    if len(reasons) > _NOTES:
+        notes += note(f"and {quantities.plural(len(reasons) - _NOTES, 'note')} more: {text(table.where)}")
+    if len(reasons) > _FEW:
+        title = f"why {quantities.plural(len(reasons), 'figure')} are not known"
+        notes = fold(title, notes, "ledger-notes")
+    return shown + below + notes
 
 
 def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -76,27 +67,31 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     def line(cells: Sequence[str], name: str, ground: str) -> str:
         return table_row("".join(tag(name, text(short(cell, 1000)), look) for cell in cells), ground)
 
-    made = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
+    body = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
     frame = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    return scrolled(tag("table", "".join(made), f"{frame};font-size:12px", "figures-table"))
+    return scrolled(tag("table", "".join(body), f"{frame};font-size:12px", "figures-table"))
 
 
-def _row(row: Row, last: bool) -> str:
-    ground = SUNK if last else GROUND
-    colour = PHASE_COLOURS.get(row.name, INK)
-    cells = tag("th", text(row.name), f"text-align:left;color:{colour}")
-    for column, value in zip(COLUMNS, row.figures, strict=True):
-        shown = quantities.figure(value)
-        if value is not None and column.startswith("bytes"):
-            shown += " B"
-        cells += tag("td", tag("b", shown) if last or column in ("eager_ops", "launches") else shown)
-    return table_row(cells, ground, _FIGURES)
+def _row(table: Table, row: Row) -> str:
+    last = row is table.rows[-1]
+    name, *figures = quantities.cells(row)
+    cells = tag("th", text(name), f"text-align:left;color:{PHASE_COLOURS.get(name, INK)}")
+    for number, (cell, shown) in enumerate(zip(row.cells[1:], figures, strict=True)):
+        unit = " B" if isinstance(cell, Quantity) and cell.unit == BYTES else ""
+        cells += tag(
+            "td", tag("b", shown + unit) if last or table.head[number + 1] in STRONG else shown + unit
+        )
+    return table_row(cells, SUNK if last else GROUND, _FIGURES)
 
 
-def savings(capture: Record, ledger: Ledger) -> str:
-    """The ledger in two large lines: work before and after, bytes before and after."""
+STRONG = ("eager ops", "launches")
+"""Columns in bold: what there was to do, and what is left."""
+
+
+def savings(changes: Sequence[tuple[str, str, str]]) -> str:
+    """The result in large figures: each before and after."""
     tiles = []
-    for what, before, after in saving(ledger):
+    for what, before, after in changes:
         colour = INK if UNSAVED in what else PHASE_COLOURS["inference"]
         numbers = span(text(after), f"color:{colour};font-weight:700")
         if before:

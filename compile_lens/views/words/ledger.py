@@ -1,0 +1,229 @@
+"""The columns of the ledger and of a comparison, in one table: key, title, definition, and the number itself.
+
+A column added to ``COLUMNS`` stands in the ledger of every view and in the figures of a comparison.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compile_lens.measures.control_flow import launches
+from compile_lens.measures.ledger import MEASURED, MODELLED, Ledger, Row
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import PHASES, Compilation
+from compile_lens.record.figures import figure, total
+from compile_lens.record.kernel import Code
+
+from ..document import BYTES, Absence, Cell, Quantity, quantity
+from .outline import FROM_SIZES, LANGUAGES
+from .strings import ENGLISH, in_language
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One row of the ledger with the code that it counts."""
+
+    capture: Record
+    row: Row
+    codes: tuple[Code, ...]
+
+
+@dataclass(frozen=True)
+class LedgerColumn:
+    """One column.
+
+    Attributes:
+        key: its name, that of the figure of a ``Row`` where it is one.
+        titles, definitions: by language.
+        cell: its number for a row, or why there is none.
+        ledger: it stands in the ledger.
+        compared: its title in a comparison by language; ``{}`` for the same title, ``None`` if it is not compared.
+    """
+
+    key: str
+    titles: Mapping[str, str]
+    definitions: Mapping[str, str]
+    cell: Callable[[Scope], Cell]
+    ledger: bool = True
+    compared: Mapping[str, str] | None = None
+
+    def title(self, language: str = ENGLISH) -> str:
+        """The title in a language. Raises ``LookupError`` if there is none."""
+        return in_language(self.titles, language, f"title of the ledger's column {self.key!r}")
+
+    def definition(self, language: str = ENGLISH) -> str:
+        """The definition in a language. Raises ``LookupError`` if there is none."""
+        return in_language(self.definitions, language, f"definition of the ledger's column {self.key!r}")
+
+    def compared_title(self, language: str = ENGLISH) -> str:
+        """The title in a comparison. Raises ``LookupError`` if there is none."""
+        return in_language(self.compared or self.titles, language, f"title of the column {self.key!r}")
+
+
+def _figure(key: str, unit: str = "") -> Callable[[Scope], Cell]:
+    # The ledger gives every digit of its bytes: they are compared with each other.
+    return lambda scope: quantity(getattr(scope.row, key), unit, key.replace("_", " "), exact=True)
+
+
+def _kernels(scope: Scope) -> Cell:
+    if not scope.codes:
+        return Absence("kernels", "no code was seen")
+    return Quantity(sum(len(code.kernels) for code in scope.codes))
+
+
+def _library_calls(scope: Scope) -> Cell:
+    if not scope.codes:
+        return Absence("library calls", "no code was seen")
+    calls = total(launches(code, [k for k in code.kernels if k.language == "extern"]) for code in scope.codes)
+    return quantity(figure(calls, MEASURED), exact=True)
+
+
+def _bytes_in_short(scope: Scope) -> Cell:
+    return quantity(scope.row.bytes_after, BYTES, "bytes")
+
+
+def _kinds(scope: Scope) -> Cell:
+    kernels = [kernel for code in scope.codes for kernel in code.kernels if kernel.language != "extern"]
+    kinds = Counter(f"{LANGUAGES.get(k.language, k.language)} {k.kind}" for k in kernels)
+    words = ", ".join(kind if n == 1 else f"{n} × {kind}" for kind, n in kinds.items())
+    return words or Absence("kernel kinds")
+
+
+def _english(words: str) -> dict[str, str]:
+    return {ENGLISH: words}
+
+
+COLUMNS: tuple[LedgerColumn, ...] = (
+    LedgerColumn(
+        "eager_ops",
+        _english("eager ops"),
+        _english("operators that eager PyTorch dispatches"),
+        _figure("eager_ops"),
+    ),
+    LedgerColumn(
+        "aten_ops",
+        _english("ATen ops"),
+        _english("compute nodes handed to Inductor"),
+        _figure("aten_ops"),
+        compared={},
+    ),
+    LedgerColumn(
+        "loops",
+        _english("loops"),
+        _english("Inductor's nodes before fusion that do work"),
+        _figure("loops"),
+        compared={},
+    ),
+    LedgerColumn(
+        "groups",
+        _english("groups"),
+        _english("scheduler nodes after fusion that do work"),
+        _figure("groups"),
+        compared={},
+    ),
+    LedgerColumn(
+        "kernels",
+        _english("kernels"),
+        _english("kernels of the generated code"),
+        _kernels,
+        ledger=False,
+        compared={},
+    ),
+    LedgerColumn(
+        "launches",
+        _english("launches"),
+        _english("kernel launches in one call of the generated code"),
+        _figure("launches"),
+        compared={},
+    ),
+    LedgerColumn(
+        "library_calls",
+        _english("library calls"),
+        _english("launches of kernels that a library has"),
+        _library_calls,
+        ledger=False,
+        compared={},
+    ),
+    LedgerColumn(
+        "bytes_before",
+        _english("bytes before"),
+        _english("memory traffic, each ATen operator by itself"),
+        _figure("bytes_before", BYTES),
+    ),
+    LedgerColumn(
+        "bytes_after",
+        _english("bytes after"),
+        _english("memory traffic of the fused groups"),
+        _figure("bytes_after", BYTES),
+    ),
+    LedgerColumn(
+        "bytes",
+        _english("bytes, modelled"),
+        _english("memory traffic of the fused groups"),
+        _bytes_in_short,
+        ledger=False,
+        compared={},
+    ),
+    LedgerColumn(
+        "kinds",
+        _english("kernel kinds"),
+        _english("languages and kinds of the kernels"),
+        _kinds,
+        ledger=False,
+        compared={},
+    ),
+)
+
+
+def columns() -> tuple[LedgerColumn, ...]:
+    """The columns of the ledger, in order."""
+    return tuple(column for column in COLUMNS if column.ledger)
+
+
+def cells(capture: Record, row: Row, compilations: Sequence[Compilation]) -> tuple[Cell, ...]:
+    """The cells of one row of the ledger of some compilations, under ``columns``."""
+    scope = _scope(capture, row, compilations)
+    return tuple(column.cell(scope) for column in columns())
+
+
+def _scope(capture: Record, row: Row, compilations: Sequence[Compilation]) -> Scope:
+    phases = (row.name,) if row.name in PHASES else PHASES
+    codes = (c.code[phase] for c in compilations for phase in phases if phase in c.code)
+    return Scope(capture, row, tuple(codes))
+
+
+def compared(capture: Record | None, phase: str) -> dict[str, Cell]:
+    """The figures of one phase of a capture by title, as a comparison shows them; ``None`` for no capture."""
+    shown = [column for column in COLUMNS if column.compared is not None]
+    if capture is None or not any(phase in c.phases for c in capture.compilations):
+        return {column.compared_title(): Absence(column.key, f"no {phase}") for column in shown}
+    scope = _scope(capture, getattr(ledger_of(capture), phase), capture.compilations)
+    return {column.compared_title(): column.cell(scope) for column in shown}
+
+
+def compared_counts() -> tuple[str, ...]:
+    """Titles of the counts in the order of the compiler, which stand in one row above the code of a comparison."""
+    apart = ("library_calls", "bytes", "kinds")
+    return tuple(c.compared_title() for c in COLUMNS if c.compared is not None and c.key not in apart)
+
+
+def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
+    """The meaning of the marks in the ledger, for the rows shown; ``""`` if there are none."""
+    if not rows:
+        return ""
+    shown = cells or [quantity(figure) for row in rows for figure in row.figures]
+    known = [cell for cell in shown if isinstance(cell, Quantity)]
+    separate = any(row.bytes_before not in (None, row.eager_bytes) for row in rows)
+    notes = ["counts are measured"]
+    notes += [f"~ is modelled {FROM_SIZES}"] * any(cell.evidence == MODELLED for cell in known)
+    notes += ["— is not known"] * any(isinstance(cell, Absence) for cell in shown)
+    notes += ["bytes before: each ATen operator by itself"] * separate
+    return "; ".join(notes)
+
+
+def notes(ledger: Ledger) -> tuple[str, ...]:
+    """Why figures of a ledger are not known, each reason once."""
+    return tuple(dict.fromkeys(note for row in ledger.rows[:-1] for note in row.notes))
