@@ -248,9 +248,9 @@ def test_rooms_are_few() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("record/graph.py", "from ..views import text"),
+        ("record/graph.py", "from ..views.render import text"),
         ("record/graph.py", "if TYPE_CHECKING:\n    from ..measures.chain import Chain"),
-        ("measures/chain.py", "def f():\n    from compile_lens.views import text"),
+        ("measures/chain.py", "def f():\n    from compile_lens.views.render import text"),
         ("engine/remote.py", "call('compile_lens.trials.verify:verify')"),
         ("child/worker.py", "FIRST = ('compile_lens.api.capture',)"),
         ("_torch/session.py", "from ..measures import chain"),
