@@ -1,7 +1,7 @@
-"""How Sphinx makes the site: ``python docs/make_site.py``.
+"""Settings of Sphinx for the site, which ``python docs/make_site.py`` makes.
 
-The source folder is the repository, so that a page's links mean the same here and where the code is hosted; only the
-pages named below are read. Nothing is loaded from the network by what is made.
+The source folder is the repository, so that a page's links mean the same here and on a code host; only the pages named
+below are read. The pages load nothing from the network.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[:0] = [str(HERE / "extensions"), str(ROOT)]
+sys.path[:0] = [str(HERE), str(ROOT)]
 
 import compile_lens  # noqa: E402
 
@@ -28,10 +28,7 @@ extensions = [
     "sphinx_togglebutton",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "docstrings",
-    "links",
-    "lecturers",
-    "solutions",
+    "site_extension",
 ]
 root_doc = "docs/index"
 include_patterns = [
@@ -91,9 +88,9 @@ autodoc_class_signature = "separated"
 napoleon_use_rtype = False
 nitpicky = True
 nitpick_ignore_regex = [
-    # Told elsewhere, and no network is asked for it.
+    # Described elsewhere, and the build uses no network.
     ("py:class", r"(collections\.abc|graphviz|os|pathlib|pydot|torch)\..*"),
     ("py:class", r"Path"),  # pathlib's, beside a type that only type checkers import
-    ("py:class", r"(dict\[str|tuple\[Value, \.\.\.\])"),  # what is left of a type that has types in it
-    ("py:class", r"compile_lens\..*\._[A-Z]"),  # a type variable: whatever is given comes back
+    ("py:class", r"(dict\[str|tuple\[Value, \.\.\.\])"),  # remains of a type that contains types
+    ("py:class", r"compile_lens\..*\._[A-Z]"),  # a type variable: the argument is returned
 ]

@@ -1,8 +1,8 @@
-"""Makes the site: ``python docs/make_site.py [FOLDER]``; ``FOLDER/index.html`` opens without a server.
+"""Make the site: ``python docs/make_site.py [FOLDER]``; ``FOLDER/index.html`` opens without a server.
 
-The lessons are run for it, so that what they show is there and alive. What a lesson gave is kept in ``build/lessons``
-for as long as neither it nor the package nor torch is another. Every link inside the site is checked, and a warning is
-an error; ``--links`` asks the addresses outside, over the network, and makes nothing.
+The lessons run for it, so that their outputs are there and alive. The outputs of a lesson are kept in ``build/lessons``
+until the lesson, the package or torch changes. Every link inside the site is checked, and a warning is an error;
+``--links`` checks the addresses outside, over the network, and makes nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "build" / "lessons"
+CACHE = ROOT / "build" / "lessons"
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument(
         "folder", type=Path, nargs="?", default=ROOT / "build" / "site", help="where it is made"
@@ -34,58 +34,57 @@ def main() -> int:
     parser.add_argument(
         "--solutions", action="store_true", help="for lecturers: also the guide, and a page of solutions"
     )
-    parser.add_argument("--links", action="store_true", help="ask the addresses outside; makes no pages")
-    given = parser.parse_args()
+    parser.add_argument("--links", action="store_true", help="check the addresses outside; makes no pages")
+    args = parser.parse_args()
     if importlib.util.find_spec("sphinx") is None:
         print("Sphinx is not installed: pip install '.[docs]'", file=sys.stderr)
         return 3
-    if taken(given.folder) and not given.links:
-        print(f"{given.folder} holds something else than a site: name another folder", file=sys.stderr)
+    if holds_other_files(args.folder) and not args.links:
+        print(f"{args.folder} holds files that are no site: name another folder", file=sys.stderr)
         return 2
-    code = made(given.folder, given.lessons, given.solutions, "linkcheck" if given.links else "html")
-    if code == 0 and not given.links:
-        print(f"the site is at {given.folder / 'index.html'}")
+    code = build(args.folder, args.lessons, args.solutions, "linkcheck" if args.links else "html")
+    if code == 0 and not args.links:
+        print(f"the site is at {args.folder / 'index.html'}")
     return code
 
 
-def made(
-    folder: Path, lessons: str = "*", solutions: bool = False, builder: str = "html", kept: Path = KEPT
+def build(
+    folder: Path, lessons: str = "*", solutions: bool = False, builder: str = "html", cache: Path = CACHE
 ) -> int:
-    """Make the site in a folder, in a process of its own; Sphinx's exit code. Every warning is an error.
+    """Make the site in a folder, in a process of its own, and return Sphinx's exit code; every warning is an error.
 
-    Those lessons are run whose path matches the pattern ``lessons``; the others are shown without what they print.
-    What they gave is kept in ``kept``.
+    Lessons whose path matches the pattern ``lessons`` are run; the others are shown without outputs. Outputs are kept
+    in ``cache``.
     """
-    chosen = {
+    settings = {
         "COMPILE_LENS_LESSONS": lessons,
-        "COMPILE_LENS_KEPT": str(kept / _state()),
+        "COMPILE_LENS_KEPT": str(cache / _state()),
     }
     strict = ["-W", "--keep-going", "-n", "-q", *(["-t", "solutions"] if solutions else [])]
     with tempfile.TemporaryDirectory() as name:
         new = Path(name) / "site"
         places = ["-c", str(ROOT / "docs"), "-d", str(Path(name) / "doctrees"), str(ROOT), str(new)]
         command = [sys.executable, "-m", "sphinx", *strict, "-b", builder, *places]
-        code = subprocess.run(command, env={**os.environ, **chosen}).returncode
+        code = subprocess.run(command, env={**os.environ, **settings}).returncode
         if code == 0 and builder == "html":
-            shutil.rmtree(
-                folder, ignore_errors=True
-            )  # no page of an earlier one stays, such as that of solutions
+            # No page of an earlier site remains, such as that of solutions.
+            shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(new, folder)
     return code
 
 
-def taken(folder: Path) -> bool:
-    """Whether there is something in a folder that is no site, and that is not to be overwritten."""
+def holds_other_files(folder: Path) -> bool:
+    """Return True if a folder holds files that are no site, and must not be overwritten."""
     return folder.exists() and not (folder / ".buildinfo").is_file() and any(folder.iterdir())
 
 
 def _state() -> str:
-    """What lessons' outputs depend on beside their own cells: the package's files, torch and Python."""
-    seen = hashlib.sha256(f"{importlib.metadata.version('torch')} {sys.version}".encode())
+    """Return a hash of what lessons' outputs depend on beside their own cells: the package's files, torch, Python."""
+    digest = hashlib.sha256(f"{importlib.metadata.version('torch')} {sys.version}".encode())
     for path in sorted((ROOT / "compile_lens").rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
-            seen.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
-    return seen.hexdigest()[:16]
+            digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if importlib.util.find_spec("sphinx") is None:
         not_here("Sphinx is not installed: pip install '.[docs]'")
     folder = tmp_path_factory.mktemp("site") / "site"
-    assert make_site.made(folder, f"{RUN}.ipynb", kept=folder.parent / "lessons") == 0, (
+    assert make_site.build(folder, f"{RUN}.ipynb", cache=folder.parent / "lessons") == 0, (
         "see the warnings above"
     )
     return folder
