@@ -109,6 +109,8 @@ def test_the_site_leads_to_every_page() -> None:
     index = PAGES[ROOT / "docs" / "index.md"]
     pages = {page.stem for page in ROOT.glob("docs/*.md")} - {"index"}
     assert pages <= {path.removesuffix(".md") for path, _ in links(index)}
+    rows = re.findall(r"^\| .* \| \[.*\]\(docs/.*\) \|$", README, re.M)
+    assert rows and [row for row in rows if row.replace("(docs/", "(") not in index] == []
     assert pages <= set(re.findall(r"^([\w-]+)$", index, re.M))
 
 
