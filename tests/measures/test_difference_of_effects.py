@@ -292,8 +292,8 @@ def test_whose_reason_it_is_is_told() -> None:
         together.compilations[0].graphs["inference.groups"].calls
     )
     for found, verb, head in (
-        (diff(apart, together), "was several groups, and is one", "they were apart because: "),
-        (diff(together, apart), "was one group, and is several", "they are apart because: "),
+        (diff(apart, together), "was several groups, and is one", "they were not fused because: "),
+        (diff(together, apart), "was one group, and is several", "they are not fused because: "),
     ):
         changes = found.at("fusion")
         assert changes and all(verb in change.text for change in changes)

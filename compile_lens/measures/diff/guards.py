@@ -1,7 +1,7 @@
-"""Guards: conditions under which the code is used again, by what they are about.
+"""Guards, the conditions under which compiled code is reused, by the value that they check.
 
-A guard that both have is no difference, whatever the program calls what it is about. Of one that is otherwise the part
-that differs is said; those that only one has are counted by compilation. Torch's own texts are the facts.
+A guard that both have is no difference, whatever name the program has for the value. If one differs, the sentence names
+the part that does; guards that only one has are counted by compilation. Torch's own texts are the facts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARTS = {
     "class": "class",
     "keys": "dispatch keys",
 }
-"""What a guard checks of a tensor, in the order in which it is said."""
+"""The parts of a tensor that a guard checks, in the order of the sentence."""
 
 
 FUNCTIONS = ("CLOSURE_MATCH", "FUNCTION_MATCH")
@@ -58,8 +58,8 @@ class _Own:
         return _TENSOR.match(self.guard.text)
 
     @property
-    def said(self) -> str:
-        """It as Python would have it, as far as it is about one value."""
+    def words(self) -> str:
+        """The guard as Python would write it, as far as it is about one value."""
         text, source = self.guard.text, self.guard.source
         if self.tensor is not None:
             return f"the tensor `{self.name}`"
@@ -69,9 +69,9 @@ class _Own:
 
 
 def fact(guard: Guard) -> str:
-    """A guard in torch's words, without the attributes that every tensor is asked for."""
-    found = _TENSOR.match(guard.text)
-    return plain(found[0] if found is not None else guard.text or f"{guard.kind} {guard.source}".strip())
+    """A guard in torch's words, without the attributes that are checked of every tensor."""
+    tensor = _TENSOR.match(guard.text)
+    return plain(tensor[0] if tensor is not None else guard.text or f"{guard.kind} {guard.source}".strip())
 
 
 def guards(a: Record, b: Record) -> Iterator[Change]:
@@ -89,14 +89,14 @@ def guards(a: Record, b: Record) -> Iterator[Change]:
 
 
 def _only(a: Record, b: Record) -> list[_Own]:
-    """What ``a`` has more of than ``b``."""
+    """The guards that ``a`` has more of than ``b``."""
     left = Counter(text for text, _ in _texts(b))
-    found: list[_Own] = []
+    extra: list[_Own] = []
     for text, own in _texts(a):
         left[text] -= 1
         if left[text] < 0:
-            found.append(own)
-    return found
+            extra.append(own)
+    return extra
 
 
 def _texts(record: Record) -> Iterator[tuple[str, _Own]]:
@@ -109,7 +109,7 @@ def _texts(record: Record) -> Iterator[tuple[str, _Own]]:
 
 def _paired(ones: list[_Own], twos: list[_Own]) -> list[tuple[_Own, _Own]]:
     """Guards of the same value, then tensors that are left, in order; they are taken out of the lists."""
-    found: list[tuple[_Own, _Own]] = []
+    matches: list[tuple[_Own, _Own]] = []
     for key in (_value, _tensor):
         by_key: dict[object, list[_Own]] = {}
         for two in twos:
@@ -118,8 +118,8 @@ def _paired(ones: list[_Own], twos: list[_Own]) -> list[tuple[_Own, _Own]]:
         taken = {id(own) for pair in pairs for own in pair}
         for some in (ones, twos):
             some[:] = [own for own in some if id(own) not in taken]
-        found += pairs
-    return found
+        matches += pairs
+    return matches
 
 
 def _value(own: _Own) -> object:
@@ -133,9 +133,9 @@ def _tensor(own: _Own) -> object:
 def _became(before: _Own, after: _Own) -> str:
     x, y = before.tensor, after.tensor
     if x is None or y is None:
-        return f"{before.said} became {after.said}"
+        return f"{before.words} became {after.words}"
     parts = [f"{title} {x[part]} became {y[part]}" for part, title in PARTS.items() if x[part] != y[part]]
-    return f"tensor `{after.name}`: {', '.join(parts) or 'it is asked for other attributes'}"
+    return f"tensor `{after.name}`: {', '.join(parts) or 'other attributes are checked'}"
 
 
 def _counted(kind: str, owns: list[_Own]) -> str:
@@ -143,7 +143,7 @@ def _counted(kind: str, owns: list[_Own]) -> str:
     of = f"{function_of(name)}, where it goes on," if resumes(name) is not None else function_of(name)
     verb = "new" if kind == ADDED else "gone"
     if len(owns) == 1:
-        return f"1 guard of {of} is {verb}: {owns[0].said}"
+        return f"1 guard of {of} is {verb}: {owns[0].words}"
     tensors = [f"`{own.name}`" for own in owns if own.tensor is not None]
     rest = len(owns) - len(tensors)
     parts = [f"tensor{'s' * (len(tensors) > 1)} {listed(tensors)}"] if tensors else []

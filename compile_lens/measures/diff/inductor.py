@@ -1,4 +1,4 @@
-"""What passes, lowering and fusion did otherwise with operators that both captures have."""
+"""Operators that both captures have, and that passes, lowering or fusion treated differently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> It
 
 
 def _times(before: int, after: int) -> str:
-    """How often a pattern matched, and how often it does."""
+    """The number of matches before and after, in words."""
     if not after:
         return f"matched {times(before)}, and no longer does"
     return (
@@ -71,16 +71,16 @@ def _told(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _misses(of: tuple[Side, str], what: str) -> tuple[str, ...]:
-    """What the side on which a pattern did not match says of it."""
+    """The reports of the side on which a pattern did not match."""
     side, key = of
-    found = (
+    misses = (
         miss
         for c in side.capture.compilations
         for done in c.passes
         for miss in done.near_misses
         if done.stage == key and miss.partition(":")[0] == what
     )
-    return tuple(dict.fromkeys(found))[:FACTS]
+    return tuple(dict.fromkeys(misses))[:FACTS]
 
 
 FACTS = 3
@@ -91,14 +91,14 @@ def lowering(
 ) -> Iterator[Change]:
     """Operators that both have, and that one capture inlined or gave a buffer where the other did not."""
     ones, twos = (dict(side.lowered(phase)) for side, phase in zip(sides, phases))
-    found: dict[tuple[str, str], list[Named]] = {}
+    fates: dict[tuple[str, str], list[Named]] = {}
     for one, two in pairs.items():
         if one in ones and two in twos:
             before, after = _fate(ones[one]), _fate(twos[two])
             if before != after:
-                found.setdefault((before, after), []).append(two)
+                fates.setdefault((before, after), []).append(two)
     key = f"{phases[1]}.post_grad"
-    for (before, after), nodes in found.items():
+    for (before, after), nodes in fates.items():
         names = counted(_names(sides[1], key, nodes))
         facts = tuple(
             dict.fromkeys(f"{n}: {twos[cid, n].sentence} {twos[cid, n].evidence}".strip() for cid, n in nodes)
@@ -108,7 +108,7 @@ def lowering(
 
 
 def _fate(entry: Lowered) -> str:
-    """What became of a node, without the names of loops."""
+    """The lowering of a node in words, without the names of loops."""
     if entry.buffer or entry.parts:
         parts = f", in {len(entry.parts) + bool(entry.buffer)} steps" if entry.parts else ""
         return f"a buffer ({entry.reason}){parts}"
@@ -116,15 +116,15 @@ def _fate(entry: Lowered) -> str:
 
 
 def _names(side: Side, key: str, nodes: Iterable[Named]) -> list[str]:
-    numbers, found = side.numbers(key), side.stage(key)
-    return [name(found[numbers[node]].node) for node in nodes if node in numbers]
+    numbers, stage = side.numbers(key), side.stage(key)
+    return [name(stage[numbers[node]].node) for node in nodes if node in numbers]
 
 
-def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found: Match) -> Iterator[Change]:
+def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
     """Operators that both have, and that are in one group on one side and in several on the other."""
     keys = (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")
     homes = [_homes(side, phase, key) for side, phase, key in zip(sides, phases, keys)]
-    forth = dict(found.pairs)
+    forth = dict(match.pairs)
     back = {two: one for one, two in forth.items()}
     for own, other, pairs in ((0, 1, forth), (1, 0, back)):
         for numbers in _groups(homes[own]).values():
@@ -139,43 +139,46 @@ def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found:
             theirs = [n for some in parts.values() for n in some]
             now = sides[1].stage(keys[1])
             lines = sides[1].lines(now[n if own == 0 else forth[n]].address for n in theirs)
-            # The reasons are those of the side on which they stand apart, which may be the first.
+            # The reasons are those of the side on which they are separate, which may be the first.
             verb, head = (
-                ("was one group, and is several", "they are apart because")
+                ("was one group, and is several", "they are not fused because")
                 if own == 0
-                else ("was several groups, and is one", "they were apart because")
+                else ("was several groups, and is one", "they were not fused because")
             )
-            why = tuple(f"{head}: {one}" for one in _why(sides[other].capture, phases[other], list(parts)))
-            yield Change("fusion", CHANGED, f"{where}{' | '.join(sets)} {verb}", lines, why)
+            reasons = _why(sides[other].capture, phases[other], list(parts))
+            facts = tuple(f"{head}: {one}" for one in reasons)
+            yield Change("fusion", CHANGED, f"{where}{' | '.join(sets)} {verb}", lines, facts)
 
 
 def _homes(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
     """The groups of each post-grad node that computes something."""
     numbers, stage = side.numbers(key), side.stage(key)
-    found: dict[int, list[Named]] = {}
+    homes: dict[int, list[Named]] = {}
     for group, nodes in side.groups(phase).items():
         for node in nodes:
             if node in numbers and stage[numbers[node]].node.compute:
-                found.setdefault(numbers[node], []).append(group)
-    return found
+                homes.setdefault(numbers[node], []).append(group)
+    return homes
 
 
 def _groups(homes: Mapping[int, list[Named]]) -> dict[Named, list[int]]:
     """The nodes that a group alone computes: what is inlined into several is in one with all of them."""
-    found: dict[Named, list[int]] = {}
+    by_group: dict[Named, list[int]] = {}
     for number, groups in homes.items():
         if len(groups) == 1:
-            found.setdefault(groups[0], []).append(number)
-    return found
+            by_group.setdefault(groups[0], []).append(number)
+    return by_group
 
 
 def _why(capture: Record, phase: str, groups: list[Named]) -> tuple[str, ...]:
-    """What kept groups apart, by the record's own reasons."""
+    """The record's own reasons why groups are not fused."""
     wanted = {name for _, name in groups}
     ids = list(dict.fromkeys(cid for cid, _ in groups))
-    found = [p.why for cid in ids for p in apart(capture, cid, phase) if {p.first, p.second} <= wanted]
-    if not found and len(ids) == 1:
+    reasons = [p.why for cid in ids for p in apart(capture, cid, phase) if {p.first, p.second} <= wanted]
+    if not reasons and len(ids) == 1:
         first, second = (name for _, name in groups[:2])
-        found = [why(capture, first, second, f"{ids[0]} {phase}")]
-    told = [f"{one.sentence} ({one.reason})" if one.reason else one.sentence for one in found]
-    return tuple(dict.fromkeys(told or ["They are in different graphs, each compiled by itself."]))[:FACTS]
+        reasons = [why(capture, first, second, f"{ids[0]} {phase}")]
+    sentences = [f"{one.sentence} ({one.reason})" if one.reason else one.sentence for one in reasons]
+    return tuple(dict.fromkeys(sentences or ["They are in different graphs, each compiled by itself."]))[
+        :FACTS
+    ]

@@ -1,4 +1,5 @@
-"""What the compiled code is handed: arguments, parameters and buffers with their layouts, and how modules were set.
+"""What goes into a program and comes out of it: arguments, parameters and buffers with their layouts, the modes of
+modules, and the results.
 
 Sizes, strides and types are read off the placeholders of Dynamo's graphs, which every record holds; whether a module
 was in ``train()`` or ``eval()`` off the guards, which name each flag that the program read.
@@ -11,10 +12,10 @@ from collections.abc import Iterator
 
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
-from compile_lens.record.graph import Tensor
+from compile_lens.record.graph import Graph, Tensor
 from compile_lens.record.messages import plain, resumes
 
-from .matching import Item, device
+from .matching import Item, Match, device
 from .side import Side, matched
 
 STAGE = "dynamo"
@@ -30,7 +31,7 @@ _SYMBOL = re.compile(r"\b[su]\d+\b")
 
 
 def given(sides: tuple[Side, Side]) -> Iterator[Change]:
-    """What the two calls were given that is not the same: arguments, layouts, parameters, modes of modules."""
+    """Changes of the values that the two calls were given: arguments, layouts, parameters, modes of modules."""
     a, b = (side.capture for side in sides)
     yield from _arguments(a, b)
     yield from _tensors(sides)
@@ -59,25 +60,25 @@ def _tensors(sides: tuple[Side, Side]) -> Iterator[Change]:
     compiled by itself, may come from anywhere: it is told among the lines, and follows from what else differs there.
     """
     a, b = (side.stage(STAGE) for side in sides)
-    said: dict[tuple[str, str, bool], list[int]] = {}
+    sentences: dict[tuple[str, str, bool], list[int]] = {}
     for one, two in matched(sides, (STAGE, STAGE)).pairs.items():
         if a[one].node.op not in ("placeholder", "get_attr"):
             continue
         ours = all(_is_called(side, item) for side, item in zip(sides, (a[one], b[two])))
         where = "" if ours else _where(sides[1], b[two])
-        for how in _otherwise(sides, a[one], b[two]):
-            said.setdefault((how, where, ours), []).append(two)
-    for (how, where, ours), some in said.items():
-        names = list(dict.fromkeys(called(sides[1], b[n]) for n in some))
-        text = f"{listed(names)} {'have' if len(names) > 1 else 'has'} {how}{where}"
-        readers = dict.fromkeys(user for n in some for user in b[n].users)
+        for sentence in _otherwise(sides, a[one], b[two]):
+            sentences.setdefault((sentence, where, ours), []).append(two)
+    for (sentence, where, ours), group in sentences.items():
+        names = list(dict.fromkeys(called(sides[1], b[n]) for n in group))
+        text = f"{listed(names)} {'have' if len(names) > 1 else 'has'} {sentence}{where}"
+        readers = dict.fromkeys(user for n in group for user in b[n].users)
         lines = sides[1].lines(b[n].address for n in readers)
         yield Change("settings" if ours else "lines", CHANGED, text, () if ours else lines, follows=not ours)
 
 
 def _otherwise(sides: tuple[Side, Side], a: Item, b: Item) -> Iterator[str]:
-    """What of two tensors that stand for each other is not the same. Of an argument all but the layout is described
-    beside the call."""
+    """The differences of two tensors that stand for each other. For an argument the description of the call has all but
+    the layout."""
     for x, y in zip(a.node.outputs, b.node.outputs):
         if not _is_described(sides, a, b):
             if x.dtype != y.dtype:
@@ -94,7 +95,7 @@ def _otherwise(sides: tuple[Side, Side], a: Item, b: Item) -> Iterator[str]:
 
 
 def _is_described(sides: tuple[Side, Side], a: Item, b: Item) -> bool:
-    """Whether what differs of two inputs is among the lines that describe the arguments of the two calls."""
+    """Return True if the lines that describe the arguments of the two calls tell the difference of two inputs."""
     if a.order is not None and a.order == b.order and a.order[0] == "argument":
         return True
     sources = _source(sides[0], a), _source(sides[1], b)
@@ -111,8 +112,8 @@ def _symbolic(*some: Tensor) -> bool:
 
 
 def same_layout(x: Tensor, y: Tensor) -> bool:
-    """Whether two tensors lie in memory alike, as far as it is known: strides of dimensions that have one element say
-    nothing, and of tensors of other sizes only whether the order of their dimensions is the same."""
+    """Return True if two tensors have the same layout, as far as it is known. Strides of dimensions of one element do
+    not count; of tensors of other sizes only the order of the dimensions does."""
     if x.stride is None or y.stride is None or len(x.stride) != len(y.stride):
         return True
     if x.shape == y.shape and not _symbolic(x, y):
@@ -170,7 +171,7 @@ def _sizes(sizes: tuple[int | str, ...]) -> str:
 
 
 def _is_called(side: Side, item: Item) -> bool:
-    """Whether a graph is that with which the function begins that was captured: Dynamo's frame 0."""
+    """Return True for the graph with which the captured function begins: Dynamo's frame 0."""
     cid = item.address[0]
     return cid.partition("/")[0] == "0" and resumes(side.functions[cid]) is None
 
@@ -181,7 +182,7 @@ def _where(side: Side, item: Item) -> str:
 
 
 def called(side: Side, item: Item) -> str:
-    """What a tensor that a graph is handed is called: ``input 1 (`x`)``, or by its source, ``fc.weight``."""
+    """The name of a tensor that a graph is handed: ``input 1 (`x`)``, or its source, ``fc.weight``."""
     name, number = handed(side, item), None
     if item.order is not None and item.order[0] == "argument":
         number = item.order[1]
@@ -192,13 +193,13 @@ def called(side: Side, item: Item) -> str:
 
 
 def _packed(side: Side, source: str) -> int | None:
-    """Which argument a source is that is one of ``*args``; ``None`` if it is none of them."""
-    found = _PACKED.fullmatch(source)
-    return _place(side, found[1], int(found[2])) if found else None
+    """The number of the argument that a source in ``*args`` is; ``None`` if it is none of them."""
+    member = _PACKED.fullmatch(source)
+    return _place(side, member[1], int(member[2])) if member else None
 
 
 def _place(side: Side, packed: str, number: int) -> int | None:
-    """Which argument one of ``*packed`` is. Torch's wrapper of its own modules packs all of them as ``args``."""
+    """The number of the argument that one of ``*packed`` is. Torch's wrapper of modules packs all as ``args``."""
     names = [text.partition(":")[0] for text in side.capture.inputs]
     if packed in names:
         return None
@@ -208,12 +209,12 @@ def _place(side: Side, packed: str, number: int) -> int | None:
 
 
 def handed(side: Side, item: Item) -> str:
-    """What the program calls a tensor that a graph is handed: ``x``, ``fc.weight``; ``""`` for what is made for a later
-    stage, which has no name of the program's."""
+    """The program's name for a tensor that a graph is handed: ``x``, ``fc.weight``; ``""`` for a tensor of a later
+    stage."""
     while item.address[1] != STAGE:
         before = side.before(item.address[1])
-        found = (side.numbers(before).get((item.address[0], origin)) for origin in item.node.origins)
-        number = next((n for n in found if n is not None), None)
+        numbers = (side.numbers(before).get((item.address[0], origin)) for origin in item.node.origins)
+        number = next((n for n in numbers if n is not None), None)
         if number is None or side.stage(before)[number].node.op not in ("placeholder", "get_attr"):
             return ""
         item = side.stage(before)[number]
@@ -233,11 +234,11 @@ _OWN = ("self", "fn")
 
 def readable(source: str) -> str:
     """A guard's source as Python would have it: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
-    found = _MEMBER.sub(r".\2", source)
-    root = _ROOT.match(found)
+    path = _MEMBER.sub(r".\2", source)
+    root = _ROOT.match(path)
     if root is None:
-        return found
-    rest = found[root.end() :]
+        return path
+    rest = path[root.end() :]
     return rest[1:] if root[2] in _OWN and rest.startswith(".") else root[2].removeprefix("___") + rest
 
 
@@ -255,16 +256,16 @@ def _modes(a: Record, b: Record) -> Iterator[Change]:
     """Modules whose flag ``training`` the program read, and that is another. Without a module that both have under one
     name: all of each, if they agree among themselves."""
     ones, twos = _flags(a), _flags(b)
-    said: dict[tuple[str, str], list[str]] = {}
+    modules: dict[tuple[str, str], list[str]] = {}
     for source, after in twos.items():
         before = ones.get(source)
         if before is not None and before != after:
-            said.setdefault((before, after), []).append(source)
+            modules.setdefault((before, after), []).append(source)
     if ones and twos and not ones.keys() & twos.keys():
         modes = set(ones.values()), set(twos.values())
         if len(modes[0]) == len(modes[1]) == 1 and modes[0] != modes[1]:
-            said[modes[0].pop(), modes[1].pop()] = list(twos)
-    for (before, after), sources in said.items():
+            modules[modes[0].pop(), modes[1].pop()] = list(twos)
+    for (before, after), sources in modules.items():
         names = [f"`{readable(source)}`" for source in sources]
         own = all(source in [f"L['{name}']" for name in _OWN] for source in sources)
         subject = "the module" if own else f"{'modules' if len(names) > 1 else 'module'} {listed(names)}"
@@ -274,9 +275,89 @@ def _modes(a: Record, b: Record) -> Iterator[Change]:
 
 def _flags(record: Record) -> dict[str, str]:
     """The flag ``training`` of each module that was asked for it, of the first compile that did."""
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for guard in record.guards:
         flag = _FLAG.fullmatch(guard.text.strip())
         if flag is not None:
-            found.setdefault(flag[1], flag[2])
-    return found
+            flags.setdefault(flag[1], flag[2])
+    return flags
+
+
+Origin = tuple[str, str]
+"""An argument of the function (its place, or the name that a closure or module has for it) and what of it is read."""
+
+
+def ends(sides: tuple[Side, Side]) -> Iterator[Change]:
+    """Inputs that read another argument in the second capture, and results that differ or have another order."""
+    match = matched(sides, (STAGE, STAGE))
+    yield from _reads(sides, match)
+    yield from _results(sides, match)
+
+
+def _reads(sides: tuple[Side, Side], match: Match) -> Iterator[Change]:
+    """Names of what is read of an argument are the program's to choose; that one of them stands for another that is
+    still there is no renaming, and neither is another argument."""
+    a, b = (dict(_origins(side)) for side in sides)
+    known = set(a.values())
+    sentences: dict[str, list[int]] = {}
+    for one, two in match.pairs.items():
+        if one not in a or two not in b or a[one] == b[two]:
+            continue
+        moved = a[one][0] != b[two][0] and a[one][0] and b[two][0]
+        if moved or b[two] in known:
+            sentences.setdefault(
+                f"reads {_origin_words(b[two])} in place of {_origin_words(a[one])}", []
+            ).append(two)
+    items = sides[1].stage(STAGE)
+    for sentence, numbers in sentences.items():
+        readers = dict.fromkeys(user for number in numbers for user in items[number].users)
+        yield Change("lines", CHANGED, sentence, sides[1].lines(items[n].address for n in readers))
+
+
+def _origins(side: Side) -> Iterator[tuple[int, Origin]]:
+    places = {name.partition(":")[0]: str(n) for n, name in enumerate(side.capture.inputs, 1)}
+    for number, item in enumerate(side.stage(STAGE)):
+        if item.node.op == "placeholder" and item.node.target.startswith("L_"):
+            target = item.node.target.removeprefix("L_")
+            name = max((n for n in places if target.startswith(f"{n}_")), key=len, default="")
+            yield number, (places[name], target[len(name) + 1 :]) if name else ("", target)
+
+
+def _origin_words(source: Origin) -> str:
+    place, part = source
+    name = part.strip("_")
+    if not place:
+        return name
+    return f"argument {place}" + (f" ({name})" if name else "")
+
+
+def _results(sides: tuple[Side, Side], match: Match) -> Iterator[Change]:
+    ones, twos = (_returned(side) for side in sides)
+    alone = set(match.only_a), set(match.only_b)
+    if not ones or not twos or alone[0].intersection(ones) or alone[1].intersection(twos):
+        return  # what is new or gone is told as that
+    expected = [match.pairs[n] for n in ones]
+    if expected == twos:
+        return
+    if sorted(expected) == sorted(twos):
+        how = "results: the same, in another order"
+    elif len(ones) != len(twos):
+        how = f"results: {len(ones)} of the graph became {len(twos)}"
+    else:
+        how = "results: other values are returned"
+    items = sides[1].stage(STAGE)
+    yield Change("lines", CHANGED, how, sides[1].lines(items[n].address for n in twos))
+
+
+def _returned(side: Side) -> list[int]:
+    """The nodes whose values the compilations return that end with it."""
+    numbers = side.numbers(STAGE)
+    results: list[int] = []
+    for compilation in side.capture.compilations:
+        graph = compilation.graphs.get(STAGE)
+        if not isinstance(graph, Graph) or compilation.ending is None or compilation.ending.kind != "return":
+            continue
+        for name in (name for node in graph.nodes if node.op == "output" for name in node.inputs):
+            if (compilation.id, name) in numbers:
+                results.append(numbers[compilation.id, name])
+    return results

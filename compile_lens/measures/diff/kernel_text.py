@@ -1,4 +1,4 @@
-"""The lines of two kernels' texts that differ: not by what values are called, but by what is done with them."""
+"""The lines of two kernels' texts that differ in more than the names of values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Hunk = tuple[range, range]
 
 
 def lines(kernel: Kernel) -> list[str]:
-    """The text of a kernel by lines, without what says nothing: its number, and hashes."""
+    """The text of a kernel by lines, without its number and hashes, which carry no meaning."""
     return [_NUMBERED.sub(r"\1", line).rstrip() for line in _HASHES.sub("", kernel.source).splitlines()]
 
 
@@ -30,50 +30,50 @@ _CALL = re.compile(r"^( *)def call\(.*\n((?:\1 .*\n|\s*\n)+)", re.MULTILINE)
 
 def calls(module: str) -> list[str]:
     """The lines of a module in which kernels are called, without remarks: those name nodes of the program."""
-    found = [line for body in _CALL.finditer(module) for line in body[2].splitlines()]
-    bare = (_NUMBERED.sub(r"\1", line.partition("  # ")[0]).rstrip() for line in found)
+    body = [line for call in _CALL.finditer(module) for line in call[2].splitlines()]
+    bare = (_NUMBERED.sub(r"\1", line.partition("  # ")[0]).rstrip() for line in body)
     return [line for line in bare if line and not line.lstrip().startswith("#")]
 
 
 def hunks(one: list[str], two: list[str]) -> list[Hunk]:
-    """Where two texts differ.
+    """The places at which two texts differ.
 
-    Lines are laid side by side without the numbers of their values. Where two fall together, these must stand for
-    each other from where they were made on: ``tmp1 - tmp2`` and ``tmp2 - tmp1`` differ, and a value that is only
-    called otherwise does not. Of texts longer than ``MOST`` all of both, if anything differs.
+    Lines are aligned without the numbers of their values. The values of two aligned lines must then correspond, from
+    the lines that define them on: ``tmp1 - tmp2`` and ``tmp2 - tmp1`` differ, a value with another name does not.
+    Texts longer than ``MOST`` differ as a whole.
     """
     if max(len(one), len(two)) > MOST:
         return [] if one == two else [(range(len(one)), range(len(two)))]
     bare = [[_NAME.sub(r"\1", line) for line in text] for text in (one, two)]
-    found: list[Hunk] = []
+    differing: list[Hunk] = []
     names = _Names()
     for step, a, a_end, b, b_end in difflib.SequenceMatcher(
         None, bare[0], bare[1], autojunk=False
     ).get_opcodes():
         if step == "equal":
-            found += [
+            differing += [
                 (range(a + n, a + n + 1), range(b + n, b + n + 1))
                 for n in range(a_end - a)
                 if not names.agree(one[a + n], two[b + n])
             ]
         else:
-            found.append((range(a, a_end), range(b, b_end)))
-    return found
+            differing.append((range(a, a_end), range(b, b_end)))
+    return differing
 
 
 class _Names:
-    """Which values of two texts stand for each other."""
+    """The values of two texts that correspond."""
 
     def __init__(self) -> None:
         self._forth: dict[str, str] = {}
         self._back: dict[str, str] = {}
 
     def agree(self, one: str, two: str) -> bool:
-        """Whether the names of two lines stand for each other; those that the lines make do from now on."""
+        """Return True if the names of two lines correspond; those that the lines define do from now on."""
         pairs = [(a[0], b[0], a[3]) for a, b in zip(_NAME.finditer(one), _NAME.finditer(two))]
-        alike = all([self._same(a, b) for a, b, made in pairs if not made])
-        for a, b, made in pairs:
-            if made:
+        alike = all([self._same(a, b) for a, b, assigned in pairs if not assigned])
+        for a, b, assigned in pairs:
+            if assigned:
                 self._bind(a, b)
         return alike
 

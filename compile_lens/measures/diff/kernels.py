@@ -1,4 +1,4 @@
-"""Kernels, the lines of those that compute the same, counts and bytes, and what is kept for the backward."""
+"""Kernels, the lines of equal ones, counts and bytes, and the tensors saved for the backward."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def works(side: Side, phase: str) -> list[Work]:
 
 
 def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict[int, int]:
-    """Which kernels are the same: those that compute the same nodes, then those that share most of them."""
-    found: dict[int, int] = {}
+    """The kernels that are the same: those that compute the same nodes, then those that share most of them."""
+    partners: dict[int, int] = {}
     taken: set[int] = set()
     by_node: dict[int, list[int]] = {}
     whole: dict[tuple[str, frozenset[int]], list[int]] = {}
@@ -54,28 +54,28 @@ def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict
     for number, work in enumerate(ones):
         same = whole.get((_way(work), mapped[number]), [])
         if same:
-            found[number] = same.pop(0)
-            taken.add(found[number])
+            partners[number] = same.pop(0)
+            taken.add(partners[number])
     for number, nodes in enumerate(mapped):
-        if number in found:
+        if number in partners:
             continue
         shared = Counter(other for node in nodes for other in by_node.get(node, ()) if other not in taken)
         if shared:
-            found[number] = max(shared, key=lambda n: (shared[n], -n))
-            taken.add(found[number])
-    return found
+            partners[number] = max(shared, key=lambda n: (shared[n], -n))
+            taken.add(partners[number])
+    return partners
 
 
 def _way(work: Work) -> str:
-    """Whether it is a library call; of what is not known to compute anything also what it is called."""
+    """``call`` or ``kernel``; if no node is known for it, also its name."""
     way = "call" if work.kernel.language == "extern" else "kernel"
     return way if work.nodes else f"{way} {_called(work.kernel)}"
 
 
-def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found: Match) -> Iterator[Change]:
+def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
     """Kernels that only one has, and those that compute other things, in another way."""
     ones, twos = (works(side, phase) for side, phase in zip(sides, phases))
-    same = paired(ones, twos, found.pairs)
+    same = paired(ones, twos, match.pairs)
     taken = set(same.values())
     for number, work in enumerate(ones):
         if number not in same:
@@ -87,7 +87,7 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found
             yield Change("kernels", ADDED, f"{where}{title(sides[1], phases[1], work)} is new", places)
     for one, two in same.items():
         before, after = ones[one], twos[two]
-        how = list(_how(sides, phases, before, after, found))
+        how = list(_how(sides, phases, before, after, match))
         places, subject = sides[1].kernel_lines(after.kernel), title(sides[1], phases[1], after)
         if how:
             yield Change("kernels", CHANGED, f"{where}{subject} {'; '.join(how)}", places)
@@ -118,7 +118,7 @@ def _computed(side: Side, phase: str, work: Work) -> str:
 
 
 def _how(
-    sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, found: Match
+    sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, match: Match
 ) -> Iterator[str]:
     one, two = before.kernel, after.kernel
     if one.language != two.language:
@@ -130,11 +130,11 @@ def _how(
         yield f"was {called(one.name)}"
     if one.launches != two.launches:
         yield f"was launched {times(one.launches)}, and is {times(two.launches)}"
-    yield from _work(sides, phases, before, after, found)
+    yield from _work(sides, phases, before, after, match)
 
 
 def _work(
-    sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, found: Match
+    sides: tuple[Side, Side], phases: tuple[str, str], before: Work, after: Work, match: Match
 ) -> Iterator[str]:
     """Operators that a kernel computes more or less.
 
@@ -145,7 +145,7 @@ def _work(
     old, new = (
         Counter(name(stage[n].node) for n in work.nodes) for stage, work in zip(stages, (before, after))
     )
-    back = {two: one for one, two in found.pairs.items()}
+    back = {two: one for one, two in match.pairs.items()}
     more = [
         name(stages[1][n].node)
         for n in sorted(after.nodes)
@@ -154,7 +154,7 @@ def _work(
     less = [
         name(stages[0][n].node)
         for n in sorted(before.nodes)
-        if (found.pairs[n] not in after.nodes if n in found.pairs else name(stages[0][n].node) not in new)
+        if (match.pairs[n] not in after.nodes if n in match.pairs else name(stages[0][n].node) not in new)
     ]
     if more:
         yield f"also computes {counted(more, {one: new[one] for one in more if one in old})}"
@@ -175,14 +175,14 @@ def times(count: int) -> str:
 def code(title: str, one: Kernel, two: Kernel, places: tuple[str, ...]) -> Iterator[Change]:
     """The lines that differ of two kernels that compute the same."""
     first, second = lines(one), lines(two)
-    found = hunks(first, second)
-    if not found:
+    differing = hunks(first, second)
+    if not differing:
         return
     if max(len(first), len(second)) > MOST:
         yield Change("code", CHANGED, f"{title} reads otherwise", places)
         return
     shown: list[str] = []
-    for before, after in found:
+    for before, after in differing:
         shown += [f"-{first[n]}" for n in before]
         shown += [f"+{second[n]}" for n in after]
     lines_ = "1 line differs" if len(shown) == 1 else f"{len(shown)} lines differ"
@@ -246,10 +246,10 @@ def _said(quantity: Quantity) -> str:
 
 def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
     """Tensors that the forward keeps for the backward on one side alone."""
-    kept: list[dict[int, int | None]] = []
+    sizes: list[dict[int, int | None]] = []
     for side in sides:
         numbers = side.numbers("joint")
-        kept.append(
+        sizes.append(
             {
                 numbers[c.id, origin]: one.nbytes
                 for c in side.capture.compilations
@@ -259,17 +259,17 @@ def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
                 if (c.id, origin) in numbers
             }
         )
-    mapped = {joint.pairs[n]: size for n, size in kept[0].items() if n in joint.pairs}
-    lost = {n: size for n, size in kept[0].items() if n not in joint.pairs}
+    mapped = {joint.pairs[n]: size for n, size in sizes[0].items() if n in joint.pairs}
+    lost = {n: size for n, size in sizes[0].items() if n not in joint.pairs}
     for kind, side, some in (
-        (REMOVED, sides[1], {n: s for n, s in mapped.items() if n not in kept[1]}),
+        (REMOVED, sides[1], {n: s for n, s in mapped.items() if n not in sizes[1]}),
         (REMOVED, sides[0], lost),
-        (ADDED, sides[1], {n: s for n, s in kept[1].items() if n not in mapped}),
+        (ADDED, sides[1], {n: s for n, s in sizes[1].items() if n not in mapped}),
     ):
         stage = side.stage("joint")
         for number, size in some.items():
             node = stage[number]
             what = f"the result of {name(node.node)}" if node.node.op == "call_function" else "an input"
-            told = "size unknown" if size is None else f"{size:,} bytes"
+            size_words = "size unknown" if size is None else f"{size:,} bytes"
             verb = "is kept for the backward" if kind == ADDED else "is no longer kept for the backward"
-            yield Change("saved", kind, f"{what} ({told}) {verb}", side.lines([node.address]))
+            yield Change("saved", kind, f"{what} ({size_words}) {verb}", side.lines([node.address]))

@@ -1,4 +1,4 @@
-"""The difference of two captures: every level matched and compared, and what of it is the cause."""
+"""The difference between two captures: every level matched and compared, and the cause among the changes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from dataclasses import replace
 from typing import TypeVar
 
 from compile_lens.record.capture import Record
-from compile_lens.record.difference import CHANGED, LEVELS, Change, DifferenceRecord
+from compile_lens.record.difference import ADDED, CHANGED, LEVELS, REMOVED, Change, DifferenceRecord
 
 from . import guards, inductor, inputs, kernels, memory, settings
-from .ends import ends
-from .operators import nodes
-from .phases import alone
+from .kernels import title, works
+from .operators import counted, name, nodes, operation
 from .side import Side, matched
 
 _D = TypeVar("_D", bound=DifferenceRecord)
 
 CAUSES = (*(level for level in LEVELS if level not in ("settings", "figures")), "figures")
-"""The levels of which the first that differs is the cause, beside the settings."""
+"""The levels in the order in which the first that differs is the cause, beside the settings."""
 
 EFFECTS = ("guards", "figures")
-"""Those that what was asked for accounts for, where nothing else differs: other inputs have other guards and sizes."""
+"""Levels that the settings explain where nothing else differs: other inputs have other guards and sizes."""
 
 
 def difference(a: Record, b: Record, cls: type[_D]) -> _D:
-    """What differs between ``a`` and ``b``, as a ``cls``."""
+    """The difference between ``a`` and ``b``, as a ``cls``."""
     sides = Side(a), Side(b)
     changes = [*inputs.given(sides), *settings.settings(a, b), *settings.breaks(a, b)]
     lines = matched(sides, ("dynamo", "dynamo"))
     changes += nodes("lines", "", sides, ("dynamo", "dynamo"), lines)
-    changes += ends(sides)
+    changes += inputs.ends(sides)
     pairs = phases_of(*sides)
     for phases in pairs:
         changes += _phase(sides, phases)
@@ -48,11 +47,11 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
 
 
 MERGED = ("fusion", "kernels", "saved")
-"""Levels at which layers that are alike give the same sentence."""
+"""Levels at which equal layers give the same sentence."""
 
 
 def merged(changes: Iterable[Change]) -> Iterator[Change]:
-    """The changes, what is said in the same words of several places once."""
+    """The changes, those with the same words in several places merged into one."""
     alike: dict[object, list[Change]] = {}
     for number, change in enumerate(changes):
         key = (change.level, change.kind, change.text) if change.level in MERGED else number
@@ -67,36 +66,36 @@ def merged(changes: Iterable[Change]) -> Iterator[Change]:
 
 
 def causes(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """What the rest follows from: the settings, and the first level below them at which anything differs."""
+    """The changes that the rest follows from: the settings, and the first level below them that differs."""
     every = tuple(changes)
-    asked = tuple(c for c in every if c.level == "settings")
+    requested = tuple(c for c in every if c.level == "settings")
     for level in CAUSES:
-        found = tuple(c for c in every if c.level == level)
-        if asked and (level in EFFECTS or all(c.follows for c in found)):
+        own = tuple(c for c in every if c.level == level)
+        if requested and (level in EFFECTS or all(c.follows for c in own)):
             continue
-        if found:
-            return (*asked, *_first(found))
-    return asked
+        if own:
+            return (*requested, *_first(own))
+    return requested
 
 
-def _first(found: tuple[Change, ...]) -> tuple[Change, ...]:
-    """Of one level what is new, gone, or asked otherwise by the program; what may follow from it (other shapes, other
-    readers) only where nothing is."""
-    if found[0].level == "lines":
-        sharp = tuple(c for c in found if not c.follows)
+def _first(changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    """The changes of one level that are new, gone, or another request of the program. Others (shapes, readers) may
+    follow from these, and count only if there are none."""
+    if changes[0].level == "lines":
+        sharp = tuple(c for c in changes if not c.follows)
     else:
-        sharp = tuple(c for c in found if c.kind != CHANGED)
-    return sharp or found
+        sharp = tuple(c for c in changes if c.kind != CHANGED)
+    return sharp or changes
 
 
 def phases_of(a: Side, b: Side) -> list[tuple[str, str]]:
     """Phases that stand for each other: a forward is what inference is where a gradient is needed."""
-    found = [(p, p) for p in a.phases if p in b.phases]
-    if not found:
+    pairs = [(p, p) for p in a.phases if p in b.phases]
+    if not pairs:
         for one, two in (("inference", "forward"), ("forward", "inference")):
             if one in a.phases and two in b.phases:
-                found.append((one, two))
-    return found
+                pairs.append((one, two))
+    return pairs
 
 
 def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
@@ -114,6 +113,45 @@ def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
     changes += kernels.kernels(where, sides, phases, lowered)
     changes += memory.memory(where, sides, phases, lowered)
     return changes
+
+
+def alone(sides: tuple[Side, Side], pairs: list[tuple[str, str]]) -> Iterator[Change]:
+    """One change of the operators and one of the kernels for each phase that has no counterpart (``pairs`` says which
+    do), as the backward where an input came to need a gradient. Of a phase that was not seen nothing is said here."""
+    for number, kind in ((0, REMOVED), (1, ADDED)):
+        side, other = sides[number], sides[1 - number]
+        unseen = {m.stage.rpartition(" ")[2].partition(".")[0] for m in other.capture.missing}
+        matched_phases = {pair[number] for pair in pairs} | unseen
+        for phase in (p for p in side.phases if p not in matched_phases):
+            yield from _phase_operators(side, phase, kind)
+            yield from _phase_kernels(side, phase, kind)
+
+
+def _phase_operators(side: Side, phase: str, kind: str) -> Iterator[Change]:
+    own = [item for item in side.stage(phase) if operation(item.node)]
+    if own:
+        names = counted(name(item.node) for item in own)
+        lines = side.lines(item.address for item in own)
+        yield Change("operators", kind, f"{_is(phase, kind)}: {_many(len(own), 'operator')}: {names}", lines)
+
+
+def _phase_kernels(side: Side, phase: str, kind: str) -> Iterator[Change]:
+    own = works(side, phase)
+    if own:
+        calls = sum(work.kernel.language == "extern" for work in own)
+        numbers = ((len(own) - calls, "kernel"), (calls, "library call"))
+        many = " and ".join(_many(count, word) for count, word in numbers if count)
+        names = counted(title(side, phase, work).removeprefix("the ") for work in own)
+        lines = tuple(dict.fromkeys(line for work in own for line in side.kernel_lines(work.kernel)))
+        yield Change("kernels", kind, f"{_is(phase, kind)}: {many}: {names}", lines)
+
+
+def _is(phase: str, kind: str) -> str:
+    return f"the {phase} is {'new' if kind == ADDED else 'gone'}"
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
 def _title(record: Record) -> str:

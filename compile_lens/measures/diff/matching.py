@@ -1,7 +1,7 @@
-"""Which nodes of two graphs are the same: by operator, shapes, arguments and what they are linked to, never by name.
+"""The nodes of two graphs that are the same: by operator, shapes, arguments and links, never by name.
 
-Nodes whose whole past is alike are the same, then those whose whole future is; what a change has touched is matched
-from its neighbours outwards. Each step looks at a node a fixed number of times: the cost is linear.
+Nodes with equal pasts are the same, then those with equal futures; nodes that a change has touched are matched from
+their neighbours outwards. Each step looks at a node a fixed number of times: the cost is linear.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Match:
-    """Which items of two sequences are the same: pairs of numbers, and those that have no partner."""
+    """The items of two sequences that are the same: pairs of numbers, and the items without a partner."""
 
     pairs: dict[int, int]
     only_a: tuple[int, ...]
@@ -55,7 +55,7 @@ def items(
     The node of a graph's results is left out: it computes nothing, and reads very much. ``argument`` says which
     argument of the function an input is, where that is known; ``home`` is of ``Item``.
     """
-    found: list[Item] = []
+    result: list[Item] = []
     place: dict[tuple[str, str], int] = {}
     seen: Counter[Hashable] = Counter()
     for address, path, node in nodes:
@@ -65,8 +65,8 @@ def items(
             place[address[0], path + name] for name in node.inputs if (address[0], path + name) in place
         )
         for above in inputs:
-            found[above].users.append(len(found))
-        place[address[0], path + node.name] = len(found)
+            result[above].users.append(len(result))
+        place[address[0], path + node.name] = len(result)
         order = None
         if node.op == "placeholder":
             known = argument(node)
@@ -75,8 +75,8 @@ def items(
             like = (new, node.dtype, len(node.shape or ()))
             order = ("new" if new else "input", seen[like]) if known is None else ("argument", known)
             seen[like] += 1
-        found.append(Item(address, node, inputs, order=order, home=home))
-    return found
+        result.append(Item(address, node, inputs, order=order, home=home))
+    return result
 
 
 def match(
@@ -92,8 +92,8 @@ def match(
     weak: list[list[Hashable]] = [[(i.node.op, _target(i.node)) for i in side] for side in (a, b)]
     known = _inputs(a, b, inputs)
     for keys in (strong, weak):
-        for side, told in zip(keys, known):
-            for number, mark in told.items():
+        for side, marks in zip(keys, known):
+            for number, mark in marks.items():
                 side[number] = mark
     matcher.equal(_pasts(a, strong[0]), _pasts(b, strong[1]))
     matcher.equal(_futures(a, strong[0]), _futures(b, strong[1]), sure=True)
@@ -149,8 +149,8 @@ class _Matcher:
         queue = list(self.pairs.items())
         while queue:
             one, two = queue.pop()
-            found = list(self._beside(one, two, a, b))
-            queue += found
+            pairs = list(self._beside(one, two, a, b))
+            queue += pairs
 
     def _beside(
         self, one: int, two: int, a: Sequence[Hashable], b: Sequence[Hashable]
@@ -168,8 +168,8 @@ class _Matcher:
                 yield self._pair(number, same.pop(0))
 
     def sure(self, one: int, two: int, keys: Sequence[Sequence[Hashable]]) -> bool:
-        """Whether more than the operator speaks for a pair: something beside it that is the same, at the same place,
-        or its line; or that neither has anything beside it on one of its sides."""
+        """Return True if there is evidence for the match beyond the operator: an equal neighbour at the same place, the
+        line, or that neither has a neighbour on one of its sides."""
         x, y = self.a[one], self.b[two]
         if keys[0][one] == keys[1][two] and not (x.inputs and y.inputs and x.users and y.users):
             return True
@@ -191,19 +191,19 @@ class _Matcher:
 
 
 def _by_key(keys: Sequence[Hashable], taken: Mapping[int, int] | set[int]) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = {}
+    numbers: dict[Hashable, list[int]] = {}
     for number, key in enumerate(keys):
         if number not in taken:
-            found.setdefault(key, []).append(number)
-    return found
+            numbers.setdefault(key, []).append(number)
+    return numbers
 
 
 def signatures(side: Sequence[Item]) -> list[Hashable]:
-    """What each node is by itself: operator, plain arguments, and the type and shape of what it makes."""
+    """A key for each node by itself: operator, plain arguments, type and shape of its results."""
     symbols: dict[str, str] = {}
 
     def plain(text: str) -> str:
-        return _SYMBOL.sub(lambda found: symbols.setdefault(found[0], f"size {len(symbols)}"), text)
+        return _SYMBOL.sub(lambda symbol: symbols.setdefault(symbol[0], f"size {len(symbols)}"), text)
 
     return [
         (
@@ -222,10 +222,10 @@ def device(name: str, home: str) -> str:
     return "" if kind == home else kind
 
 
-def _tensor(made: Tensor, plain: Callable[[str], str], home: str) -> Hashable:
+def _tensor(tensor: Tensor, plain: Callable[[str], str], home: str) -> Hashable:
     """Type, shape and kind of device of a tensor."""
-    shape = tuple(plain(size) if isinstance(size, str) else size for size in made.shape)
-    return made.dtype, shape, device(made.device, home)
+    shape = tuple(plain(size) if isinstance(size, str) else size for size in tensor.shape)
+    return tensor.dtype, shape, device(tensor.device, home)
 
 
 def _arguments(node: Node, plain: Callable[[str], str], home: str) -> Hashable:
@@ -255,8 +255,8 @@ def _pasts(side: Sequence[Item], own: Sequence[Hashable]) -> list[Hashable]:
     """A key for all that led to a node."""
     keys: list[Hashable] = []
     for item, signature in zip(side, own):
-        told = isinstance(signature, tuple) and len(signature) == 2  # an input that is known
-        keys.append(hash((signature, None if told else item.order, tuple(keys[n] for n in item.inputs))))
+        known = isinstance(signature, tuple) and len(signature) == 2  # an input that is known
+        keys.append(hash((signature, None if known else item.order, tuple(keys[n] for n in item.inputs))))
     return keys
 
 

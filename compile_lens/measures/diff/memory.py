@@ -17,23 +17,24 @@ Nodes = frozenset[int]
 """The post-grad nodes whose value a buffer holds, by their numbers."""
 
 
-def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found: Match) -> Iterator[Change]:
+def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
     """Values that both captures hold in a buffer, and that take over another's memory in one, or that of another."""
-    ones, twos = (_held(side, phase) for side, phase in zip(sides, phases))
+    ones, twos = (_reuses(side, phase) for side, phase in zip(sides, phases))
     items = sides[1].stage(f"{phases[1]}.post_grad")
 
-    def said(some: list[Nodes]) -> str:
+    def operators(some: list[Nodes]) -> str:
         return counted(name(items[n].node) for nodes in some for n in sorted(nodes))
 
     lost: list[tuple[Nodes, Nodes]] = []
     won: list[tuple[Nodes, Nodes]] = []
     for nodes, taken in ones.items():
-        mapped, before = (frozenset(found.pairs.get(n, -1) for n in some) for some in (nodes, taken))
+        mapped, before = (frozenset(match.pairs.get(n, -1) for n in some) for some in (nodes, taken))
         after = twos.get(mapped)
         if after is None or -1 in mapped or -1 in before or before == after:
             continue
         if before and after:
-            text = f"the result of {said([mapped])} takes over the memory of {said([after])}, not of {said([before])}"
+            how = f"takes over the memory of {operators([after])}, not of {operators([before])}"
+            text = f"the result of {operators([mapped])} {how}"
             yield Change(
                 "memory", CHANGED, where + text, sides[1].lines(items[n].address for n in sorted(mapped))
             )
@@ -43,28 +44,28 @@ def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], found:
         if some:
             results = "result" if len(some) == 1 else "results"
             verb = words.format(s="s" * (len(some) == 1))
-            of = f"of {said([nodes for _, nodes in some])}"
-            text = f"{where}the {results} of {said([nodes for nodes, _ in some])} {verb} the memory {of}"
+            of = f"of {operators([nodes for _, nodes in some])}"
+            text = f"{where}the {results} of {operators([nodes for nodes, _ in some])} {verb} the memory {of}"
             lines = sides[1].lines(items[n].address for nodes, _ in some for n in sorted(nodes))
             yield Change("memory", kind, text, lines)
 
 
-def _held(side: Side, phase: str) -> dict[Nodes, Nodes]:
-    """What each buffer with a value of its own takes over the memory of; nothing, for one with memory of its own."""
+def _reuses(side: Side, phase: str) -> dict[Nodes, Nodes]:
+    """For the nodes of each buffer, those of the buffer whose memory it reuses; none if it has memory of its own."""
     numbers = side.numbers(f"{phase}.post_grad")
-    found: dict[Nodes, Nodes] = {}
+    taken: dict[Nodes, Nodes] = {}
     for compilation in side.capture.compilations:
-        for held in (m for m in compilation.memory if m.phase == phase):
+        for plan in (m for m in compilation.memory if m.phase == phase):
             nodes = {
                 buffer.name: frozenset(
                     numbers[compilation.id, o] for o in buffer.origins if (compilation.id, o) in numbers
                 )
-                for buffer in held.buffers
+                for buffer in plan.buffers
             }
-            for buffer in held.buffers:
+            for buffer in plan.buffers:
                 if buffer.kind != "input" and nodes[buffer.name]:
-                    found.setdefault(nodes[buffer.name], nodes.get(buffer.reuses, frozenset()))
-    return found
+                    taken.setdefault(nodes[buffer.name], nodes.get(buffer.reuses, frozenset()))
+    return taken
 
 
 def around(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Change]:
@@ -93,7 +94,7 @@ _WORD = re.compile(r"\w+")
 
 
 def _inputs(sides: tuple[Side, Side], phases: tuple[str, str], cids: tuple[str, str]) -> dict[str, str]:
-    """What the inputs of the second's compilation are called in the first's."""
+    """The names in the first compilation of the inputs of the second."""
     a, b = (side.stage(phase) for side, phase in zip(sides, phases))
     return {
         b[two].address[2]: a[one].address[2]
@@ -103,11 +104,11 @@ def _inputs(sides: tuple[Side, Side], phases: tuple[str, str], cids: tuple[str, 
 
 
 def _named(line: str, names: dict[str, str]) -> str:
-    return _WORD.sub(lambda found: names.get(found[0], found[0]), line)
+    return _WORD.sub(lambda word: names.get(word[0], word[0]), line)
 
 
 def _moved(lines: list[str]) -> Counter[str]:
-    """Lines in any order, and that in which all inputs are taken (``arg0_1, arg1_1 = args``) in any as well."""
+    """Lines in any order; the names in the line that takes all inputs (``arg0_1, arg1_1 = args``) in any order too."""
     return Counter(
         ", ".join(sorted(_WORD.findall(line))) if line.endswith("= args") else line for line in lines
     )

@@ -1,4 +1,4 @@
-"""Nodes of one stage that only one capture has, or that are otherwise in the other, told by Python line."""
+"""Nodes of one stage that only one capture has, or that differ between the two, by Python line."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ COUNTED = 6
 
 
 def nodes(
-    level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], found: Match
+    level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], match: Match
 ) -> list[Change]:
     """Changes of one stage. ``where`` stands before each (``"forward: "``), ``key`` is the stage on each side."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
-    changes = list(_only(level, REMOVED, where, sides[0], [a[n] for n in found.only_a], a))
-    changes += _only(level, ADDED, where, sides[1], [b[n] for n in found.only_b], b)
-    changes += _changed(level, where, sides, key, found)
+    changes = list(_only(level, REMOVED, where, sides[0], [a[n] for n in match.only_a], a))
+    changes += _only(level, ADDED, where, sides[1], [b[n] for n in match.only_b], b)
+    changes += _changed(level, where, sides, key, match)
     return changes
 
 
 def _only(
     level: str, kind: str, where: str, side: Side, some: Iterable[Item], stage: Iterable[Item]
 ) -> Iterator[Change]:
-    """What one side alone has, by line; where the other has some of an operator as well, of how many."""
+    """Changes for the nodes that one side alone has, by line: ``1 of 2`` where the other has one too."""
     own = [item for item in some if operation(item.node)]
     every, alone = (Counter(name(item.node) for item in items) for items in (stage, own))
     parts = {one: every[one] for one in alone if alone[one] < every[one]}
@@ -45,42 +45,37 @@ def _only(
         by_line.setdefault(side.lines([item.address]), []).append(name(item.node))
     for lines, names in by_line.items():
         verb = "new" if kind == ADDED else "gone"
-        told = counted(names, parts)
-        yield Change(level, kind, f"{where}{told} {'is' if len(names) == 1 else 'are'} {verb}", lines)
+        operators = counted(names, parts)
+        yield Change(level, kind, f"{where}{operators} {'is' if len(names) == 1 else 'are'} {verb}", lines)
 
 
 def operation(node: Node) -> bool:
-    """Whether a node is an operation of the program's: nothing handed in, and no mere size or part of a result."""
-    return node.op not in HANDED and not _idle(node)
-
-
-def _idle(node: Node) -> bool:
-    """What is no operation of the program's: sizes, and results picked out of several."""
-    return node.kind == "symbol" or node.target.endswith("getitem")
+    """Return True for an operation of the program: no input, and no mere size or part of a result."""
+    return node.op not in HANDED and node.kind != "symbol" and not node.target.endswith("getitem")
 
 
 def _changed(
-    level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], found: Match
+    level: str, where: str, sides: tuple[Side, Side], key: tuple[str, str], match: Match
 ) -> Iterator[Change]:
     """Pairs that differ by themselves, and pairs that read other values."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
     words = Words(sides[0], key[0]), Words(sides[1], key[1])
     ones, twos = signatures(a), signatures(b)
-    pairs = _Pairs(*words, found)
-    said: dict[tuple[str, bool], list[Item]] = {}
+    pairs = _Pairs(*words, match)
+    sentences: dict[tuple[str, bool], list[Item]] = {}
     read: dict[str, list[Item]] = {}
-    for one, two in found.pairs.items():
+    for one, two in match.pairs.items():
         x, y = a[one], b[two]
         if x.node.op in HANDED:
-            continue  # what is handed in has its shape from elsewhere, which is told there
+            continue  # an input has its shape from elsewhere, where it is reported
         if ones[one] != twos[two]:
-            how, made = pairs.arguments(x, y), _made(x, y)
-            # What the program asked for is told before what came of it; further down the one is the other's size.
-            told = (how or made) if level == "lines" else (made or how)
-            said.setdefault((told or OTHERWISE, bool(made)), []).append(y)
+            how, results = pairs.arguments(x, y), _results(x, y)
+            # The program's arguments come before their results; below Dynamo an argument may be the result's size.
+            sentence = (how or results) if level == "lines" else (results or how)
+            sentences.setdefault((sentence or OTHERWISE, bool(results)), []).append(y)
         elif not pairs.same_inputs(x, y):
             read.setdefault(pairs.operands(x, y), []).append(y)
-    for (how, follows), some in said.items():
+    for (how, follows), some in sentences.items():
         names = counted([name(item.node) for item in some])
         places = sides[1].lines(i.address for i in some)
         yield Change(level, CHANGED, f"{where}{names}: {how}", places, follows=follows)
@@ -91,43 +86,43 @@ def _changed(
 
 
 def node_differences(
-    sides: tuple[Side, Side], key: tuple[str, str], found: Match
+    sides: tuple[Side, Side], key: tuple[str, str], match: Match
 ) -> tuple[dict[Address, str], dict[Address, str]]:
-    """The nodes of a stage that one side alone has, with ``""``, and pairs that differ by themselves, with how."""
+    """By side, the nodes of a stage that it alone has (``""``), and those that differ by themselves, with the words."""
     a, b = (side.stage(k) for side, k in zip(sides, key))
-    pairs = _Pairs(Words(sides[0], key[0]), Words(sides[1], key[1]), found)
+    pairs = _Pairs(Words(sides[0], key[0]), Words(sides[1], key[1]), match)
     ones, twos = signatures(a), signatures(b)
     own: tuple[dict[Address, str], dict[Address, str]] = (
-        {a[n].address: "" for n in found.only_a},
-        {b[n].address: "" for n in found.only_b},
+        {a[n].address: "" for n in match.only_a},
+        {b[n].address: "" for n in match.only_b},
     )
-    for one, two in found.pairs.items():
+    for one, two in match.pairs.items():
         x, y = a[one], b[two]
         if ones[one] != twos[two]:
-            how = ", ".join(filter(None, (pairs.arguments(x, y), _made(x, y)))) or OTHERWISE
+            how = ", ".join(filter(None, (pairs.arguments(x, y), _results(x, y)))) or OTHERWISE
             own[0][x.address] = own[1][y.address] = how
     return own
 
 
 OTHERWISE = "its results are others"
-"""Of a node whose signature differs in nothing that has words."""
+"""The sentence for a node whose signature differs in nothing that has words."""
 
 
 class _Pairs:
-    """What two matched stages say of the arguments of two nodes that stand for each other."""
+    """The arguments of pairs of nodes of two matched stages, in words."""
 
-    def __init__(self, a: Words, b: Words, found: Match) -> None:
-        self._a, self._b, self._pairs = a, b, found.pairs
-        self._gone, self._added = set(found.only_a), set(found.only_b)
+    def __init__(self, a: Words, b: Words, match: Match) -> None:
+        self._a, self._b, self._pairs = a, b, match.pairs
+        self._gone, self._added = set(match.only_a), set(match.only_b)
 
     def same_inputs(self, x: Item, y: Item) -> bool:
-        """Whether two nodes read the same; what reads something new in place of something else is told by that."""
+        """Return True if two nodes read the same; a node that reads something new is explained by that."""
         if self._gone.intersection(x.inputs) or self._added.intersection(y.inputs):
             return True
         return tuple(self._pairs[n] for n in x.inputs) == y.inputs
 
     def arguments(self, x: Item, y: Item) -> str:
-        """Which arguments differ that are no other node's values: ``dim: 0 → 1``; ``""`` if none does."""
+        """Return the arguments that differ and are no node's values: ``dim: 0 → 1``; ``""`` if none does."""
         first = x.node.op != "call_method"  # what a method is called on is no argument to who reads it
         rows = [
             (f"argument {n + first}", one, two)
@@ -136,15 +131,15 @@ class _Pairs:
         named = dict(x.node.kwargs), dict(y.node.kwargs)
         for key in dict.fromkeys((*named[0], *named[1])):
             rows.append((key, named[0].get(key, _ABSENT), named[1].get(key, _ABSENT)))
-        said = (
+        texts = (
             (title, self._a.value(one, x), self._b.value(two, y))
             for title, one, two in rows
             if one != two and not _both(one, two, Ref) and not (_at_home(one, x) and _at_home(two, y))
         )
-        return ", ".join(f"{title}: {one} → {two}" for title, one, two in said if one != two)
+        return ", ".join(f"{title}: {one} → {two}" for title, one, two in texts if one != two)
 
     def operands(self, x: Item, y: Item) -> str:
-        """How two nodes that read other values are told: ``sub(x, y) became sub(y, x)``."""
+        """Return the sentence for two nodes that read other values: ``sub(x, y) became sub(y, x)``."""
         before, after = self._a.call(x), self._b.call(y)
         return f"{before} became {after}" if before != after else f"{after} reads other values"
 
@@ -191,8 +186,8 @@ def _both(one: object, two: object, kind: type) -> bool:
 _ABSENT = object()
 
 
-def _made(a: Item, b: Item) -> str:
-    """What differs between what two nodes of one operator make; ``""`` if nothing does."""
+def _results(a: Item, b: Item) -> str:
+    """Return the difference between the results of two nodes of one operator; ``""`` if there is none."""
     x, y = a.node, b.node
     if x.dtype != y.dtype:
         return f"{x.dtype} became {y.dtype}"
@@ -204,9 +199,9 @@ def _made(a: Item, b: Item) -> str:
 
 
 def _at_home(value: object, item: Item) -> bool:
-    """Whether an argument names the device that the capture is for."""
-    told = value[1] if isinstance(value, tuple) and len(value) == 2 else value
-    return isinstance(told, Literal) and not device(told.text, item.home)
+    """Return True if an argument names the device that the capture is for."""
+    name = value[1] if isinstance(value, tuple) and len(value) == 2 else value
+    return isinstance(name, Literal) and not device(name.text, item.home)
 
 
 def _shape(node: Node) -> str:
@@ -214,7 +209,7 @@ def _shape(node: Node) -> str:
 
 
 def name(node: Node) -> str:
-    """What a node is called in a sentence: its operator."""
+    """The name of a node in a sentence: its operator."""
     if node.op in HANDED:
         return "an input" if node.op == "placeholder" else "a constant"
     return node.target.removesuffix(".default")
@@ -222,10 +217,10 @@ def name(node: Node) -> str:
 
 def counted(names: Iterable[str], of: Mapping[str, int] = MappingProxyType({})) -> str:
     """``"aten.sin"``, ``"2 × aten.sin, aten.add.Tensor and 3 more"``; ``"1 of 2 aten.sin"`` where ``of`` has it."""
-    found = Counter(names)
+    counts = Counter(names)
     some = [
         f"{count} of {of[one]} {one}" if one in of else f"{count} × {one}" if count > 1 else one
-        for one, count in list(found.items())[:COUNTED]
+        for one, count in list(counts.items())[:COUNTED]
     ]
-    more = len(found) - COUNTED
+    more = len(counts) - COUNTED
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")

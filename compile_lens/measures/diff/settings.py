@@ -1,4 +1,4 @@
-"""Settings, graph breaks and recompiles: what two captures were asked for, and how their programs were cut."""
+"""Settings, graph breaks and recompiles: the options of two captures, and how their programs were cut."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ENVIRONMENT = {
     "device": "device",
     "target": "target",
 }
-"""What of the environment the code depends on."""
+"""The parts of the environment that the code depends on, with their titles."""
 
 
 def settings(a: Record, b: Record) -> Iterator[Change]:
-    """What was asked for, and where: options, torch, the device, torch's global settings."""
+    """Changes of the options, torch, the device and torch's global settings."""
     one, two = asdict(a.options), asdict(b.options)
     inductors = [dict(record.options.options) for record in (a, b)]
     for name in one:
@@ -39,14 +39,14 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
             continue
         yield _became(name, one[name], two[name])
     for name in dict.fromkeys((*inductors[0], *inductors[1])):
-        before, after = (found.get(name, "default") for found in inductors)
+        before, after = (options.get(name, "default") for options in inductors)
         if before != after:
             yield Change("settings", CHANGED, f"option {name}: {before} became {after}")
     # With a target the device is the model's name, which the target has told.
-    told = one["target"] != two["target"]
+    target_differs = one["target"] != two["target"]
     for name, title in ENVIRONMENT.items():
         before, after = (getattr(record.environment, name) for record in (a, b))
-        if before != after and not (told and name in ("device", "target", "isa")):
+        if before != after and not (target_differs and name in ("device", "target", "isa")):
             yield _became(title, before, after)
     ones, twos = (dict(record.environment.settings) for record in (a, b))
     for name in dict.fromkeys((*ones, *twos)):
@@ -65,7 +65,7 @@ def _became(name: str, before: object, after: object) -> Change:
 
 
 def breaks(a: Record, b: Record) -> Iterator[Change]:
-    """Graph breaks, what was left to Python, recompiles, and how each capture ended."""
+    """Changes of graph breaks, skipped frames, recompiles, and how each capture ended."""
     ended = [
         record.nothing_compiled or (record.failure.message if record.failure else "") for record in (a, b)
     ]
@@ -94,16 +94,16 @@ def plain(text: str, names: dict[str, str] | None = None) -> str:
     numbers of objects: ``L['x'] == 3`` is ``L[…] == 3``."""
     known = {} if names is None else names
 
-    def of(found: re.Match[str]) -> str:
-        if found[1] == "G" and found[3] in ("torch",):
-            return found[0]
-        return f"{found[1]}[…]" if names is None else known.setdefault(found[0], f"{found[1]}[…]")
+    def of(name: re.Match[str]) -> str:
+        if name[1] == "G" and name[3] in ("torch",):
+            return name[0]
+        return f"{name[1]}[…]" if names is None else known.setdefault(name[0], f"{name[1]}[…]")
 
     return _NUMBER.sub("…", _TYPE.sub("type=…", _PART.sub("._modules[…]", _LOCAL.sub(of, text))))
 
 
 def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) -> Iterator[tuple[str, _T]]:
-    """What only one side has, by a key; of equal ones as many as there are more."""
+    """The items that only one side has, by a key; if it has more equal ones, as many as there are more."""
     first, second = list(ones), list(twos)
     for kind, some, others in ((REMOVED, first, second), (ADDED, second, first)):
         left = Counter(key(other) for other in others)
@@ -114,14 +114,14 @@ def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) 
 
 
 def unknown(records: Sequence[Record]) -> tuple[str, ...]:
-    """What could not be compared, with the reason: stages that one of the two lacks, settings that it does not say."""
-    found = [{m.stage.rpartition(" ")[2]: m.reason for m in record.missing} for record in records]
-    said = [
+    """Stages and settings that could not be compared, with the reason."""
+    missing_stages = [{m.stage.rpartition(" ")[2]: m.reason for m in record.missing} for record in records]
+    sentences = [
         f"stage {stage} of the {WHICH[n]} was not seen: {reason}"
-        for n, missing in enumerate(found)
+        for n, missing in enumerate(missing_stages)
         for stage, reason in missing.items()
     ]
-    return (*dict.fromkeys(said), *_unsaid(records))
+    return (*dict.fromkeys(sentences), *_unsaid(records))
 
 
 WHICH = ("first", "second")
