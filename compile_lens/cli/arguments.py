@@ -343,13 +343,13 @@ def _add_story(command: argparse.ArgumentParser) -> None:
 
 def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
     if what == "comparison":
-        from ..views.comparison.files import FORMS
+        from ..views.render.files import COMPARISON as FORMS
     elif what == "program":
         from ..views.render.files import PROGRAM as FORMS
     elif what == "ranks":
         from ..views.render.files import RANKS as FORMS
     elif what == "difference":
-        from ..views.difference.files import FORMS
+        from ..views.render.files import DIFFERENCE as FORMS
     elif what == "outcome":
         from ..views.render.files import WHAT_IF as FORMS
     elif what == "result":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def compare(args: argparse.Namespace) -> int:
     """Capture a function for several targets, print them side by side, and write that where asked."""
-    from ..views.comparison.files import FORMS
+    from ..views.render.files import COMPARISON as FORMS
 
     check_endings(args.out, FORMS)
     with capturing(args, args.function):

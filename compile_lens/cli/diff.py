@@ -31,7 +31,7 @@ ANY = "!="
 def diff(args: argparse.Namespace) -> int:
     """Print what differs between two records, write it where asked, and fail where it was asked not to get worse."""
     from ..api.diff import diff as compared
-    from ..views.difference.files import FORMS
+    from ..views.render.files import DIFFERENCE as FORMS
 
     check_endings(args.out, FORMS)
     wanted = levels(args.fail_on)
@@ -107,7 +107,7 @@ def _grew(change: Change) -> bool:
 
 
 def _said(change: Change) -> str:
-    from ..views.difference.outline import figure
+    from ..views.subjects.diff import figure
 
     return figure(change) if change.name else change.text
 

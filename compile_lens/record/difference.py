@@ -11,19 +11,19 @@ ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 """What ``Change.kind`` can be."""
 
 LEVELS = {
-    "settings": "what was asked for, and where",
-    "breaks": "where Python took over, and what was compiled again",
+    "settings": "options and environment",
+    "breaks": "graph breaks, skipped frames and recompiles",
     "lines": "Python lines, by the operations that Dynamo read from them",
     "operators": "ATen operators handed to Inductor",
-    "rewrites": "what Inductor's passes rewrote",
-    "lowering": "what was inlined, or given a buffer",
-    "fusion": "what was fused, or stayed apart",
+    "rewrites": "patterns that Inductor's passes rewrote",
+    "lowering": "operators that were inlined, or given a buffer",
+    "fusion": "operators that are now fused, or no longer",
     "kernels": "kernels and library calls",
     "memory": "buffers whose memory another value takes over",
     "figures": "counts and bytes",
-    "saved": "tensors that the forward keeps for the backward",
+    "saved": "tensors that the forward saves for the backward",
     "code": "lines of code that compute the same",
-    "guards": "conditions under which the code is used again",
+    "guards": "conditions under which the code is reused",
 }
 """The levels, causes before effects, and what each is."""
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from pathlib import Path
 from typing import Any, cast
 
-from ..record.comparison import ComparisonRecord
+from ..errors import RecordError
+from ..record.codec import from_json, to_json
+from ..record.comparison import Column, ComparisonRecord
 from .capture import Capture
+
+FORMAT, VERSION = "compile_lens comparison", 1
+"""The first fields of a saved comparison."""
 
 
 class Comparison(ComparisonRecord):
-    """What ``compile_lens.compare`` returns: a ``ComparisonRecord``, and what can be asked of it."""
+    """Result of ``compile_lens.compare``: a ``ComparisonRecord`` with its views as methods."""
 
     @property
     def captures(self) -> dict[str, Capture]:
@@ -28,37 +35,84 @@ class Comparison(ComparisonRecord):
         return side_by_side(cls, *captures)
 
     def to_json(self) -> str:
-        """The comparison with its captures as JSON text; ``from_json`` gives an equal one back."""
-        from ..views.comparison.files import to_json
-
-        return to_json(self)
+        """The comparison with its captures as JSON text, the same for the same comparison; see ``from_json``."""
+        columns = [
+            {
+                "target": c.target,
+                "failure": c.failure,
+                "features": c.features,
+                "capture": None if c.capture is None else json.loads(to_json(c.capture)),
+            }
+            for c in self.columns
+        ]
+        body = {
+            "format": FORMAT,
+            "schema_version": VERSION,
+            "function": self.function,
+            "columns": columns,
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "differences": [dataclasses.asdict(one) for one in self.differences],
+        }
+        return json.dumps(body, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
-        """A comparison from its JSON text. Runs no code. Raises ``RecordError`` if it is not one."""
-        from ..views.comparison.files import from_json
+        """A comparison from its JSON text; rows and differences are computed anew from the captures. Runs no code.
 
-        return from_json(text, cls, Capture)
+        Raises ``RecordError`` if it is no comparison, or a newer one.
+        """
+        from ..measures.compare.table import across
+
+        try:
+            body = json.loads(text)
+            if body["format"] != FORMAT:
+                raise ValueError(f"its format is {body['format']!r}")
+            if body["schema_version"] > VERSION:
+                newer = f"it has version {body['schema_version']}"
+                raise ValueError(f"{newer}; this compile_lens reads up to {VERSION}")
+            return across(str(body["function"]), tuple(map(_column, body["columns"])), cls)
+        except RecordError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise RecordError(
+                f"this is not a comparison: {why}; save one with comparison.save('x.json')"
+            ) from None
 
     def save(self, path: str | Path) -> Path:
         """Write the comparison to ``path``; the ending chooses the form: .html .md .txt .json.
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.comparison.files import save
+        from ..views.live.compare import page
+        from ..views.render.files import COMPARISON, save
+        from ..views.subjects.compare import document
 
-        return save(self, path)
+        return save(path, COMPARISON, lambda: document(self), html=lambda: page(self), json=self.to_json)
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{c.target} (failed)" if c.failure else c.target for c in self.columns)
-        return f"<Comparison of {self.function} for {said}>"
+        targets = ", ".join(f"{c.target} (failed)" if c.failure else c.target for c in self.columns)
+        return f"<Comparison of {self.function} for {targets}>"
 
     def __str__(self) -> str:
-        from ..views.comparison.text import page
+        from ..views.render.text import page
+        from ..views.subjects.compare import document
 
-        return page(self)
+        return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.comparison.html import mimebundle
+        from ..views.live.compare import live
+        from ..views.mime import mimebundle
+        from ..views.subjects.compare import document
 
-        return mimebundle(self, include, exclude)
+        return mimebundle(lambda: document(self), include, exclude, live=lambda: live(self))
+
+
+def _column(one: dict[str, Any]) -> Column:
+    capture, features = one["capture"], one.get("features")
+    return Column(
+        str(one["target"]),
+        None if capture is None else from_json(json.dumps(capture), Capture),
+        str(one["failure"]),
+        None if features is None else tuple(str(f) for f in features),
+    )

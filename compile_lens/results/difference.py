@@ -9,48 +9,53 @@ from ..record.difference import DifferenceRecord
 
 
 class Difference(DifferenceRecord):
-    """What ``compile_lens.diff`` returns: a ``DifferenceRecord``, and what can be asked of it; false if nothing
-    differs."""
+    """Result of ``compile_lens.diff``: a ``DifferenceRecord`` with its views as methods; false if nothing differs."""
 
     @property
     def summary(self) -> str:
-        """The cause with its line, what it came to, and what it keeps apart, a line each."""
-        from ..views.difference.outline import summary
+        """The causes with their lines, the figures that follow, and the fusion that changed, a line each."""
+        from ..views.subjects.diff import summary
 
         return "\n".join(summary(self))
 
     def to_markdown(self) -> str:
         """The difference as Markdown, for a pull request."""
-        from ..views.difference.markdown import page
+        from ..views.render.markdown import page
+        from ..views.subjects.diff import document
 
-        return page(self)
+        return page(document(self))
 
     def to_json(self) -> str:
-        """The difference as JSON text."""
-        from ..views.difference.files import to_json
+        """The difference as JSON text, without the captures."""
+        from ..views.render.files import plain_json
 
-        return to_json(self)
+        return plain_json(self.to_dict())
 
     def save(self, path: str | Path) -> Path:
         """Write the difference to ``path``; the ending chooses the form: .html .md .txt .json.
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.difference.files import save
+        from ..views.live.diff import page
+        from ..views.render.files import DIFFERENCE, save
+        from ..views.subjects.diff import document
 
-        return save(self, path)
+        return save(path, DIFFERENCE, lambda: document(self), html=lambda: page(self), json=self.to_json)
 
     def __repr__(self) -> str:
         count = len(self.changes)
-        said = f"{count} change{'s' * (count > 1)}" if self else "nothing differs"
-        return f"<Difference of {self.a} and {self.b}: {said}>"
+        changes = f"{count} change{'s' * (count > 1)}" if self else "nothing differs"
+        return f"<Difference of {self.a} and {self.b}: {changes}>"
 
     def __str__(self) -> str:
-        from ..views.difference.text import page
+        from ..views.render.text import page
+        from ..views.subjects.diff import document
 
-        return page(self)
+        return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.difference.html import mimebundle
+        from ..views.live.diff import live
+        from ..views.mime import mimebundle
+        from ..views.subjects.diff import document
 
-        return mimebundle(self, include, exclude)
+        return mimebundle(lambda: document(self), include, exclude, live=lambda: live(self))

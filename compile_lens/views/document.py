@@ -118,11 +118,12 @@ class Prose:
 
 @dataclass(frozen=True)
 class Block:
-    """A text that keeps its lines, such as code."""
+    """A text that keeps its lines, such as code. ``folded`` marks one that only a page with room has, and folds."""
 
     title: str
     text: str
     language: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,8 @@ class Entry:
 @dataclass(frozen=True)
 class Entries:
     """Things told one after the other. ``style`` is their class on a page, where they are ``open`` at first or not.
-    ``left`` counts entries that were left out."""
+    ``listed`` ones are short lines of a list, with no headings and no folds. ``left`` counts entries that were left
+    out."""
 
     entries: tuple[Entry, ...]
     style: str = "entry"
@@ -207,6 +209,7 @@ class Entries:
     room: str = ANY
     open: bool = False
     left: int = 0
+    listed: bool = False
 
 
 @dataclass(frozen=True)

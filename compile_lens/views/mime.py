@@ -13,6 +13,7 @@ def mimebundle(
     include: Iterable[str] | None,
     exclude: Iterable[str] | None,
     inserts: Callable[[], Mapping[str, str]] = dict,
+    live: Callable[[], str] = str,
 ) -> dict[str, str]:
     """A Document as ``text/html`` and ``text/plain``.
 
@@ -20,10 +21,11 @@ def mimebundle(
         include: MIME types to give; ``None`` for all of them.
         exclude: MIME types to leave out, also of those included.
         inserts: HTML to put under entries, by their keys.
+        live: HTML that makes the fragment interactive.
     """
     writers: dict[str, Callable[[], str]] = {
         "text/plain": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: html.fragment(document(), inserts()),
+        "text/html": lambda: html.fragment(document(), inserts(), live()),
     }
     return bundle(writers, include, exclude)
 

@@ -11,10 +11,11 @@ from compile_lens.measures.diff.levels import difference
 from compile_lens.record.difference import DifferenceRecord
 from compile_lens.record.what_if import Trial, WhatIfRecord
 
-from .difference.html import document as page_of
-from .difference.html import static
+from .live.diff import page as page_of
 from .render.files import write_text
+from .render.html import body
 from .render.html.markup import div, note, tag, text
+from .subjects import diff
 from .subjects.what_if import rows
 
 PAGES = 12
@@ -28,7 +29,7 @@ def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) ->
     """HTML of the difference of each trial, by its key; ``pages`` are files of live pages by switch."""
     inserts, left = {}, MOST
     for trial in rows(record):
-        shown = static(_difference(record, trial))
+        shown = body(diff.document(_difference(record, trial)))
         if len(shown) > left:
             shown = note(f"its difference is too long for this page: {text(f'.diff({trial.name!r})')}")
         left -= len(shown)

@@ -11,9 +11,9 @@ from needs import not_here
 from samples_program import program
 
 from compile_lens import Capture
-from compile_lens.views.comparison.html import document as compared_page
-from compile_lens.views.difference.html import document as differing_page
 from compile_lens.views.live import page as html
+from compile_lens.views.live.compare import page as compared_page
+from compile_lens.views.live.diff import page as differing_page
 from compile_lens.views.render.html import page as page_of
 from compile_lens.views.subjects.program import document
 

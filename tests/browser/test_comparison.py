@@ -11,7 +11,7 @@ import torch
 import compile_lens
 from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.results.comparison import Comparison
-from compile_lens.views.comparison.html import document
+from compile_lens.views.live.compare import page as document
 from compile_lens.views.words.quantities import figure
 
 from . import captures

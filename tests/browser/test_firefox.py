@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compile_lens import Capture
-from compile_lens.views.comparison.html import document
+from compile_lens.views.live.compare import page as document
 from compile_lens.views.live.items import Items
 
 from . import captures

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compile_lens.views.comparison.html import document as compared_page
-from compile_lens.views.comparison.html import fragment as compared_cell
-from compile_lens.views.difference.html import document as differing_page
 from compile_lens.views.live import page as html
+from compile_lens.views.live.compare import fragment as compared_cell
+from compile_lens.views.live.compare import page as compared_page
+from compile_lens.views.live.diff import page as differing_page
 from compile_lens.views.words.palette import UNITS
 
 from . import captures

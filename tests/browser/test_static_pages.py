@@ -12,7 +12,7 @@ from samples import graph_break, sample
 from samples_program import program
 
 from compile_lens.api.diff import diff
-from compile_lens.views.difference.html import document as of_difference
+from compile_lens.views.live.diff import page as of_difference
 from compile_lens.views.render.html import page as page_of
 from compile_lens.views.subjects.program import document
 
@@ -28,7 +28,7 @@ PAGES = {
     "difference": (
         # As it stands where there are no captures to come alive with.
         lambda: of_difference(dataclasses.replace(diff(sample(), graph_break()), captures=())),
-        (".cl-summary", ".cl-figures > div"),
+        (".cl-outcome", ".cl-note"),
     ),
 }
 EACH = pytest.mark.parametrize("name", PAGES)

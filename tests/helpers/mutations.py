@@ -179,10 +179,12 @@ def _why(capture: Capture, decision: Any) -> str:
 def _compared(capture: Capture) -> Any:
 
     from compile_lens.results.comparison import Comparison
-    from compile_lens.views.comparison import html, markdown, text
+    from compile_lens.views.live.compare import page
+    from compile_lens.views.render import markdown
+    from compile_lens.views.subjects.compare import document
 
     made = Comparison.of(capture, samples.sample())
-    return text.page(made), markdown.page(made), html.document(made), made.to_json()
+    return str(made), markdown.page(document(made)), page(made), made.to_json()
 
 
 def asked_once(

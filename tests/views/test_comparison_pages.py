@@ -19,13 +19,22 @@ from compile_lens.errors import UsageError
 from compile_lens.measures.compare.table import across
 from compile_lens.record.comparison import Column
 from compile_lens.results.comparison import Comparison
-from compile_lens.views.comparison.files import FORMS
-from compile_lens.views.comparison.html import document, fragment
-from compile_lens.views.comparison.live import COUNTS, compared
-from compile_lens.views.comparison.markdown import page as markdown
-from compile_lens.views.comparison.text import page
+from compile_lens.views.live.compare import COUNTS, compare_page, fragment
+from compile_lens.views.live.compare import page as document
 from compile_lens.views.live.page import static
+from compile_lens.views.render import markdown as markdown_of
+from compile_lens.views.render import text as text_of
+from compile_lens.views.render.files import COMPARISON as FORMS
 from compile_lens.views.render.html import dark
+from compile_lens.views.subjects import compare
+
+
+def page(comparison: Comparison, width: int | None = None, ascii: bool | None = None) -> str:
+    return text_of.page(compare.document(comparison), width, ascii)
+
+
+def markdown(comparison: Comparison) -> str:
+    return markdown_of.page(compare.document(comparison))
 
 
 def three() -> Comparison:
@@ -71,7 +80,12 @@ def test_the_page_has_each_target_its_stamp_and_what_may_differ_beside_the_code(
         "// k_scan",
     ):
         assert words in read.words, words
-    assert sum("cl-column" in (a.get("class") or "") for _, a in read.tags) >= 3 * 3
+    assert sum((a.get("class") or "") == "cl-column" for _, a in read.tags) == 3, "code side by side"
+    (heads,) = re.findall(r"<tr[^>]*>(<th.*?)</tr>", document(three()))
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", heads) == ["", "cpu", "h100", "mps"], "figures side by side"
+    lines = document(three()).split('class="cl-line"')[1:]
+    assert len(lines) == len(three().rows) > 0
+    assert all(f">{cell.target}<" in line for line, row in zip(lines, three().rows) for cell in row.cells)
 
 
 @pytest.mark.parametrize("view", [document, markdown, page], ids=["html", "markdown", "text"])
@@ -190,7 +204,7 @@ def test_many_lines_are_counted_and_those_that_differ_are_kept() -> None:
 
 def test_the_living_page_holds_each_capture_and_what_only_one_has() -> None:
     comparison = three()
-    data = compared(comparison)
+    data = compare_page(comparison)
     contract_of_the_page.check(data, "Compared")
     assert [column["target"] for column in data["columns"]] == ["cpu", "h100", "mps"]  # type: ignore[attr-defined]
     assert "KeyError" in data["columns"][2]["failure"]  # type: ignore[index]

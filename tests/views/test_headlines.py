@@ -15,11 +15,11 @@ from compile_lens.record.comparison import Column
 from compile_lens.record.difference import CHANGED, Change
 from compile_lens.record.figures import MODELLED, Figure
 from compile_lens.results.comparison import Comparison
-from compile_lens.views.comparison import outline as targets
-from compile_lens.views.difference.outline import figure
 from compile_lens.views.findings.memory import memory
 from compile_lens.views.render.html import tables
 from compile_lens.views.render.html.markup import PHASE_COLOURS
+from compile_lens.views.subjects import compare as targets
+from compile_lens.views.subjects.diff import figure
 from compile_lens.views.words.ledger import basis_note
 from compile_lens.views.words.savings import saved, saving
 

@@ -33,6 +33,13 @@ WHAT_IF = {
     ".html": "a page, with the difference of each switch beside it",
     ".json": "plain data",
 }
+COMPARISON = {**_PAGES, ".html": "one page, for a browser", ".json": "the captures and their differences"}
+DIFFERENCE = {
+    ".html": "one page, for a browser",
+    ".md": "Markdown, for a pull request",
+    ".txt": "the text page",
+    ".json": "plain data",
+}
 """Endings that ``save`` knows for each subject, and what each gives."""
 
 PART = ".part"

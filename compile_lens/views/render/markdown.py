@@ -14,6 +14,7 @@ from ..document import (
     ANY,
     PAGE,
     Changes,
+    Column,
     Columns,
     Compiled,
     Document,
@@ -181,10 +182,13 @@ def show(out: Out, section: Section) -> None:
             line_of((c.title, *(quantities.printed(value) for _, value in c.figures)))
             for c in section.columns
         ]
-        out.add("\n".join(lines))
+        if len(head) > 1:
+            out.add("\n".join(lines))
+        for column in section.columns if len(head) == 1 else ():
+            _column(out, column)
     elif isinstance(section, Entries):
         for entry in section.entries[:MANY]:
-            _entry(out, entry)
+            (_item if section.listed else _entry)(out, entry)
         out.more(len(section.entries) - MANY, section.style)
     elif isinstance(section, Listings) and not section.legend:  # states of lines need their colours
         for listing in section.listings[:MANY]:
@@ -240,6 +244,27 @@ def _entry(out: Out, entry: Entry) -> None:
         out.add("\n".join(frames))
     if entry.code is not None:
         out.add(fenced(entry.code.text, entry.code.language))
+
+
+def _item(out: Out, entry: Entry) -> None:
+    """Add one item of a list, with its facts."""
+    lines = [f"- {escape(f'{entry.head} {entry.detail}')}"]
+    lines += [f"  - {escape(f'{label}: {text}' if label else text)}" for label, text in entry.lines]
+    lines += [f"  - {escape(line)}" for line in entry.whole.splitlines()]
+    out.add("\n".join(lines))
+    if entry.code is not None:
+        out.listing(entry.code.text + "\n", entry.code.language, TEXT_LIMIT)
+
+
+def _column(out: Out, column: Column) -> None:
+    """Add one of several things side by side: its words, then its code."""
+    out.add(f"### {escape(column.title)}")
+    out.add("\n".join(f"- {escape(words)}" for words in column.words))
+    for block in column.blocks:
+        if block.text and not block.folded:
+            out.add(code(block.title))
+            language = {"triton": "python", "metal": "cpp"}.get(block.language, block.language)
+            out.listing(block.text, language, TEXT_LIMIT)
 
 
 def line_of(cells: Sequence[str]) -> str:

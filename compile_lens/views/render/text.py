@@ -58,7 +58,8 @@ def page(document: Document, width: int | None = None, ascii: bool | None = None
     """
     paper = paper_of(width, ascii)
     paper.section(f"compile_lens: {document.heading}", document.created)
-    paper.text_block(" · ".join(document.facts), "  ", limit=3)
+    if document.facts:
+        paper.text_block(" · ".join(document.facts), "  ", limit=3)
     for label, text in document.details:
         paper.text_block(f"{label}: {text}" if label else text, "  ", "    ", limit=4)
     if document.inputs is not None:
@@ -116,13 +117,29 @@ def _section(paper: Paper, section: Section, finding: Finding) -> None:
         _table(paper, section, finding.few, finding.where)
     elif isinstance(section, Entries):
         for entry in section.entries[: finding.few]:
-            _entry(paper, entry, section.style)
+            if section.listed:
+                _item(paper, entry)
+            else:
+                _entry(paper, entry, section.style)
         left = max(len(section.entries) - finding.few, 0) + section.left
         paper.more(left, section.style, section.where)
     elif isinstance(section, Flow):
         _flow(paper, section)
     elif isinstance(section, Group):
         _group(paper, section)
+
+
+def _item(paper: Paper, entry: Entry) -> None:
+    """Write one line of a list, and its facts."""
+    paper.text_block(f"{entry.head} {entry.detail}" if entry.detail else entry.head, "  ", "    ", limit=5)
+    code = entry.code.text.splitlines() if entry.code is not None else []
+    for label, text in entry.lines[:LONG]:
+        paper.text_block(f"{label}: {text}" if label else text, "      · ", "        ", limit=5)
+    for line in code[:LONG]:
+        paper.line(f"      {line}")
+    if "\n" in entry.whole:
+        paper.line("      · in whole on the page and in .json")
+    paper.more(max(len(entry.lines), len(code)) - LONG, "line", "", "      ")
 
 
 def _titled(paper: Paper, section: Table | Prose) -> None:

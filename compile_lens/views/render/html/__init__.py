@@ -1,5 +1,5 @@
 """HTML: static pages and fragments for a notebook, and the pieces that they are made of."""
 
-from .document import fragment, page, static
+from .document import body, fragment, page, static
 
-__all__ = ["fragment", "page", "static"]
+__all__ = ["body", "fragment", "page", "static"]

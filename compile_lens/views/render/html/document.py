@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from compile_lens.record.messages import plain
@@ -11,6 +11,7 @@ from ...document import (
     ANY,
     NOTE,
     PAGE,
+    Columns,
     Compiled,
     Document,
     Entries,
@@ -38,6 +39,7 @@ from .markup import (
     GROUND,
     MONO,
     STATE_COLOURS,
+    SUNK,
     Budget,
     block,
     div,
@@ -65,7 +67,13 @@ INPUTS = 40
 BRIEF = 8
 """Lines of one finding of a group before the rest is only counted."""
 
-WIDEST = {"what_if": 1600}
+ENTRIES = 60
+"""Lines of a list before the rest is only counted."""
+
+LINES = 2_000
+"""Lines of one difference of texts."""
+
+WIDEST = {"what_if": 1600, "comparison": 1600, "difference": 1600}
 """Pixels of the widest page of a kind; of the others 1280."""
 
 INKS = {"compiled": "#1a6b3c", "eager": "#8a5a00", "broke": "#b3202c", "never": FAINT}
@@ -80,23 +88,34 @@ _COLUMN = "flex:1 1 420px;min-width:0;max-width:100%"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def fragment(document: Document, inserts: Mapping[str, str] = _NOTHING, *, standalone: bool = False) -> str:
+def fragment(
+    document: Document, inserts: Mapping[str, str] = _NOTHING, live: str = "", *, standalone: bool = False
+) -> str:
     """A Document as one ``<div class="compile-lens">``. The same Document gives the same text.
 
     Args:
         inserts: HTML to put under entries, by their keys.
+        live: HTML that makes the fragment interactive.
         standalone: the fragment has a page of its own, whose first heading is the name.
     """
     kind = f"cl-{document.kind.replace('_', '-')}"
+    own = " data-standalone" if standalone and live else ""
     inside = static(document, inserts, standalone=standalone)
-    return f'<div class="compile-lens {kind}">\n{style(f".{kind}")}{inside}</div>\n'
+    return f'<div class="compile-lens {kind}"{own}>\n{style(f".{kind}")}{inside}{live}</div>\n'
 
 
 def static(document: Document, inserts: Mapping[str, str] = _NOTHING, *, standalone: bool = False) -> str:
     """The layer of a page that needs no script: one ``<div class="cl-static">``. On a page of its own it has the first
     heading; in a notebook, whose headings are the author's, it has none."""
+    inside = f"{_header(document, standalone)}\n{body(document, inserts)}"
+    look = frame(WIDEST.get(document.kind, 1280))
+    return f'<div class="cl-static" style="{look}">\n{inside}\n</div>\n'
+
+
+def body(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
+    """A Document below its heading."""
     draw = _Sections(document, inserts)
-    parts = [_header(document, standalone), _outcome(document), savings(document.changes)]
+    parts = [_outcome(document), savings(document.changes)]
     parts += [note(text(remark)) for remark in document.remarks]
     shown = [finding for finding in document.findings if finding.room in (ANY, PAGE)]
     # The cause and the lines it is about stand side by side where there is room for both.
@@ -108,15 +127,13 @@ def static(document: Document, inserts: Mapping[str, str] = _NOTHING, *, standal
         parts += [div(text(fact), f"font-size:13px;color:{FAINT}") for fact in document.also]
         parts += [note(text(short(words, 1000))) for words in document.notes[:MANY]]
         parts.append(_left(len(document.notes) - MANY, "note", document.notes_where))
-    inside = "\n".join(part for part in parts if part)
-    look = frame(WIDEST.get(document.kind, 1280))
-    return f'<div class="cl-static" style="{look}">\n{inside}\n</div>\n'
+    return "\n".join(part for part in parts if part)
 
 
-def page(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
+def page(document: Document, inserts: Mapping[str, str] = _NOTHING, live: str = "") -> str:
     """A Document as a page of its own, with a policy that forbids outside requests."""
     title = text(short(document.heading, 200))
-    whole = fragment(document, inserts, standalone=True)
+    whole = fragment(document, inserts, live, standalone=True)
     return around(whole, title, "", widest=WIDEST.get(document.kind, 1280))
 
 
@@ -185,7 +202,7 @@ class _Sections:
         if (
             finding.open
             or finding.beside
-            or any(isinstance(section, Entries) for section in finding.sections)
+            or any(isinstance(section, Entries) and not section.listed for section in finding.sections)
         ):
             aside = text(short(finding.aside or finding.fact, 300))
             head = heading(text(finding.title), aside, f"{finding.key}-heading") if finding.title else ""
@@ -207,6 +224,11 @@ class _Sections:
             return ledger_table(section)
         if isinstance(section, Table):
             return _titled(section.title, section.words) + _table(section, where)
+        if isinstance(section, Columns):
+            return self._columns(section)
+        if isinstance(section, Entries) and section.listed:
+            shown = "".join(_item(entry, section.style) for entry in section.entries[:ENTRIES])
+            return shown + _left(len(section.entries) - ENTRIES, section.style, section.where)
         if isinstance(section, Entries):
             shown = "".join(self._entry(entry, section) for entry in section.entries[:MANY])
             return shown + _left(len(section.entries) - MANY, section.style, section.where)
@@ -246,6 +268,24 @@ class _Sections:
         look = f"{MONO};font-size:13px;margin:4px 0 12px 12px;{WRAPS}"
         return body + tag("pre", block(entry.code.text), look, "apply")
 
+    def _columns(self, section: Columns) -> str:
+        """Columns of equal width that scroll together where they do not fit."""
+        columns = []
+        look = f"font-size:12px;color:{FAINT};padding:1px 0"
+        for column in section.columns:
+            parts = [div(mono(column.title, "font-weight:600;font-size:14px"))]
+            parts += [div(text(short(words, 1000)), look) for words in column.words]
+            for code in column.blocks:
+                head = span(text(code.title), "font-size:12px;overflow-wrap:anywhere")
+                if code.text:
+                    shown = listing(code.text, code.language or "text", self._budget, height=420)
+                    parts.append(fold(head, shown, "kernel", open=not code.folded))
+                else:
+                    box = f"border:1px solid {EDGE};border-radius:6px;padding:7px 12px;margin:6px 0"
+                    parts.append(div(head, box, "kernel"))
+            columns.append(div("".join(parts), "flex:1 0 300px;min-width:0;width:300px", "column"))
+        return scrolled("".join(columns), "display:flex;gap:10px;margin:8px 0;align-items:stretch", "columns")
+
     def _listings(self, section: Listings) -> str:
         if not section.listings:
             return ""
@@ -284,6 +324,32 @@ def _group(group: Group) -> str:
         parts.append(fold(head, "".join(div(line) for line in lines), "finding"))
     parts += [note(f"{text(', '.join(titles))}: {text(reason)}") for reason, titles in group.unknown]
     return "".join(parts)
+
+
+def _item(entry: Entry, style: str) -> str:
+    """A line of a list, and its facts below it."""
+    head = tag("b", text(short(entry.head, 1000)))
+    head += f" {mono(short(entry.detail, 1000), 'font-size:12px')}" if entry.detail else ""
+    look = f"padding:1px 0 1px 22px;font-size:13px;color:{FAINT}"
+    facts = ""
+    for label, words in (*entry.lines, *(("", line) for line in entry.whole.splitlines())):
+        strong = mono(label, "font-weight:600;font-size:13px;margin-right:6px") if label else ""
+        facts += div(strong + text(short(words, 2000)), look, "fact")
+    code = "" if entry.code is None else _changed_lines(entry.code.text.splitlines())
+    return div(div(head) + facts + code, "margin:6px 0;overflow-wrap:anywhere", style)
+
+
+def _changed_lines(lines: Sequence[str]) -> str:
+    """Lines of a difference of texts, each in the colour of its side."""
+    shown = ""
+    for line in lines[:LINES]:
+        ink, ground, _ = STATE_COLOURS.get(_CHANGED.get(line[:1], ""), (INK, "transparent", ""))
+        shown += span(block(line), f"color:{ink};background:{ground};display:block;white-space:pre")
+    look = f"{MONO};font-size:12px;line-height:1.45;background:{SUNK};padding:8px;margin:4px 0 4px 22px;overflow-x:auto"
+    return tag("pre", shown, look, extra='tabindex="0"') + _left(len(lines) - LINES, "line", "Change.facts")
+
+
+_CHANGED = {"+": "compiled", "-": "failed"}
 
 
 def _titled(title: str, words: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""What makes the page of a difference come alive: both captures, what stands for each other, and what differs."""
+"""The live page of a difference: both captures, what stands for each other, and what differs."""
 
 from __future__ import annotations
 
@@ -6,74 +6,76 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from compile_lens.measures.address import Address
-from compile_lens.measures.diff.modules import Module, Place, counterparts
+from compile_lens.measures.diff.modules import Module, counterparts
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, place
-from compile_lens.record.difference import Change, DifferenceRecord
+from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
 from compile_lens.record.graph import Source
-from compile_lens.views.comparison.live import COUNTS, MANY, beside, column_of, signed
-from compile_lens.views.comparison.outline import NOTHING, figures_of
-from compile_lens.views.live.items import Items
-from compile_lens.views.live.words import block, line
+from compile_lens.views.render import html
+from compile_lens.views.subjects import diff as subject
+from compile_lens.views.words.ledger import compared
+from compile_lens.views.words.quantities import printed
 
-from . import outline
+from .compare import COUNTS, MANY, beside, column_of, signed
+from .items import Items
+from .words import block, line
 
 SIDES = ("before", "after")
 
 
-def live(found: DifferenceRecord) -> str:
+def page(diff: DifferenceRecord) -> str:
+    """The difference as a page of its own: a static layer, and the live one that takes its place."""
+    return html.page(subject.document(diff), live=live(diff))
+
+
+def fragment(diff: DifferenceRecord) -> str:
+    """The difference as HTML for a notebook, with the same two layers."""
+    return html.fragment(subject.document(diff), live=live(diff))
+
+
+def live(diff: DifferenceRecord) -> str:
     """HTML that makes the page around it interactive. ``""`` where the two captures are not there."""
-    if len(found.captures) != 2:
-        return ""
-    return beside(compared(found), found.captures)
+    return beside(diff_page(diff), diff.captures) if len(diff.captures) == 2 else ""
 
 
-def compared(found: DifferenceRecord) -> dict[str, object]:
+def diff_page(diff: DifferenceRecord) -> dict[str, object]:
     """The ``Compared`` of the page."""
-    a, b = found.captures
+    a, b = diff.captures
     items = Items(a), Items(b)
-    beside_each_other = counterparts(a, b)
+    pairs = counterparts(a, b)
 
-    def numbered(pairs: Iterable[tuple[Address, Address]]) -> list[tuple[int | None, int | None]]:
-        found = ((items[0].item(one), items[1].item(two)) for one, two in pairs)
-        return [pair for pair in found if None not in pair]
+    def numbered(addresses: Iterable[tuple[Address, Address]]) -> list[tuple[int | None, int | None]]:
+        numbers = ((items[0].item(one), items[1].item(two)) for one, two in addresses)
+        return [pair for pair in numbers if None not in pair]
 
+    def differing(known: Items, own: dict[Address, str]) -> list[list[object]]:
+        numbers = ((known.item(address), words) for address, words in own.items())
+        return [[item, line(words)] for item, words in numbers if item is not None]
+
+    columns = [Column(title, capture) for title, capture in zip(_titles(a, b), (a, b), strict=True)]
+    # Names and places of a program are no difference: where nothing else is, nothing has a sign.
     return {
         "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
         "headline": "",
-        "agreement": line(outline.amount(found)),
-        "summary": [line(words) for words in (outline.summary(found) if found else ())],
+        "agreement": line(subject.amount(diff)),
+        "summary": [line(words) for words in (subject.summary(diff) if diff else ())],
         "facts": [],
-        "columns": [
-            column_of(Column(title, capture)) for title, capture in zip(_titles(a, b), (a, b), strict=True)
-        ],
-        "modules": [
-            _module(module, items, (a, b), bool(found)) for module in beside_each_other.modules[:MANY]
-        ],
+        "columns": [column_of(column) for column in columns],
+        "modules": [_module(module, items, (a, b), bool(diff)) for module in pairs.modules[:MANY]],
         "alike": "the same on both sides",
-        "same": numbered(beside_each_other.nodes),
-        "lowered": numbered(beside_each_other.lowered),
-        "differ": [
-            [
-                [item, line(words)]
-                for address, words in own.items()
-                if (item := known.item(address)) is not None
-            ]
-            if found
-            else []
-            for known, own in zip(items, beside_each_other.differ, strict=True)
-        ],
-        # Names and places of a program are no difference: where nothing else is, no line has a sign.
-        "sources": (_sources(a, b) or _traced(items, (a, b))) if found else [],
+        "same": numbered(pairs.nodes),
+        "lowered": numbered(pairs.lowered),
+        "differ": [differing(*one) if diff else [] for one in zip(items, pairs.differ, strict=True)],
+        "sources": (_sources(a, b) or _traced(items, (a, b))) if diff else [],
         "levels": [
             {
-                "title": line(part.title),
-                "open": part.level not in outline.FOLDED,
-                "changes": [_change(change, items) for change in part.changes[:MANY]],
+                "title": line(f"{level}: {LEVELS[level]}"),
+                "open": level not in subject.FOLDED,
+                "changes": [_change(change, items) for change in changes[:MANY]],
             }
-            for part in outline.parts(found)
+            for level, changes in subject.levels(diff)
         ],
-        "mayDiffer": [line(reason) for reason in found.unknown[:MANY]],
+        "mayDiffer": [line(reason) for reason in diff.unknown[:MANY]],
     }
 
 
@@ -91,26 +93,23 @@ def _titles(a: Record, b: Record) -> list[str]:
 def _module(
     module: Module, items: tuple[Items, Items], captures: tuple[Record, Record], differs: bool
 ) -> dict[str, object]:
-    there = [place for place in module.places if place is not None]
-    figures = [_figures(capture, at) for capture, at in zip(captures, module.places, strict=True)]
+    places = [place for place in module.places if place is not None]
+    figures = [
+        compared(None, "") if at is None else compared(capture, at[1])
+        for capture, at in zip(captures, module.places, strict=True)
+    ]
     own = []
     for known, at, lines in zip(items, module.places, module.own, strict=True):
         cid, phase = at or ("", "")
+        texts = lines.items() if differs else ()
         own.append(
-            [
-                signed(
-                    known,
-                    (cid, f"{phase}.code", f"{kernel}:{number}"),
-                    _sign(other),
-                )
-                for (kernel, number), other in (lines.items() if differs else ())
-            ]
+            [signed(known, (cid, f"{phase}.code", f"{name}:{n}"), _sign(other)) for (name, n), other in texts]
         )
     return {
-        "title": " → ".join(dict.fromkeys(phase for _, phase in there)),
-        "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in there))),
+        "title": " → ".join(dict.fromkeys(phase for _, phase in places)),
+        "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in places))),
         "places": [None if at is None else [line(at[0]), at[1]] for at in module.places],
-        "counts": [[title, [figure[title] for figure in figures]] for title in COUNTS],
+        "counts": [[title, [printed(cells[title]) for cells in figures]] for title in COUNTS],
         "own": own,
         "partners": [
             [
@@ -123,21 +122,16 @@ def _module(
 
 
 def _sign(other: str) -> str:
-    """What is said of a line that the other side has not: ``other`` is what stands there."""
+    """The words beside a line that the other side lacks: ``other`` stands in its place there."""
     return f"the other has: {other}" if other else "only here"
-
-
-def _figures(capture: Record, at: Place | None) -> dict[str, str]:
-    return dict.fromkeys(COUNTS, NOTHING) if at is None else figures_of(capture, at[1])
 
 
 def _sources(a: Record, b: Record) -> list[list[list[object]]]:
     """For each side ``[source, line, words, at]`` of the lines of its source that are its own, ``at`` the character
-    from which on the other's is otherwise; empty where both are one."""
-    texts = [[source.text for source in one.sources] for one in (a, b)]
-    if texts[0] == texts[1]:
+    from which the other's differs; empty where both are one."""
+    if [source.text for source in a.sources] == [source.text for source in b.sources]:
         return []
-    found: list[list[list[object]]] = [[], []]
+    own: list[list[list[object]]] = [[], []]
     for one, two in _pairs(a.sources, b.sources):
         lines = [
             [] if number is None else side[number].text.splitlines()
@@ -149,19 +143,13 @@ def _sources(a: Record, b: Record) -> list[list[list[object]]]:
                 for n, at in enumerate(spans[side]):
                     other = spans[1 - side]
                     text = lines[1 - side][other[n]] if n < len(other) else ""
-                    found[side].append(
-                        [
-                            number,
-                            at + 1,
-                            line(_sign(text.strip())),
-                            _unlike(line(lines[side][at]), line(text)),
-                        ]
-                    )
-    return found
+                    words, start = line(_sign(text.strip())), _unlike(line(lines[side][at]), line(text))
+                    own[side].append([number, at + 1, words, start])
+    return own
 
 
 def _unlike(own: str, other: str) -> int:
-    """The first character of a line that the other line, however it is indented, has otherwise."""
+    """The first character of a line that differs from the other line, whatever their indents."""
     blanks = len(own) - len(own.lstrip())
     pairs = enumerate(zip(own.strip(), other.strip(), strict=False))
     least = min(len(own.strip()), len(other.strip()))
@@ -169,7 +157,7 @@ def _unlike(own: str, other: str) -> int:
 
 
 def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list[list[list[object]]]:
-    """The same of one source for both whose lines were not all recorded on each side: those of one alone."""
+    """The same for one source of both, some lines of which were recorded on one side alone."""
     known = [{(file, int(number)) for _, _, place in one.lines for file, _, number in (place.rpartition(":"),)}
              for one in items]  # fmt: skip
     if known[0] == known[1]:
@@ -210,11 +198,11 @@ def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int |
 def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
     side = 0 if change.kind == "removed" else 1
     # Lines of code stand in the columns, with their signs.
-    facts = [] if change.level == "code" else [["", block(fact)] for fact in change.facts[: outline.FACTS]]
+    facts = [] if change.level == "code" else [["", block(fact)] for fact in change.facts[: subject.FACTS]]
     return {
-        "mark": outline.mark(change),
-        "sentence": block(outline.figure(change) if change.name else change.text),
-        "places": [[line(where), _item(where, side, items)] for where in change.lines[: outline.LINES]],
+        "mark": subject.mark(change),
+        "sentence": block(subject.figure(change) if change.name else change.text),
+        "places": [[line(where), _item(where, side, items)] for where in change.lines[: subject.LINES]],
         "facts": facts,
     }
 

@@ -1,4 +1,4 @@
-"""What makes the page of a comparison come alive: the captures' own data, and what differs between them."""
+"""The live page of a comparison: the data of the captures, and what differs between them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ from compile_lens.measures.address import Address
 from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, Difference
-from compile_lens.views.live.embed import alive, compact
-from compile_lens.views.live.items import Items
-from compile_lens.views.live.parts import encoded, packed
-from compile_lens.views.live.words import block, line
+from compile_lens.views.render import html
+from compile_lens.views.subjects import compare as subject
+from compile_lens.views.words.ledger import compared_counts
+from compile_lens.views.words.quantities import printed
 
-from . import outline
+from .embed import alive, compact
+from .items import Items
+from .parts import encoded, packed
+from .words import block, line
 
 MANY = 60
-"""Differences and modules that the page holds; the rest is only counted in the static layer."""
+"""Differences and modules that the page holds; the static layer counts the rest."""
 
-COUNTS = ("ATen ops", "loops", "groups", "kernels", "launches")
-"""Figures that stand in the row, in the order of the compiler."""
+COUNTS = compared_counts()
+"""Figures in the row of stages, in the order of the compiler."""
+
+
+def page(comparison: ComparisonRecord) -> str:
+    """The comparison as a page of its own: a static layer, and the live one that takes its place."""
+    return html.page(subject.document(comparison), live=live(comparison))
+
+
+def fragment(comparison: ComparisonRecord) -> str:
+    """The comparison as HTML for a notebook, with the same two layers."""
+    return html.fragment(subject.document(comparison), live=live(comparison))
 
 
 def live(comparison: ComparisonRecord) -> str:
@@ -28,33 +41,33 @@ def live(comparison: ComparisonRecord) -> str:
     if not comparison.captures:
         return ""
     captures = [None if column.failure else column.capture for column in comparison.columns]
-    return beside(compared(comparison), captures)
+    return beside(compare_page(comparison), captures)
 
 
-def beside(compared: dict[str, object], captures: Sequence[Record | None]) -> str:
-    """HTML that makes a page of captures side by side interactive: what stands between them, and their own data."""
-    parts = {"comparison": packed(json.dumps(compared))}
+def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
+    """HTML for captures side by side: the data of the ``Compared`` page, and those of each capture."""
+    parts = {"comparison": packed(json.dumps(page))}
     for number, capture in enumerate(captures):
         if capture is not None:
             parts[f"column {number}"] = compact(encoded(capture))
     return alive(parts, "comparison")
 
 
-def compared(comparison: ComparisonRecord) -> dict[str, object]:
+def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
     """The ``Compared`` of the page."""
     captures = [None if column.failure else column.capture for column in comparison.columns]
     items = [None if capture is None else Items(capture) for capture in captures]
-    figures = {table.phase: dict(table.rows) for table in outline.tables(comparison)}
+    figures = subject.tables(comparison)
     modules = []
     lines_of = OwnLines(captures)
-    for module in outline.modules(comparison)[:MANY]:
-        own = lines_of.of(module.compilation, module.phase)
+    for phase, cid, _ in subject.modules(comparison)[:MANY]:
+        own = lines_of.of(cid, phase)
         modules.append(
             {
-                "title": module.phase,
-                "compilation": line(module.compilation),
-                "places": [[line(module.compilation), module.phase]] * len(captures),
-                "counts": [[title, list(figures[module.phase][title])] for title in COUNTS],
+                "title": phase,
+                "compilation": line(cid),
+                "places": [[line(cid), phase]] * len(captures),
+                "counts": [[title, list(map(printed, figures[phase][title]))] for title in COUNTS],
                 "own": [
                     []
                     if known is None
@@ -66,10 +79,10 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
         )
     return {
         "function": line(comparison.function),
-        "headline": line(outline.headline(comparison)),
-        "agreement": line(outline.agreement(comparison)),
+        "headline": line(subject.headline(comparison)),
+        "agreement": line(subject.agreement(comparison)),
         "summary": [],
-        "facts": [line(fact) for fact in outline.made_with(comparison)],
+        "facts": [line(fact) for fact in subject.made_with(comparison)],
         "columns": [column_of(column) for column in comparison.columns],
         "modules": modules,
         "alike": "another target has them too, or they are of no Python line",
@@ -81,15 +94,15 @@ def compared(comparison: ComparisonRecord) -> dict[str, object]:
             {
                 "title": "Why they differ",
                 "open": True,
-                "changes": [_difference(one) for one in comparison.differences[:MANY]],
+                "changes": [_reason(one) for one in comparison.differences[:MANY]],
             }
         ],
-        "mayDiffer": [line(words) for words in outline.may_differ(comparison)[:MANY]],
+        "mayDiffer": [line(words) for words in subject.may_differ(comparison)[:MANY]],
     }
 
 
 def signed(items: Items, address: Address, words: str) -> list[object]:
-    """A line of a kernel, given by its address, that has a sign: the item of the kernel, the line and the words."""
+    """A line of a kernel that has a sign, by its address: the item of the kernel, the line and the words."""
     cid, stage, name = address
     kernel, _, number = name.rpartition(":")
     return [items.item((cid, stage, kernel)), int(number), line(words)]
@@ -100,14 +113,14 @@ def column_of(column: Column) -> dict[str, object]:
     return {
         "target": line(column.target),
         "failure": block(column.failure),
-        "facts": [line(fact) for fact in outline.column(column)],
+        "facts": [line(fact) for fact in subject.column(column)],
     }
 
 
-def _difference(one: Difference) -> dict[str, object]:
+def _reason(one: Difference) -> dict[str, object]:
     return {
         "mark": "",
-        "places": [[line(outline.where(one)), None]],
+        "places": [[line(subject.places(one)), None]],
         "sentence": block(one.sentence),
         "facts": [[line(fact.target), block(fact.text)] for fact in one.facts],
     }

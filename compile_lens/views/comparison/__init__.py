@@ -1,1 +1,0 @@
-"""A comparison of targets as text, HTML, Markdown and JSON."""

@@ -1,0 +1,134 @@
+"""The Document of a difference between two captures: the cause first, then each level that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
+from compile_lens.record.figures import MODELLED
+from compile_lens.views.document import Block, Document, Entries, Entry, Finding, Prose
+from compile_lens.views.words.quantities import bytes_in_short, memory_in_short, plural
+
+SAME = "Nothing differs: the code is the same, whatever names and places changed."
+
+NO_FIGURE = "no launch and no byte is another"
+
+UNEXPLAINED = (
+    "The records do not say why: all that was asked for and the graphs are the same. What differs first:"
+)
+
+MARKS = {ADDED: "+", REMOVED: "−"}
+"""Signs of the kinds of changes; every other is ``~``."""
+
+FOLDED = ("saved", "code", "guards")
+"""Levels that follow from those above, and are folded on a page."""
+
+FACTS = 12
+"""Facts below one change where there is room for few."""
+
+LINES = 4
+"""Python lines beside one change."""
+
+UNITS: Mapping[str, Callable[[int], str]] = {
+    "bytes": bytes_in_short,
+    "peak": memory_in_short,
+    "saved": memory_in_short,
+}
+"""Units of figures of bytes: moved bytes by thousands, memory by 1,024."""
+
+
+def document(diff: DifferenceRecord) -> Document:
+    """The Document of a difference."""
+    verdict, *rest = summary(diff)
+    findings = []
+    for level, changes in levels(diff):
+        entries = Entries(tuple(map(_entry, changes)), "change", f"difference.at({level!r})", listed=True)
+        title, fact = f"{level}: {LEVELS[level]}", plural(len(changes), "change")
+        findings.append(Finding(level, title, "", fact, sections=(entries,), beside=level not in FOLDED))
+    if diff.unknown:
+        findings.append(
+            Finding("unknown", "not compared", "", sections=(Prose("", diff.unknown),), open=True)
+        )
+    state = "partial" if diff else "compiled"
+    return Document(
+        "difference", heading(diff), state, verdict, remarks=tuple(rest), findings=tuple(findings)
+    )
+
+
+def _entry(change: Change) -> Entry:
+    head, where = f"{mark(change)} {figure(change) if change.name else change.text}", places(change)
+    if change.level == "code":
+        return Entry(head, where, code=Block("", "\n".join(change.facts), "diff") if change.facts else None)
+    if change.level == "guards":  # torch's own texts, of several lines each
+        return Entry(head, where, whole="\n".join(change.facts))
+    return Entry(head, where, lines=tuple(("", fact) for fact in change.facts))
+
+
+def heading(diff: DifferenceRecord) -> str:
+    """The two captures; facts that both have stand once behind their names."""
+    if diff.a == diff.b:
+        return f"{diff.a}: what changed"
+    (a, *of_a), (b, *of_b) = diff.a.split(", "), diff.b.split(", ")
+    if of_a and of_a == of_b:
+        return ", ".join((f"{a} → {b}", *of_a))
+    return f"{diff.a} → {diff.b}"
+
+
+def levels(diff: DifferenceRecord) -> list[tuple[str, tuple[Change, ...]]]:
+    """The levels at which something differs, causes before effects, with their changes."""
+    return [(level, changes) for level in LEVELS if (changes := diff.at(level))]
+
+
+def amount(diff: DifferenceRecord) -> str:
+    """The number of changes and levels, in a few words."""
+    if not diff:
+        return SAME
+    return f"{plural(len(diff.changes), 'change')} at {plural(len(levels(diff)), 'level')}"
+
+
+def summary(diff: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
+    """The causes, a line each and at most some, the figures that follow, and the fusion that changed for them."""
+    if not diff:
+        return (SAME,)
+    more = len(diff.causes) - most
+    lines = [figure(c) if c.name else sentence(c) for c in diff.causes[:most]]
+    if diff.unexplained:
+        lines = [UNEXPLAINED, *lines, *([f"and {more:,} more"] if more > 0 else [])]
+    elif more > 0:
+        lines.append(f"and {plural(more, 'more cause')}")
+    figures = [figure(change) for change in diff.at("figures") if change not in diff.causes]
+    if figures or not diff.at("figures"):
+        lines.append(f"so: {', '.join(figures) or NO_FIGURE}")
+    lost = [c for c in diff.at("rewrites") if c.kind == REMOVED and c not in diff.causes]
+    fusion = [c for c in diff.at("fusion") if c not in diff.causes]
+    lines += map(sentence, lost[:1])
+    return (*lines, *("; ".join((change.text, *change.facts[:1])) for change in fusion[:1]))
+
+
+def sentence(change: Change) -> str:
+    """A change with its Python lines."""
+    return f"{change.text} {places(change)}".rstrip()
+
+
+def places(change: Change) -> str:
+    """The Python lines of a change: ``← model.py:7: y = x.sin() | model.py:8: return y``; ``""`` for none."""
+    left = len(change.lines) - LINES
+    more = f" and {plural(left, 'more line')}" if left > 0 else ""
+    return f"← {' | '.join(change.lines[:LINES])}{more}" if change.lines else ""
+
+
+def figure(change: Change) -> str:
+    """``launches 1 → 3 (+2)``, bytes in the unit that they have on every page: ``peak 11.7 KiB → 23.4 KiB``."""
+    if change.before is None or change.after is None:
+        return change.text
+    name = change.name.replace("_", " ")
+    basis = ", modelled" if change.basis == MODELLED else ""
+    words = UNITS.get(change.name, "{:,}".format)
+    more = change.after - change.before
+    sign = "-" if more < 0 else "+"
+    return f"{name} {words(change.before)} → {words(change.after)} ({sign}{words(abs(more))}{basis})"
+
+
+def mark(change: Change) -> str:
+    """A sign for the kind of a change."""
+    return MARKS.get(change.kind, "~")
