@@ -249,7 +249,7 @@ def test_the_headline_and_the_way_count_as_the_ledger_does(viewer: Open) -> None
         "1 kernel 1 launch",
     ]
     verbs = page.find(".flow-name").all_inner_texts()
-    assert verbs == ["traced", "joint 17", "inlined", "fused", "written"]
+    assert verbs == ["traced", "joint 17", "inlined", "fused", "generated"]
     phases = [" ".join(text.split()) for text in page.find(".flow-phase").all_inner_texts()]
     assert phases == ["forward 5 ops → 1", "backward 12 ops → 1"]
     page.find(".flow-phase").nth(1).click()

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { breaksOf } from "../../compile_lens/views/live/web/compare/line_breaks.js";
-import { likeItems } from "../../compile_lens/views/live/web/compare/counterparts.js";
+import { breaksOf } from "../../compile_lens/views/live/web/listing/line_wrap.js";
+import { counterparts } from "../../compile_lens/views/live/web/compare/pairs.js";
 
 /**
  * The rows of a line as they are shown.
@@ -64,7 +64,7 @@ test("what was not matched has no like, though the other has something of its na
     [2, 20],
     [4, 40],
   ]);
-  const like = (/** @type {number} */ item) => likeItems([item], partners, /** @type {any} */ (model), chain);
+  const like = (/** @type {number} */ item) => counterparts([item], partners, /** @type {any} */ (model), chain);
   assert.deepEqual(like(4), [40]);
   assert.deepEqual(like(5), [], "its line has others below it that are matched, or not: none is it");
   assert.deepEqual(like(0), [20], "a line is what was read from it");

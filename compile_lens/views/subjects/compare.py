@@ -89,7 +89,7 @@ def document(comparison: ComparisonRecord) -> Document:
     )
 
 
-MAY_DIFFER = "capture.target.may_differ and .questions"
+MAY_DIFFER = "capture.target.may_differ and .queries"
 
 
 def _reason(one: Difference) -> Entry:

@@ -34,11 +34,11 @@ async function unpack(text) {
 /** @param {Element} page */
 async function boot(page) {
   const failed = (/** @type {unknown} */ error) => {
-    const said = document.createElement("div");
-    said.className = "cl-not-alive";
-    said.setAttribute("role", "alert");
-    said.textContent = `The interactive view did not start (${error}). Below is the page as it is without it.`;
-    page.prepend(said);
+    const message = document.createElement("div");
+    message.className = "cl-not-alive";
+    message.setAttribute("role", "alert");
+    message.textContent = `The interactive view did not start (${error}). Below is the page as it is without it.`;
+    page.prepend(message);
   };
   try {
     const data = page.querySelector(".cl-data");

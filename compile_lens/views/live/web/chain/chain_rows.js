@@ -120,9 +120,9 @@ function chainRow(title, phase, stage, holds, items, reason) {
 /** @param {ChainRow[]} rows */
 function merged(rows) {
   /** @type {(ChainRow & { last?: string })[]} */
-  const found = [];
+  const result = [];
   for (const row of rows) {
-    const before = found[found.length - 1];
+    const before = result[result.length - 1];
     if (
       before &&
       row.holds === "none" &&
@@ -131,9 +131,9 @@ function merged(rows) {
       before.phase === row.phase
     )
       before.last = row.title;
-    else found.push({ ...row });
+    else result.push({ ...row });
   }
-  return found.map(({ last, ...row }) => ({ ...row, title: last ? `${row.title} … ${last}` : row.title }));
+  return result.map(({ last, ...row }) => ({ ...row, title: last ? `${row.title} … ${last}` : row.title }));
 }
 
 /**
@@ -147,9 +147,9 @@ export function chainInLine(model, rows) {
   for (const { phase, holds, items, needed } of rows) {
     if (holds === "none" || holds === "lines" || needed) continue;
     const first = shortened(labelOf(model, items[0]), 40);
-    const said = items.length > 1 ? `${first} +${items.length - 1}` : first;
+    const part = items.length > 1 ? `${first} +${items.length - 1}` : first;
     const parts = phases.get(phase) ?? [];
-    if (parts[parts.length - 1] !== said) parts.push(said);
+    if (parts[parts.length - 1] !== part) parts.push(part);
     phases.set(phase, parts);
   }
   const shared = phases.get("") ?? [];

@@ -172,7 +172,7 @@ export class Flow {
   chip(noun) {
     const count = h("span", { class: "flow-count" }, noun.count);
     const what = h("span", { class: "flow-what" }, noun.what);
-    const made = h(
+    const chip = h(
       "button",
       {
         type: "button",
@@ -185,8 +185,8 @@ export class Flow {
       count,
       what,
     );
-    this.chips.push({ noun, button: made, count, what, said: "" });
-    return h("li", { class: `flow-step flow-${noun.name}` }, made);
+    this.chips.push({ noun, button: chip, count, what, said: "" });
+    return h("li", { class: `flow-step flow-${noun.name}` }, chip);
   }
 
   /** @param {Verb} verb */
@@ -206,14 +206,14 @@ export class Flow {
       );
     }
     const act = () => this.tell.show(place);
-    const made = h(
+    const chip = h(
       "button",
       { type: "button", class: "flow-verb", title: note ? `${name}: ${note}` : name, onclick: act },
       h("span", { class: "flow-name" }, name),
       h("span", { class: "flow-arrow", "aria-hidden": "true" }),
       note ? h("span", { class: "flow-note" }, note) : null,
     );
-    return h("li", { class: "flow-between" }, made);
+    return h("li", { class: "flow-between" }, chip);
   }
 
   /** @param {Noun} noun */
@@ -292,17 +292,17 @@ export class Flow {
       const beside = chain && noun.stage >= 0 ? ["none", `of ${noun.count}`] : [noun.count, noun.what];
       const either = chain && !bits && noun.stage >= 0 ? this.either(noun.stage) : [];
       if (either.length) beside[0] = either.map((item) => model.name(item)).join(" or ");
-      const said = bits ? this.words(noun) : beside;
+      const words = bits ? this.words(noun) : beside;
       chip.button.classList.toggle("lit", bits !== 0);
-      if (said.join("\n") === chip.said) continue;
-      chip.said = said.join("\n");
+      if (words.join("\n") === chip.said) continue;
+      chip.said = words.join("\n");
       // How many more there are is whole; the names give way.
-      const [names, more = ""] = said[0].split(/(?= \+[\d,]+$)/);
+      const [names, more = ""] = words[0].split(/(?= \+[\d,]+$)/);
       put(chip.count, h("span", { class: "flow-names", style: `--more:${more.length}ch` }, names), more);
-      chip.what.textContent = said[1];
-      const whole = said[0].length > SHORT ? more.length + 5 : said[0].length;
-      const [least, most] = [whole, said[0].length].map(
-        (letters) => `${Math.ceil(Math.max(letters * LETTER.names, said[1].length * LETTER.share)) + LETTER.beside}px`,
+      chip.what.textContent = words[1];
+      const whole = words[0].length > SHORT ? more.length + 5 : words[0].length;
+      const [least, most] = [whole, words[0].length].map(
+        (letters) => `${Math.ceil(Math.max(letters * LETTER.names, words[1].length * LETTER.share)) + LETTER.beside}px`,
       );
       chip.button.parentElement?.setAttribute("style", `--least:${least};--most:${most}`);
     }
@@ -316,16 +316,16 @@ export class Flow {
   either(stage) {
     const { chain, model, selection } = this.app;
     const { start, count, key } = model.index.stages[stage];
-    const found = [];
+    const names = [];
     for (const [item, mark] of key.endsWith(".loops") ? selection.marks : []) {
       // A line of a kernel stands in that.
       const [kernel] =
         mark & SELF && model.isCode(model.stageOf(item)) ? (chain.beside.get(item)?.slice(-1) ?? []) : [];
       if (kernel < item)
         for (const loop of chain.above(item).flatMap((above) => chain.below(above)))
-          if (loop >= start && loop < start + count && chain.descendants([loop]).includes(kernel)) found.push(loop);
+          if (loop >= start && loop < start + count && chain.descendants([loop]).includes(kernel)) names.push(loop);
     }
-    return [...new Set(found)];
+    return [...new Set(names)];
   }
 
   /**
@@ -351,16 +351,16 @@ export class Flow {
     // How many more there are is not to be cut off.
     const short = few.join(", ").length > ROOM ? few.slice(0, 1) : few;
     const more = items.length - short.length;
-    const said = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
-    if (items.length && isNeeded(this.app.selection.marks.get(items[0]) ?? 0)) return [said, "for a derivative"];
-    if (kernels && items[0] >= start + kernels) return [said, plural(items.length, "code line")];
-    if (noun.stage === 0) return [said, "Python"];
+    const words = `${short.join(", ")}${more > 0 ? ` +${grouped(more)}` : ""}`;
+    if (items.length && isNeeded(this.app.selection.marks.get(items[0]) ?? 0)) return [words, "for a derivative"];
+    if (kernels && items[0] >= start + kernels) return [words, plural(items.length, "code line")];
+    if (noun.stage === 0) return [words, "Python"];
     // Without a figure nothing can be a share of it.
-    if (Number.isNaN(Number.parseInt(noun.count, 10))) return [said, `${grouped(items.length)} lit`];
-    if (counted.length) return [said, `${grouped(counted.length)} of ${noun.count}`];
+    if (Number.isNaN(Number.parseInt(noun.count, 10))) return [words, `${grouped(items.length)} lit`];
+    if (counted.length) return [words, `${grouped(counted.length)} of ${noun.count}`];
     const kinds = new Set(lit.map((item) => model.kind(item)));
     const kind = kinds.size > 1 ? "" : [...kinds][0];
     const what = PLAIN.has(kind) ? kind : "node";
-    return [said, `${plural(items.length, what)}, no ${noun.count.replace(/^\S+ |s$/g, "")}`];
+    return [words, `${plural(items.length, what)}, no ${noun.count.replace(/^\S+ |s$/g, "")}`];
   }
 }

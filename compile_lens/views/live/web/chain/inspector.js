@@ -199,14 +199,14 @@ export class Inspector {
     this.shown = pin;
     this.chain.show(pin, reach);
     this.showShared();
-    const asked = ++this.asked;
+    const request = ++this.asked;
     factsOf(this.app.model, pin.items, this.nameOf(pin)).then(
       (facts) => {
-        if (asked === this.asked) put(this.facts, factsView(facts, pin.colour));
+        if (request === this.asked) put(this.facts, factsView(facts, pin.colour));
         this.chain.readLoaded();
       },
       (error) => {
-        if (asked === this.asked)
+        if (request === this.asked)
           put(
             this.facts,
             h("div", { class: "inspector-failed", role: "alert" }, `These facts could not be read: ${error}`),
@@ -222,20 +222,20 @@ export class Inspector {
     if (this.shared.hidden) return;
     const common = sharedItems(model, reaches);
     const who = this.pins.length === 2 ? "Both chains" : `All ${this.pins.length} chains`;
-    const said = common.map(([stage, items]) => {
+    const parts = common.map(([stage, items]) => {
       const first = shortened(labelOf(model, items[0]), 48);
       return `${model.stageTitle(stage)}: ${items.length > 1 ? `${first} +${items.length - 1}` : first}`;
     });
     const nothing =
       this.pins.length === 2 ? "The two chains share nothing." : `No item is in all ${this.pins.length} chains.`;
-    put(this.shared, common.length ? [h("b", {}, `${who} hold `), said.join(" · ")] : nothing);
+    put(this.shared, common.length ? [h("b", {}, `${who} hold `), parts.join(" · ")] : nothing);
   }
 
   /** One line on what the pointer or the focus is on. Parts of the data are not read for it. */
   showHover() {
     const { model, selection } = this.app;
     const items = selection.hovered;
-    const asked = ++this.previewed;
+    const request = ++this.previewed;
     if (items.length === 0) {
       this.hover.textContent = this.pins.length ? "" : INSPECTOR_HINT;
       return;
@@ -252,7 +252,7 @@ export class Inspector {
     if (part && !model.payload.read.has(part)) return;
     /** @param {Facts} facts */
     const late = (facts) => {
-      if (asked === this.previewed) this.hover.textContent = factsInLine(facts);
+      if (request === this.previewed) this.hover.textContent = factsInLine(facts);
     };
     // A part that cannot be read is told by the pane that shows it; the plain words stay.
     factsOf(model, items, selection.hoveredName).then(late, () => undefined);

@@ -18,12 +18,12 @@ const REASON = 200;
  */
 export function notesIn(core, { file, first, code }) {
   /** @type {Map<number, Note>} */
-  const found = new Map();
+  const notes = new Map();
   const lines = code.text.split("\n").length;
   const { failure } = core.outcome;
   const fault = failure?.frames.find((frame) => core.sources.some((source) => holds(source, frame)));
   if (failure && fault && holds({ file, first, code }, fault))
-    found.set(fault.line - first + 1, {
+    notes.set(fault.line - first + 1, {
       text: shortened(failure.reason, 2 * REASON),
       title: failure.hint,
       failed: true,
@@ -32,13 +32,13 @@ export function notesIn(core, { file, first, code }) {
     });
   for (const { what, hint, file: where, line, count, start, end, next } of core.breaks) {
     const at = line - first + 1;
-    const known = found.get(at);
+    const known = notes.get(at);
     if (where !== file || at < 1 || at > lines || known?.failed) continue;
     // Of several in a line each names its call, as `chain` takes it.
     const several = core.breaks.filter((one) => one.file === file && one.line === line).length > 1;
     const place = several && end !== null ? ` at ${line}:${start}-${end}` : "";
     const text = `${count > 1 ? plural(count, "graph break") : "graph break"}${place}: ${shortened(what, REASON)}`;
-    found.set(at, {
+    notes.set(at, {
       text: known ? `${known.text}; ${text}` : text,
       hint: joined([known?.hint, advice(hint)]),
       title: [known?.title, what, hint].filter(Boolean).join("\n"),
@@ -46,7 +46,7 @@ export function notesIn(core, { file, first, code }) {
       whole: joined([known?.whole, hint && `Hint: ${hint.replace(/\s+/g, " ")}`]),
     });
   }
-  return found;
+  return notes;
 }
 
 /**
@@ -109,7 +109,7 @@ export class CompilationTable {
 
   /** Marks the row of the compilation that is shown. */
   choose() {
-    this.rows.forEach((made, number) => made.setAttribute("aria-pressed", String(number === this.app.compilation)));
+    this.rows.forEach((row, number) => row.setAttribute("aria-pressed", String(number === this.app.compilation)));
   }
 }
 

@@ -127,12 +127,12 @@ export function originWord(origins, again, whose = new Map()) {
   const names = origins.slice(0, 3).map((name) => shortened(name, 32));
   const more = origins.length > 3 ? ` and ${origins.length - 3} more` : "";
   const needed = [...new Set(origins.flatMap((name) => whose.get(name) ?? []))].map((words) => `, ${words}`);
-  const said = `← ${names.join(", ")}${more}${needed.slice(0, 2).join("")}`;
+  const words = `← ${names.join(", ")}${more}${needed.slice(0, 2).join("")}`;
   const twice = origins.filter((name) => again.has(name));
-  if (twice.length === 0) return said;
+  if (twice.length === 0) return words;
   const [first, ...others] = (again.get(twice[0]) ?? "").split(", ");
   const which = origins.length > 1 ? `${shortened(twice[0], 32)} ` : "";
-  return `${said} · ${which}again, also in ${shortened(first, 40)}${others.length ? ` and ${others.length} more` : ""}`;
+  return `${words} · ${which}again, also in ${shortened(first, 40)}${others.length ? ` and ${others.length} more` : ""}`;
 }
 
 /**

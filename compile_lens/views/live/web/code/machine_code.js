@@ -78,7 +78,7 @@ export class KernelForms {
     this.close();
     this.listing = null;
     const { shown, kernel, app } = this;
-    this.buttons.forEach((made, i) => made.setAttribute("aria-pressed", String(i === shown)));
+    this.buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(i === shown)));
     if (shown >= 0) {
       /** @type {FormsData} */
       const data = await app.model.payload.get(kernel.part);

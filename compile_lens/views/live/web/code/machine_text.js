@@ -17,8 +17,8 @@ export function compact(text) {
 
 /** @param {string} whole */
 function line(whole) {
-  const [, address, said] = ADDRESSED.exec(whole) ?? [];
-  if (address !== undefined) return `${address} ${single(said)}`;
+  const [, address, instruction] = ADDRESSED.exec(whole) ?? [];
+  if (address !== undefined) return `${address} ${single(instruction)}`;
   const text = single(whole.trim());
   return /^\s/.test(whole) && text ? `  ${text}` : text;
 }

@@ -20,16 +20,16 @@ export function between(app, stage) {
   const { compilation } = app.model.index.stages[stage];
   const phase = app.model.phase(stage);
   void app.model.payload.get("story").then((/** @type {StoryData} */ { chapters }) => {
-    const said = chapters
+    const sentences = chapters
       .flatMap(({ sentences }) => sentences)
       .filter((one) => one.compilation === compilation && one.phase === phase && KEYS.includes(one.key))
       .filter(({ text }) => text.length <= SHORT)
       .slice(0, MOST);
-    if (said.length === 0) return;
+    if (sentences.length === 0) return;
     put(
       element,
       h("b", {}, `In between, all of ${phase}`),
-      said.map(({ text }) => h("p", {}, text)),
+      sentences.map(({ text }) => h("p", {}, text)),
     );
     element.hidden = false;
   });

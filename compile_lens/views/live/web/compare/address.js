@@ -6,7 +6,7 @@ import { fingerprint } from "../shell/permalink_names.js";
 /** @import { Index } from "../types.d.ts" */
 
 /**
- * @typedef {object} ComparisonState
+ * @typedef {object} CompareState
  * @property {number} module its number
  * @property {boolean} only whether only differences are open
  * @property {number} side the column whose pins these are; the others follow it
@@ -15,11 +15,11 @@ import { fingerprint } from "../shell/permalink_names.js";
 
 /**
  * The hash for a state, without `#`.
- * @param {ComparisonState} state
- * @param {ComparisonState} rest the state of a page without a hash
+ * @param {CompareState} state
+ * @param {CompareState} rest the state of a page without a hash
  * @param {(Index | null)[]} columns
  */
-export function encodeComparison(state, rest, columns) {
+export function encodeCompare(state, rest, columns) {
   const index = columns[state.side];
   const pins = index && state.pins.length ? encodeState({ compilation: 0, panes: null, pins: state.pins }, index) : "";
   const parts = [];
@@ -34,31 +34,31 @@ export function encodeComparison(state, rest, columns) {
 /**
  * The state that a hash names; what it does not name is as in `rest`.
  * @param {string} hash with or without `#`
- * @param {ComparisonState} rest
+ * @param {CompareState} rest
  * @param {(Index | null)[]} columns
  * @param {number} modules how many there are
- * @returns {{ state: ComparisonState, trouble: string }} and what to say where it names what is not there
+ * @returns {{ state: CompareState, trouble: string }} and what to say where it names what is not there
  */
-export function decodeComparison(hash, rest, columns, modules) {
-  const said = new Map(
+export function decodeCompare(hash, rest, columns, modules) {
+  const values = new Map(
     hash
       .replace(/^#/, "")
       .split("&")
       .map((part) => /** @type {[string, string]} */ (part.split("=", 2))),
   );
   const lost = [];
-  const module = number(said.get("module"), rest.module);
+  const module = number(values.get("module"), rest.module);
   if (module >= Math.max(1, modules)) lost.push(`module ${module}`);
-  const asked = number(said.get("side"), rest.side);
-  const side = columns[asked] ? asked : rest.side;
-  if (side !== asked) lost.push(`column ${asked}`);
+  const requested = number(values.get("side"), rest.side);
+  const side = columns[requested] ? requested : rest.side;
+  if (side !== requested) lost.push(`column ${requested}`);
   const index = columns[side];
-  const only = said.get("only");
+  const only = values.get("only");
   const state = {
     module: module < modules ? module : rest.module,
     only: only === "0" || only === "1" ? only === "1" : rest.only,
     side,
-    pins: (index && side === asked && decodeState(hash, index)?.pins) || [],
+    pins: (index && side === requested && decodeState(hash, index)?.pins) || [],
   };
   const page = { what: "comparison", print: printOf(columns), lost };
   return { state, trouble: index ? linkTrouble(hash, index, [], page) : "" };

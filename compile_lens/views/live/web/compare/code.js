@@ -4,8 +4,8 @@ import { CodePane } from "../code/pane.js";
 import { GUTTER, LETTER, NARROW, NARROWEST } from "../listing/display.js";
 import { cuts } from "../listing/abbreviations.js";
 import { roomOf } from "../listing/unit_marks.js";
-import { breaksOf } from "./line_breaks.js";
-import { Wrap } from "./line_wrap.js";
+import { breaksOf } from "../listing/line_wrap.js";
+import { Wrap } from "../listing/line_wrap.js";
 
 /** @import { CodePage } from "../code/pane.js" */
 

@@ -1,15 +1,17 @@
-// The graph of one column beside the source: of all of them where they are equal, else of the one that is chosen.
+// The graph of one column beside the source: of all of them where they are equal, else of the chosen one, with a sign on
+// each node that the other capture lacks or has otherwise.
 
+import { button, h, plural, put } from "../dom.js";
+import { GraphWords } from "../drawing/labels.js";
+import { tagShapes } from "../drawing/shapes.js";
 import { GraphPane } from "../graph/pane.js";
 import { wholeLines } from "../graph/row_alignment.js";
-import { button, h, put } from "../dom.js";
-import { onlyHere, SignedWords, tellOnly } from "./signs.js";
 
 /** @import { Marks } from "../data/app.d.ts" */
-/** @import { Compared, ComparedModule } from "../types.d.ts" */
+/** @import { BodyBox, Compared, ComparedModule, GraphData } from "../types.d.ts" */
 /** @import { Side } from "./side.js" */
 
-export class ComparisonGraph {
+export class CompareGraph {
   /**
    * @param {Compared} compared
    * @param {(Side | null)[]} sides in the order of the columns
@@ -23,18 +25,18 @@ export class ComparisonGraph {
     this.stages = [];
     /** @type {GraphPane | null} */
     this.pane = null;
-    this.asked = 0;
+    this.request = 0;
     /** Of each column the nodes that the other has not, or has otherwise. @type {Map<number, string>[]} */
     this.unlike = compared.differ.map((own) => new Map(own));
     /** Of the nodes of one column alone the one that was gone to last. */
-    this.led = -1;
+    this.visited = -1;
     /** Column and stage that are drawn. */
     this.drawn = "";
     this.fitted = false;
     /** Lines of what differs: column and item. @type {[number, number][]} */
     this.causes = [];
     /** What says where the graph opened. @type {HTMLElement | null} */
-    this.told = null;
+    this.noted = null;
     /** Pixels that it has beyond its share. */
     this.more = 0;
     this.title = h("span", { class: "frame-title" }, "graph");
@@ -51,11 +53,11 @@ export class ComparisonGraph {
 
   /**
    * Shows the graph of a module.
-   * @param {ComparedModule | undefined} now
+   * @param {ComparedModule | undefined} module
    */
-  async show(now) {
+  async show(module) {
     this.stages = this.sides.map((side, number) => {
-      const [id, phase] = now?.places[number] ?? ["", ""];
+      const [id, phase] = module?.places[number] ?? ["", ""];
       const { model } = side ?? {};
       const compilation = model?.core.compilations.findIndex((one) => one.id === id) ?? -1;
       return compilation < 0 || !model ? -1 : model.stage(compilation, phase);
@@ -68,7 +70,7 @@ export class ComparisonGraph {
 
   /** Whether each column that has a graph has the same one: nodes of the same names from the same above them. */
   get equal() {
-    const told = this.sides.flatMap((side, number) => {
+    const texts = this.sides.flatMap((side, number) => {
       if (!side || this.stages[number] < 0) return [];
       const { start, count } = side.model.index.stages[this.stages[number]];
       const names = side.model.index.names;
@@ -79,7 +81,7 @@ export class ComparisonGraph {
         );
       return [rows.join("\n")];
     });
-    return told.length === this.sides.length && told.every((one) => one === told[0]);
+    return texts.length === this.sides.length && texts.every((one) => one === texts[0]);
   }
 
   /** Whether one graph is shown for all. */
@@ -88,7 +90,7 @@ export class ComparisonGraph {
   }
 
   async draw() {
-    const asked = ++this.asked;
+    const request = ++this.request;
     const side = this.sides[this.chosen];
     const stage = this.stages[this.chosen];
     const drawn = `${this.chosen} ${stage}`;
@@ -109,7 +111,7 @@ export class ComparisonGraph {
     );
     if (!side || stage < 0) return;
     const data = await side.model.graph(stage);
-    if (asked !== this.asked) return;
+    if (request !== this.request) return;
     const { start, count } = side.model.index.stages[stage];
     const signs = this.unlike[this.chosen];
     const other = this.compared.columns[1 - this.chosen]?.target ?? "";
@@ -138,24 +140,24 @@ export class ComparisonGraph {
   head(target, number) {
     const pressed = number === this.chosen;
     const tab = button(target, () => void this.choose(number), { class: "frame-tab", pressed });
-    tellOnly(tab, this.lacked(number).length);
+    noteOnlyHere(tab, this.onlyIn(number).length);
     return tab;
   }
 
   /** The nodes of a column's graph that the other has not. @param {number} number */
-  lacked(number) {
+  onlyIn(number) {
     const stage = this.sides[number]?.model.index.stages[this.stages[number]];
     return stage ? onlyHere(this.unlike[number], stage.start, stage.count) : [];
   }
 
   /** @param {number} number of the column */
   async choose(number) {
-    const own = this.lacked(number);
-    this.led = number === this.chosen ? this.led + 1 : 0;
+    const own = this.onlyIn(number);
+    this.visited = number === this.chosen ? this.visited + 1 : 0;
     this.chosen = number;
     await this.draw();
     // What this one alone has, one after the other.
-    if (own.length) this.pane?.goTo(own[this.led % own.length] - this.pane.start);
+    if (own.length) this.pane?.goTo(own[this.visited % own.length] - this.pane.start);
     /** @type {HTMLElement | null} */ (this.heads.querySelector("[aria-pressed=true]"))?.focus();
   }
 
@@ -174,8 +176,8 @@ export class ComparisonGraph {
     const signed = first.filter((item) => this.unlike[this.chosen].has(item));
     const alike = signed.length ? signed : first.length ? first : shown;
     const { note } = this.pane;
-    if (first.length && this.told !== note) {
-      this.told = note;
+    if (first.length && this.noted !== note) {
+      this.noted = note;
       note.append(" Shown first: what differs first.");
       note.hidden = false;
       this.pane.resized();
@@ -228,4 +230,75 @@ export class ComparisonGraph {
     this.pane?.resized();
     this.look();
   }
+}
+
+/** Nodes by item: how the other has them; "" for those that it has not. @typedef {ReadonlyMap<number, string>} Signs */
+
+export class SignedWords extends GraphWords {
+  /**
+   * @param {GraphData} data
+   * @param {string[]} names
+   * @param {string} saved
+   * @param {number} start the item that node 0 is
+   * @param {Signs} signs
+   * @param {string} other what the other capture is called
+   */
+  constructor(data, names, saved, start, signs, other) {
+    super(data, names, saved);
+    this.begin = start;
+    this.unlike = signs;
+    this.rival = other;
+  }
+
+  /**
+   * What is said of a box that bears the sign; "" for all others.
+   * @param {BodyBox} box
+   */
+  sign({ members, body }) {
+    const own = members.flatMap((local) => this.unlike.get(this.begin + local) ?? []);
+    if (own.length === 0) return "";
+    if (members.length > 1 || body >= 0) return `≠ ${own.length} of its nodes differ from ${this.rival}`;
+    return own[0] ? `≠ ${own[0]}` : `≠ only here, not in ${this.rival}`;
+  }
+
+  /** @override @param {BodyBox} box */
+  label(box) {
+    return [super.label(box), this.sign(box)].filter(Boolean).join(", ");
+  }
+
+  /** @override @param {BodyBox} box */
+  tip(box) {
+    const [name, ...rest] = super.tip(box).split("\n");
+    return [name, this.sign(box), ...rest].filter(Boolean).join("\n");
+  }
+
+  /**
+   * @override
+   * @param {BodyBox} box
+   * @param {number} height
+   */
+  signs(box, height) {
+    return this.sign(box) ? tagShapes("unequal", "≠", 10, height - 4) : [];
+  }
+}
+
+/**
+ * The nodes of a stage that the other capture has not.
+ * @param {Signs} signs
+ * @param {number} start the stage's first item
+ * @param {number} count
+ */
+export function onlyHere(signs, start, count) {
+  return [...signs].flatMap(([item, words]) => (words === "" && item >= start && item < start + count ? [item] : []));
+}
+
+/**
+ * Says in the head of a graph how many nodes it alone has.
+ * @param {HTMLElement} head
+ * @param {number} count
+ */
+export function noteOnlyHere(head, count) {
+  if (count === 0) return;
+  head.title = `${plural(count, "node")} that the other graph has not: go to the next`;
+  head.append(" ", h("span", { class: "top-chip compare-lacked" }, `≠ ${count}`, h("span", {}, " only here")));
 }

@@ -2,28 +2,23 @@
 // top, a column for each, what differs between them.
 
 import { SourcePane } from "../code/source_pane.js";
+import { hearKeys, showKeys } from "../controls/keys.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { button, h, plural, put } from "../dom.js";
+import { wrapAll } from "../listing/line_wrap.js";
 import { AddressBar, noteTrouble } from "../shell/address_bar.js";
-import { decodeComparison, encodeComparison } from "./address.js";
-import { ComparisonGraph } from "./graph.js";
-import { Held, revealAll } from "./scroll_anchor.js";
-import { noteLone, openBeside, openPartners } from "./kernels.js";
-import { LoneNote } from "./unmatched.js";
-import { comparisonPaper } from "./print.js";
-import { openSource, showIn } from "./first_difference.js";
-import { pairedKernels, partnerOf } from "./pairs.js";
-import { reasonsOf } from "./reasons.js";
-import { WrappedCode } from "./code.js";
-import { byKernel, onlyDifferences } from "./rows.js";
-import { Side } from "./side.js";
-import { headerOf } from "./summary.js";
-import { stepsOf } from "./counts.js";
-import { otherCounts } from "./words.js";
-import { wrapAll } from "./line_wrap.js";
 import { FindAll } from "../shell/find.js";
-import { hearKeys, showKeys } from "../controls/keys.js";
+import { decodeCompare, encodeCompare } from "./address.js";
+import { WrappedCode } from "./code.js";
+import { CompareGraph } from "./graph.js";
+import { headerOf, otherCounts, stepsOf } from "./header.js";
+import { byKernel, noteUnmatched, onlyDifferences, openBeside, openPartners } from "./kernels.js";
+import { pairedKernels, partnerOf } from "./pairs.js";
+import { comparePrint } from "./print.js";
+import { reasonsOf } from "./reasons.js";
+import { ScrollAnchor, openSource, revealAll, showIn } from "./scrolling.js";
+import { UnmatchedNote, Side } from "./side.js";
 
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
 
@@ -33,7 +28,7 @@ import { hearKeys, showKeys } from "../controls/keys.js";
  * @param {(packed: string) => Promise<string>} unpack
  * @param {boolean} standalone
  */
-export async function openComparison(host, parts, unpack, standalone) {
+export async function openCompare(host, parts, unpack, standalone) {
   /** @type {Compared} */
   const compared = JSON.parse(await unpack(parts.comparison));
   const voice = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
@@ -49,13 +44,13 @@ export async function openComparison(host, parts, unpack, standalone) {
   const [first, second] = sides;
   if (compared.same && first && second)
     second.pair(first, compared.same, [...compared.lowered, ...pairedKernels(compared.modules)]);
-  const page = new ComparisonPage(host, compared, sides, standalone, voice);
+  const page = new ComparePage(host, compared, sides, standalone, voice);
   hearKeys(host, standalone, (event) => page.key(event));
   await page.open();
   return page;
 }
 
-class ComparisonPage {
+class ComparePage {
   /**
    * @param {HTMLElement} host
    * @param {Compared} compared
@@ -69,20 +64,20 @@ class ComparisonPage {
     this.sides = sides;
     this.there = sides.filter((side) => side !== null);
     this.module = 0;
-    // Of two captures only what differs is open, if anything does.
+    // If two captures differ, only the differences are open.
     this.only = compared.same !== null && compared.modules.some(({ own }) => own.some((lines) => lines.length > 0));
     this.standalone = standalone;
-    /** The column that was pinned in last: the others follow it. */
+    /** The column of the last pin: the others follow it. */
     this.side = Math.max(0, sides.findIndex(Boolean));
-    /** What is shown where the address says nothing. */
+    /** The state of a page without a hash. */
     this.rest = { module: 0, only: this.only, side: this.side, pins: [] };
     this.indices = sides.map((side) => side?.model.index ?? null);
     this.bar = new AddressBar(() => {
       const { module, only, side } = this;
       const pins = this.sides[side]?.selection.pins ?? [];
-      return encodeComparison({ module, only, side, pins }, this.rest, this.indices);
+      return encodeCompare({ module, only, side, pins }, this.rest, this.indices);
     });
-    this.lone = new LoneNote(compared);
+    this.unmatched = new UnmatchedNote(compared);
     this.trouble = h("p", { class: "link-trouble", role: "status", hidden: true });
     this.busy = false;
     // The first has its colours from its record; the others take them over.
@@ -94,12 +89,12 @@ class ComparisonPage {
           if (!colours.has(side.colourOf(i))) colours.set(side.colourOf(i), unit.colour);
         });
       side.recolour(colours);
-      side.selection.subscribe((what) => this.told(side, what));
+      side.selection.subscribe((what) => this.selected(side, what));
     }
     // One source for all, unless each has its own.
     const shown = compared.sources.length ? this.there : this.there.slice(0, 1);
     this.sources = shown.map((side, number) => new SourcePane(side.app, compared.sources[number], wrapAll));
-    this.graph = new ComparisonGraph(compared, sides);
+    this.graph = new CompareGraph(compared, sides);
     this.band = h(
       "section",
       { class: "compare-band", "aria-label": "Python source and graph" },
@@ -126,13 +121,13 @@ class ComparisonPage {
         this.columns,
       ),
       reasonsOf(compared, sides, (column) => this.showSource(column)),
-      this.lone.element,
+      this.unmatched.element,
       voice,
     );
-    this.held = new Held(this.element);
-    this.paper = comparisonPaper(this);
-    /** Whether the sources stand where the first causes are. */
-    this.looked = false;
+    this.anchor = new ScrollAnchor(this.element);
+    this.paper = comparePrint(this);
+    /** The sources are scrolled to the first causes. */
+    this.opened = false;
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
 
@@ -140,7 +135,7 @@ class ComparisonPage {
   row() {
     const { modules } = this.compared;
     const several = new Set(modules.map(({ compilation }) => compilation)).size > 1;
-    const now = modules[this.module];
+    const module = modules[this.module];
     const phases = modules.map(({ title, compilation }, number) =>
       h(
         "button",
@@ -165,7 +160,7 @@ class ComparisonPage {
         "div",
         { class: "flow-scroll" },
         h("div", { class: "flow-phases", role: "group", "aria-label": "phase" }, phases),
-        h("ol", { class: "flow-steps" }, stepsOf(this.compared, now)),
+        h("ol", { class: "flow-steps" }, stepsOf(this.compared, module)),
       ),
       h("div", { class: "flow-more" }, only),
     );
@@ -181,7 +176,7 @@ class ComparisonPage {
     this.bar.follow(() => this.restore());
   }
 
-  /** It stands in the page. */
+  /** Starts printing once the page has the element. */
   begin() {
     if (!this.standalone) return;
     this.element.after(this.paper.element);
@@ -191,31 +186,31 @@ class ComparisonPage {
   /** @param {boolean} [first] whether nothing is shown yet */
   async restore(first = false) {
     const { modules } = this.compared;
-    const { state, trouble } = decodeComparison(location.hash, this.rest, this.indices, modules.length);
+    const { state, trouble } = decodeCompare(location.hash, this.rest, this.indices, modules.length);
     noteTrouble(this.trouble, trouble);
     const other = first || state.module !== this.module || state.only !== this.only;
     this.module = state.module;
     this.only = state.only;
-    this.held.forget();
+    this.anchor.forget();
     if (other) await this.show();
     if (!first || state.pins.length) this.sides[state.side]?.selection.replace(state.pins);
   }
 
-  /** Something else is shown. */
-  turned() {
+  /** Writes what is shown to the address. */
+  changed() {
     if (this.standalone) this.bar.write();
   }
 
   toggle() {
     this.only = !this.only;
-    this.turned();
+    this.changed();
     void this.show().then(() => /** @type {HTMLElement} */ (this.flow.querySelector(".compare-only")).focus());
   }
 
   /** @param {number} module */
   choose(module) {
     this.module = module;
-    this.turned();
+    this.changed();
     void this.show().then(() => this.focusPhase());
   }
 
@@ -226,28 +221,28 @@ class ComparisonPage {
   /** Shows the code of the module that is chosen. */
   async show() {
     this.row();
-    const now = this.compared.modules[this.module];
-    const frames = await Promise.all(this.compared.columns.map((_, number) => this.column(number, now)));
+    const module = this.compared.modules[this.module];
+    const frames = await Promise.all(this.compared.columns.map((_, number) => this.column(number, module)));
     put(this.columns, frames);
-    if (now && this.compared.same) openPartners(now, this.sides);
+    if (module && this.compared.same) openPartners(module, this.sides);
     for (const source of this.sources) source.recolour();
     this.resized();
-    await this.graph.show(now);
-    // What is pinned is lit in what is new, and in view.
+    await this.graph.show(module);
+    // Pins light up in the new code, and come into view.
     for (const side of this.there) this.light(side, "pins");
   }
 
   /**
    * @param {number} number
-   * @param {ComparedModule | undefined} now
+   * @param {ComparedModule | undefined} module
    */
-  async column(number, now) {
+  async column(number, module) {
     const { target, failure, facts } = this.compared.columns[number];
     const side = this.sides[number];
     side?.pane?.close();
     // Two counts of one row need no words of their own.
-    const chips = now && !this.compared.same ? otherCounts(now.counts, number) : [];
-    const own = now?.own[number] ?? [];
+    const chips = module && !this.compared.same ? otherCounts(module.counts, number) : [];
+    const own = module?.own[number] ?? [];
     const lacked = `≠ ${plural(own.length, "line")}`;
     const others = `that the ${this.sides.length > 2 ? "others lack" : "other lacks"}`;
     if (own.length && !this.compared.same) chips.push(`${lacked} ${others}`);
@@ -277,8 +272,8 @@ class ComparisonPage {
           ),
       side?.body ?? h("pre", { class: "compare-failure", tabindex: "0" }, failure),
     );
-    if (!side || !now) return frame;
-    const [id, phase] = now.places[number] ?? ["", ""];
+    if (!side || !module) return frame;
+    const [id, phase] = module.places[number] ?? ["", ""];
     const compilation = side.model.core.compilations.findIndex((one) => one.id === id);
     side.app.compilation = Math.max(0, compilation);
     const stage = side.model.stage(compilation, `${phase}.code`);
@@ -292,48 +287,48 @@ class ComparisonPage {
     const lines = byKernel(own);
     const shown = this.only
       ? onlyDifferences(data, lines, this.compared.alike, this.compared.same ? side.model.units : null, (item) =>
-          partnerOf(now, number, item),
+          partnerOf(module, number, item),
         )
       : data;
     // One kernel has its row as well: its bars say which lines are in it.
     const pane = new WrappedCode(side.app, stage, shown, lines, undefined, 1);
     side.pane = pane;
-    noteLone(now, number, pane);
-    side.app.beside = (_, [item]) => openBeside(now, this.sides, number, item);
+    noteUnmatched(module, number, pane);
+    side.app.beside = (_, [item]) => openBeside(module, this.sides, number, item);
     put(side.body, side.pane.element);
     put(side.tools, side.pane.pageTabs(), side.pane.tools);
     return frame;
   }
 
   /**
-   * What is lit on one side is lit on all.
+   * Lights up on all sides what is lit on one.
    * @param {Side} side
    * @param {"hover" | "pins"} what
    */
-  told(side, what) {
+  selected(side, what) {
     if (!this.busy) {
       this.busy = true;
       if (what === "pins") this.side = this.sides.indexOf(side);
       const { pins, hovered, hoveredName } = side.selection;
       for (const other of this.there.filter((one) => one !== side)) {
-        const like = (/** @type {number[]} */ items) => side.like(other, items);
+        const others = (/** @type {number[]} */ items) => side.counterparts(other, items);
         if (what === "pins")
           other.selection.replace(
-            pins.map(({ items, name }) => ({ items: like(items), name })).filter(({ items }) => items.length),
+            pins.map(({ items, name }) => ({ items: others(items), name })).filter(({ items }) => items.length),
           );
-        else other.selection.preview(like(hovered), hoveredName);
+        else other.selection.preview(others(hovered), hoveredName);
       }
       this.busy = false;
       if (what === "pins") {
-        this.lone.tell(side, this.sides.indexOf(side), this.there);
-        this.turned();
+        this.unmatched.update(side, this.sides.indexOf(side), this.there);
+        this.changed();
       }
     }
     this.light(side, what);
   }
 
   /**
-   * Shows what is lit on a side.
+   * Lights up the panes of a side.
    * @param {Side} side
    * @param {"hover" | "pins"} what
    */
@@ -345,21 +340,21 @@ class ComparisonPage {
     source?.mark(marks);
     const last = what === "pins" ? pins.at(-1) : undefined;
     const through = last && [...side.app.chain.own(last.items)];
-    // What was clicked stays where it is; what stands for it comes into view.
-    if (through && side.pane) revealAll(side.pane, through, this.only, this.held);
-    if (source && through && !this.held.within(source.element)) showIn(source, through);
-    this.graph.mark(side, marks, this.held.within(this.graph.element) ? undefined : through);
+    // The clicked pane keeps its place; the counterparts come into view.
+    if (through && side.pane) revealAll(side.pane, through, this.only, this.anchor);
+    if (source && through && !this.anchor.within(source.element)) showIn(source, through);
+    this.graph.mark(side, marks, this.anchor.within(this.graph.element) ? undefined : through);
   }
 
-  /** Something of the story was clicked: the source that it names is in view. @param {number} column */
+  /** Brings the source of a column into view. @param {number} column */
   showSource(column) {
     (this.sources[column] ?? this.sources[0]).element.scrollIntoView({ block: "nearest" });
   }
 
-  /** Each source of a difference opens on the first cause that is of it, or on its first line that differs. */
-  firstLook() {
-    if (this.looked || this.band.clientHeight === 0) return;
-    this.looked = true;
+  /** Scrolls each source of a difference to its first cause, or to its first line that differs. */
+  openAtCauses() {
+    if (this.opened || this.band.clientHeight === 0) return;
+    this.opened = true;
     const places = this.compared.levels.flatMap(({ changes }) => changes.flatMap(({ places: all }) => all));
     this.sources.forEach((source, number) => openSource(source, places.find(([, at]) => at?.[0] === number)?.[1]));
     this.graph.causes = places.flatMap(([, at]) => (at ? [at] : []));
@@ -368,7 +363,7 @@ class ComparisonPage {
   resized() {
     for (const source of this.sources) source.resized();
     for (const side of this.there) side.pane?.resized();
-    this.firstLook();
+    this.openAtCauses();
     this.graph.resized();
   }
 

@@ -1,7 +1,10 @@
-// Which units and kernels of two programs stand for each other. No elements.
+// The units, kernels and items of two programs that stand for each other. No elements.
 
+import { PYTHON } from "../data/model.js";
 import { FILLS } from "../data/units.js";
 
+/** @import { Chain } from "../data/chain.js" */
+/** @import { Model } from "../data/model.js" */
 /** @import { ComparedModule } from "../types.d.ts" */
 
 /**
@@ -67,11 +70,11 @@ export function firstKernels({ partners, own }, joined) {
     if (both ? Math.min(...units) < 0 : Math.max(...units) < 0) return [-1, 0];
     return [both && differs ? 2 : both ? 0 : 1, Math.max(...units)];
   });
-  const best = ranks.reduce((found, [kind, units], at) => {
-    if (kind < 0 || (found >= 0 && (ranks[found][0] - kind || ranks[found][1] - units) >= 0)) return found;
+  const first = ranks.reduce((best, [kind, units], at) => {
+    if (kind < 0 || (best >= 0 && (ranks[best][0] - kind || ranks[best][1] - units) >= 0)) return best;
     return at;
   }, -1);
-  return best < 0 ? [null, null] : partners[best];
+  return first < 0 ? [null, null] : partners[first];
 }
 
 /**
@@ -95,4 +98,30 @@ export function pairedKernels(modules) {
  */
 export function partnerOf({ partners }, side, item) {
   return partners.find((pair) => pair[side] === item)?.[1 - side];
+}
+
+/** Stages whose nodes were matched with the other's one by one: what is not paired there has no like. */
+const MATCHED = /^(dynamo|forward|backward|inference)(\.post_grad)?$/;
+
+/**
+ * The partners of some items, as `diff` matched them. A Python line is what Dynamo read from it; a line of a kernel, a
+ * loop or a kernel without a partner is the operators that it computes.
+ * @param {number[]} items
+ * @param {ReadonlyMap<number, number>} partners
+ * @param {Pick<Model, "index" | "stageOf">} model
+ * @param {Pick<Chain, "above" | "below">} chain
+ * @returns {number[]}
+ */
+export function counterparts(items, partners, model, chain) {
+  const matches = new Set();
+  const seen = new Set(items);
+  for (const item of seen) {
+    const partner = partners.get(item);
+    const stage = model.stageOf(item);
+    if (partner !== undefined) matches.add(partner);
+    else if (stage === PYTHON) {
+      if (items.includes(item)) for (const below of chain.below(item)) seen.add(below);
+    } else if (!MATCHED.test(model.index.stages[stage].key)) for (const above of chain.above(item)) seen.add(above);
+  }
+  return [...matches];
 }

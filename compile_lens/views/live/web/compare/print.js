@@ -4,7 +4,7 @@ import { Paper } from "../shell/print.js";
 
 /** @import { SourcePane } from "../code/source_pane.js" */
 /** @import { Compared } from "../types.d.ts" */
-/** @import { ComparisonGraph } from "./graph.js" */
+/** @import { CompareGraph } from "./graph.js" */
 /** @import { Side } from "./side.js" */
 
 /**
@@ -12,17 +12,17 @@ import { Paper } from "../shell/print.js";
  * @param {Compared} page.compared
  * @param {(Side | null)[]} page.sides
  * @param {SourcePane[]} page.sources one for all, or one for each that is there
- * @param {ComparisonGraph} page.graph
+ * @param {CompareGraph} page.graph
  * @param {HTMLElement} page.element
  * @param {HTMLElement} page.flow
  * @param {number} page.module that is shown
  */
-export function comparisonPaper(page) {
+export function comparePrint(page) {
   const { compared, sides, sources, graph, element, flow } = page;
   const targets = compared.columns.map(({ target }) => target);
   const there = targets.filter((_, number) => sides[number]);
   const frames = () => {
-    const told = sources.map((pane, i) => ({
+    const python = sources.map((pane, i) => ({
       title: sources.length > 1 ? `Python source, ${there[i]}` : "Python source",
       pane,
     }));
@@ -37,7 +37,7 @@ export function comparisonPaper(page) {
     const why = reasons
       ? [{ title: "What differs, and why", pane: { element: reasons, paper: () => [opened(reasons)] } }]
       : [];
-    return [...told, ...drawn, ...code, ...why];
+    return [...python, ...drawn, ...code, ...why];
   };
   const closed = () => [
     ...compared.modules.filter((_, number) => number !== page.module).map(({ title }) => `${title} code`),
@@ -54,8 +54,8 @@ export function comparisonPaper(page) {
  */
 function failed(element, number) {
   const column = element.querySelectorAll(".compare-column")[number];
-  const said = column?.querySelector(".compare-failure, .listing-empty");
-  return said ? { element: said } : null;
+  const words = column?.querySelector(".compare-failure, .listing-empty");
+  return words ? { element: words } : null;
 }
 
 /**

@@ -1,14 +1,14 @@
-// One column of a comparison: its capture, what is lit in it, and what of it is like the others.
+// One column: its capture, the lit items, their counterparts in other columns, and a note where there are none.
 
 import { Chain } from "../data/chain.js";
 import { Selection } from "../data/selection.js";
-import { h, put } from "../dom.js";
-import { likeItems } from "./counterparts.js";
-import { pairUnits, rarest } from "./pairs.js";
+import { h, put, shortened } from "../dom.js";
+import { counterparts, pairUnits, rarest } from "./pairs.js";
 
 /** @import { CodePane } from "../code/pane.js" */
 /** @import { App } from "../data/app.d.ts" */
 /** @import { Model } from "../data/model.js" */
+/** @import { Compared } from "../types.d.ts" */
 
 export class Side {
   /**
@@ -65,12 +65,12 @@ export class Side {
   }
 
   /**
-   * The same of the other side: what came from the same lines or calls; of two programs, what is paired.
+   * The counterparts on the other side: items from the same lines or calls; of two programs, paired items.
    * @param {Side} other
    * @param {number[]} items
    */
-  like(other, items) {
-    if (this.links) return likeItems(items, this.partners, this.model, this.app.chain);
+  counterparts(other, items) {
+    if (this.links) return counterparts(items, this.partners, this.model, this.app.chain);
     const units = this.model.units.ofAll(items, this.app.compilation);
     const names = new Set(units.map((unit) => this.names[unit]));
     return other.model.units.all.flatMap((unit, number) =>
@@ -95,5 +95,28 @@ export class Side {
       colours.set(name, colour);
       unit.colour = colour;
     });
+  }
+}
+
+export class UnmatchedNote {
+  /** @param {Compared} compared */
+  constructor(compared) {
+    this.compared = compared;
+    this.element = h("p", { class: "compare-lone", role: "status", hidden: true });
+  }
+
+  /**
+   * Something was pinned in a column, or a pin taken out.
+   * @param {Side} side
+   * @param {number} number of the column
+   * @param {Side[]} sides
+   */
+  update(side, number, sides) {
+    const other = sides.find((one) => one !== side);
+    const last = side.selection.pins.at(-1);
+    const missing = this.compared.same && other && last && side.counterparts(other, last.items).length === 0;
+    const { target } = this.compared.columns[1 - number] ?? { target: "" };
+    put(this.element, missing ? `${shortened(last.name, 80)}: nothing in ${target} stands for it` : "");
+    this.element.hidden = !missing;
   }
 }

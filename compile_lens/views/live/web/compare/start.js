@@ -3,6 +3,6 @@
 "use strict";
 
 import { comeAlive } from "../shell/mount.js";
-import { openComparison } from "./page.js";
+import { openCompare } from "./page.js";
 
-comeAlive(openComparison);
+comeAlive(openCompare);

@@ -24,7 +24,7 @@ export function separator(options) {
     title: `${options.label}: drag, arrow keys, or double click to reset`,
   });
   let from = 0;
-  let held = -1;
+  let pointer = -1;
 
   const refresh = () => {
     const { now, least, most } = options.value();
@@ -38,19 +38,19 @@ export function separator(options) {
 
   element.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
-    held = event.pointerId;
+    pointer = event.pointerId;
     from = along(event);
-    element.setPointerCapture(held);
+    element.setPointerCapture(pointer);
     element.classList.add("resizer-held");
     options.begin();
   });
   element.addEventListener("pointermove", (event) => {
-    if (event.pointerId !== held) return;
+    if (event.pointerId !== pointer) return;
     options.drag(along(event) - from);
     refresh();
   });
   const release = () => {
-    held = -1;
+    pointer = -1;
     element.classList.remove("resizer-held");
   };
   element.addEventListener("pointerup", release);

@@ -112,23 +112,23 @@ export class Chain {
    */
   needed(items, up, down) {
     /** @type {Set<number>} */
-    const found = new Set();
+    const marked = new Set();
     const { derived, sides } = this;
-    if (this.derivatives.size === 0) return found;
+    if (this.derivatives.size === 0) return marked;
     const isDerived = (/** @type {number} */ item) => derived[item] === 1;
     if (items.some(isDerived) || down.some(isDerived)) {
       const plain = items.filter((item) => !isDerived(item));
       const own = new Set(this.reached(plain, this.downOffsets, this.downTargets, derived));
-      for (const item of down) if (!own.has(item) && sides[item] !== SIDES.backward) found.add(item);
+      for (const item of down) if (!own.has(item) && sides[item] !== SIDES.backward) marked.add(item);
     }
     const forward = items.filter((item) => sides[item] === SIDES.forward);
     if (forward.length && up.some(isDerived)) {
       const rest = items.filter((item) => sides[item] !== SIDES.forward);
       const own = new Set(this.reached(forward, this.upOffsets, this.upTargets, derived));
       for (const item of this.ancestors(rest)) own.add(item);
-      for (const item of up) if (!own.has(item)) found.add(item);
+      for (const item of up) if (!own.has(item)) marked.add(item);
     }
-    return found;
+    return marked;
   }
 
   /** Whether a node that autograd made is, or is one with, something of a forward. @param {number} item */

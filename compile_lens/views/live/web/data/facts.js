@@ -168,8 +168,8 @@ function trafficWords(traffic) {
   if (!traffic) return "";
   const [, reads, writes] = traffic;
   /** @param {number} count */
-  const said = (count) => (count < 0 ? "an unknown number of bytes" : bytesInShort(count));
-  return `reads ${said(reads)}, writes ${said(writes)} (modelled)`;
+  const words = (count) => (count < 0 ? "an unknown number of bytes" : bytesInShort(count));
+  return `reads ${words(reads)}, writes ${words(writes)} (modelled)`;
 }
 
 /** @param {Model} model @param {number} stage @param {number} item @param {CodeData} code @returns {Facts} */
@@ -262,8 +262,8 @@ async function manyFacts(model, stage, items, name) {
     const pair = items.length === 2 ? apartBoth(apartPairs(graph), items[0] - start, items[1] - start) : undefined;
     if (pair) rows.push(["why apart", apartLines(pair).join("\n")]);
     const saved = new Set(graph.saved);
-    const kept = items.filter((item) => saved.has(item - start)).length;
-    rows.push(["saved", kept ? `${plural(kept, "node")} kept for backward` : ""]);
+    const count = items.filter((item) => saved.has(item - start)).length;
+    rows.push(["saved", count ? `${plural(count, "node")} kept for backward` : ""]);
   }
   rows.push(["items", namesInShort(model, items)]);
   return {
@@ -320,7 +320,7 @@ export function factsInLine(facts) {
   const value = (label) => facts.rows.find(([name]) => name === label)?.[1] ?? "";
   const tensor = [value("dtype"), value("shape")].filter(Boolean).join(" ");
   const first = value("output 0") || value("text") || value("holds") || value("launches");
-  const said = [
+  const parts = [
     shortened(facts.title, 80),
     facts.where,
     facts.kind,
@@ -328,7 +328,7 @@ export function factsInLine(facts) {
     value("module"),
     value("traffic"),
   ];
-  return said
+  return parts
     .filter(Boolean)
     .map((text) => shortened(text, 120))
     .join(" · ");

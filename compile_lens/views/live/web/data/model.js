@@ -147,9 +147,9 @@ export class Model {
    * @param {string} key
    */
   finding(key) {
-    const found = this.core.findings.find((finding) => finding.key === key);
-    if (!found) throw new Error(`the page has no finding ${key}`);
-    return found;
+    const head = this.core.findings.find((finding) => finding.key === key);
+    if (!head) throw new Error(`the page has no finding ${key}`);
+    return head;
   }
 
   /**

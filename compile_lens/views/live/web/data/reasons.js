@@ -93,18 +93,18 @@ export class Reach {
 
   /** @param {Iterable<number>} items without repeats @returns {Map<number, number[]>} */
   sorted(items) {
-    const found = new Map();
+    const byStage = new Map();
     let stage = -1;
     let end = -1;
     for (const item of Uint32Array.from(items).sort()) {
       if (item >= end) {
         stage = this.model.stageOf(item);
         end = this.model.index.stages[stage].start + this.model.index.stages[stage].count;
-        found.set(stage, []);
+        byStage.set(stage, []);
       }
-      found.get(stage).push(item);
+      byStage.get(stage).push(item);
     }
-    return found;
+    return byStage;
   }
 
   /**
@@ -145,8 +145,8 @@ export class Reach {
     const { stages } = this.model.index;
     const all = [...this.stages.keys()];
     const coded = [...all.filter((one) => this.model.isCode(one)), ...all];
-    const found = [...new Set(coded.map((one) => stages[one].compilation))].filter((one) => one >= 0);
-    return compilation < 0 || found.includes(compilation) ? [] : found;
+    const others = [...new Set(coded.map((one) => stages[one].compilation))].filter((one) => one >= 0);
+    return compilation < 0 || others.includes(compilation) ? [] : others;
   }
 
   /** @param {number[]} homes @param {number} wanted */
@@ -164,11 +164,11 @@ export class Reach {
     const wanted = this.model.phase(stage);
     const phases = new Set(this.home.map((s) => this.model.phase(s)));
     if (!wanted || phases.has(wanted) || phases.has("")) return "";
-    const said = `${this.it("is", "are")} part of the ${[...phases].join(" and ")}; this stage belongs to the ${wanted}`;
+    const words = `${this.it("is", "are")} part of the ${[...phases].join(" and ")}; this stage belongs to the ${wanted}`;
     const { start, count } = this.model.index.stages[stage];
     const makers = new Set(this.chain.ancestors(Array.from({ length: count }, (_, i) => start + i)));
     const both = this.up.find((item) => makers.has(item) && this.model.stageOf(item) !== PYTHON);
-    return both === undefined ? said : `${said} (${this.at(both)} has a part in both)`;
+    return both === undefined ? words : `${words} (${this.at(both)} has a part in both)`;
   }
 
   /** The stage is nearer to Python than the items. @param {number} stage */
@@ -185,13 +185,13 @@ export class Reach {
     const top = Math.min(...tops);
     const end =
       ends.filter((_, i) => tops[i] === top).find((item) => model.noOrigin.get(item)) ?? ends[tops.indexOf(top)];
-    const said =
+    const reason =
       model.noOrigin.get(end) ||
       this.unseen(stage, top, "") ||
       this.startsHere(end, stage) ||
       "the record names no origin for it";
     const single = this.own.length === 1 && end === this.own[0];
-    return single ? said : `the chain upward ends at ${this.at(end)}: ${said}`;
+    return single ? reason : `the chain upward ends at ${this.at(end)}: ${reason}`;
   }
 
   /** The stage is nearer to the kernel than the items. @param {number} stage */
@@ -243,12 +243,12 @@ export class Reach {
   orphans(stage) {
     const { model } = this;
     const { start, count } = model.index.stages[stage];
-    const found = Array.from({ length: count }, (_, i) => start + i).filter(
+    const nodes = Array.from({ length: count }, (_, i) => start + i).filter(
       (item) => model.noOrigin.get(item) === model.core.words.unsaidOrigin,
     );
-    if (found.length === 0) return "";
-    const names = found.slice(0, 3).map((item) => quotedName(labelOf(model, item)));
-    const listed = found.length > 3 ? `${names.join(", ")} and ${found.length - 3} more` : names.join(", ");
+    if (nodes.length === 0) return "";
+    const names = nodes.slice(0, 3).map((item) => quotedName(labelOf(model, item)));
+    const listed = nodes.length > 3 ? `${names.join(", ")} and ${nodes.length - 3} more` : names.join(", ");
     return `; ${listed} may have: ${model.core.words.unsaidOrigin}`;
   }
 

@@ -140,9 +140,9 @@ export class Selection {
  * @returns {number[]}
  */
 export function coloursOf(mark) {
-  const found = [];
-  for (let colour = 0; colour < COLOURS; colour++) if (mark & (1 << colour)) found.push(colour);
-  return found;
+  const colours = [];
+  for (let colour = 0; colour < COLOURS; colour++) if (mark & (1 << colour)) colours.push(colour);
+  return colours;
 }
 
 /**
@@ -155,8 +155,8 @@ function add(marks, chain, items, bit) {
   const up = chain.ancestors(items);
   const down = chain.descendants(items);
   const needed = chain.needed(items, up, down);
-  for (const found of [up, items, down]) {
-    for (const item of found) marks.set(item, (marks.get(item) ?? 0) | bit | (needed.has(item) ? 0 : OWN));
+  for (const group of [up, items, down]) {
+    for (const item of group) marks.set(item, (marks.get(item) ?? 0) | bit | (needed.has(item) ? 0 : OWN));
   }
   for (const item of items) marks.set(item, (marks.get(item) ?? 0) | SELF);
 }

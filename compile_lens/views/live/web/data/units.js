@@ -57,8 +57,8 @@ export class Units {
    */
   ofAll(items, compilation) {
     if (items.length === 1) return this.of(items[0], compilation);
-    const found = new Set(items.flatMap((item) => this.of(item, compilation)));
-    return [...found].sort((a, b) => a - b);
+    const units = new Set(items.flatMap((item) => this.of(item, compilation)));
+    return [...units].sort((a, b) => a - b);
   }
 
   /**
@@ -83,13 +83,13 @@ export class Units {
     for (const unit of [...calls].sort((a, b) => length(b) - length(a)))
       owner.fill(unit, this.all[unit].column, this.all[unit].end);
     /** @type {Segment[]} */
-    const found = [];
+    const segments = [];
     for (let at = 0; at < width; at++) {
-      const last = found[found.length - 1];
+      const last = segments[segments.length - 1];
       if (last?.unit === owner[at] && last.end === at) last.end = at + 1;
-      else if (owner[at] >= 0) found.push({ start: at, end: at + 1, unit: owner[at] });
+      else if (owner[at] >= 0) segments.push({ start: at, end: at + 1, unit: owner[at] });
     }
-    return found;
+    return segments;
   }
 
   /**

@@ -49,15 +49,15 @@ export class Culling {
     this.kept = whole ? [-Infinity, -Infinity, Infinity, Infinity] : [x - w, y - h, x + width + w, y + height + h];
     // What the tab key leads to is always there, and so is what it stands in.
     /** @type {Set<CulledPiece>} */
-    const held = new Set();
-    if (roving) held.add(roving);
-    for (let up = roving?.level.parent ?? null; up; up = up.level.parent) held.add(up);
+    const needed = new Set();
+    if (roving) needed.add(roving);
+    for (let up = roving?.level.parent ?? null; up; up = up.level.parent) needed.add(up);
     for (const view of boxes) {
-      this.sort(view, held.has(view) || this.within(view));
+      this.sort(view, needed.has(view) || this.within(view));
       // Each edge starts at one box.
       for (const edge of view.out) this.sort(edge, this.within(edge));
     }
-    for (const stub of stubs) this.sort(stub, held.has(stub) || this.within(stub));
+    for (const stub of stubs) this.sort(stub, needed.has(stub) || this.within(stub));
     return true;
   }
 

@@ -139,7 +139,7 @@ function passes(piece, heights) {
   const [y0, y1, y2, y3] = [piece[1], piece[3], piece[5], piece[7]];
   const low = Math.min(y0, y1, y2, y3);
   const high = Math.max(y0, y1, y2, y3);
-  const found = [];
+  const crossings = [];
   const y = (/** @type {number} */ t) => {
     const r = 1 - t;
     return r * r * r * y0 + 3 * r * r * t * y1 + 3 * r * t * t * y2 + t * t * t * y3;
@@ -156,10 +156,10 @@ function passes(piece, heights) {
         if (y(middle) < height === below) from = middle;
         else to = middle;
       }
-      if (from > 1e-4 && from < 1 - 1e-4) found.push(from);
+      if (from > 1e-4 && from < 1 - 1e-4) crossings.push(from);
     }
   }
-  return found.sort((a, b) => a - b).filter((t, i, all) => i === 0 || t - all[i - 1] > 1e-4);
+  return crossings.sort((a, b) => a - b).filter((t, i, all) => i === 0 || t - all[i - 1] > 1e-4);
 }
 
 /**

@@ -240,13 +240,13 @@ export class Drawing {
   slice(pieces) {
     const end = performance.now() + SLICE;
     let next = 0;
-    for (let made = 0; next < pieces.length && made < SLICE_PIECES && performance.now() < end; next++) {
+    for (let placed = 0; next < pieces.length && placed < SLICE_PIECES && performance.now() < end; next++) {
       const piece = pieces[next];
       if (piece instanceof LevelView) {
         if (!piece.gone && piece.plain) this.lower(piece);
       } else if (!piece.level.gone && !piece.far) {
         this.pieces.place(piece);
-        made += 1;
+        placed += 1;
       }
     }
     pieces.splice(0, next);

@@ -19,18 +19,18 @@ const CLEAR = 5;
  */
 export function ofEdges({ edges }) {
   /** @type {Rectangle[]} */
-  const found = [];
+  const grounds = [];
   for (const { points, label, labelAt } of edges) {
-    if (label && labelAt) found.push([labelAt[0] - label.length * 3.1, labelAt[1] - 7, label.length * 6.2, 14]);
+    if (label && labelAt) grounds.push([labelAt[0] - label.length * 3.1, labelAt[1] - 7, label.length * 6.2, 14]);
     for (let i = 0; i + 7 < points.length; i += 6)
       for (let t = 0; t <= 1; t += 0.125) {
         const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
         const on = (/** @type {number} */ k) =>
           a * points[i + k] + b * points[i + 2 + k] + c * points[i + 4 + k] + d * points[i + 6 + k];
-        found.push([on(0) - 3, on(1) - 3, 6, 6]);
+        grounds.push([on(0) - 3, on(1) - 3, 6, 6]);
       }
   }
-  return found;
+  return grounds;
 }
 
 /**

@@ -53,8 +53,10 @@ function sourcesIn(data, body) {
   const leaves = new Set(stubs.filter(({ outgoing }) => outgoing).map(({ box }) => box));
   const filled = (/** @type {BodyBox} */ { kind, body: inner }, /** @type {number} */ i) =>
     kind !== "random" && inner < 0 && !fed.has(i) && leaves.has(i);
-  const found = boxes.flatMap((box, i) => (["input", "constant"].includes(box.kind) || filled(box, i) ? [i] : []));
-  return new Set(found);
+  const filledBoxes = boxes.flatMap((box, i) =>
+    ["input", "constant"].includes(box.kind) || filled(box, i) ? [i] : [],
+  );
+  return new Set(filledBoxes);
 }
 
 /**
@@ -111,9 +113,9 @@ function shapeOf(data, body, known) {
   boxes.forEach(({ kind, lines, members, body: inner }, i) => {
     if (sources.has(i)) return;
     places.set(i, places.size);
-    const said = lines.filter(([text, role]) => role === "target" && !text.startsWith("holds "));
-    const made = members.length === 1 ? data.outputs[members[0]].map((tensor) => data.tensors[tensor].shape) : [];
-    inside.push([kind, said.map(([text]) => text), made, inner < 0 ? "" : shapeOf(data, inner, known)]);
+    const targets = lines.filter(([text, role]) => role === "target" && !text.startsWith("holds "));
+    const shapes = members.length === 1 ? data.outputs[members[0]].map((tensor) => data.tensors[tensor].shape) : [];
+    inside.push([kind, targets.map(([text]) => text), shapes, inner < 0 ? "" : shapeOf(data, inner, known)]);
   });
   const edges = data.layouts[layout].edges
     .filter(({ ends }) => !ofSources(data, boxes[ends[0]], boxes[ends[1]]))

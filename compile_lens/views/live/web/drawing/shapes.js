@@ -130,10 +130,10 @@ export function keepHeading(view, left, right) {
 export function barShapes(box, w, words, same = "") {
   const columns = Math.floor((w - 36) / (LINE_SIZES.name * CHARACTER));
   const name = shortened(box.name, Math.max(4, columns));
-  const said = same && columns > name.length + same.length + 2 ? ` ${same}` : "";
-  const rest = columns - name.length - said.length - 2;
+  const suffix = same && columns > name.length + same.length + 2 ? ` ${same}` : "";
+  const rest = columns - name.length - suffix.length - 2;
   const round = `M0 ${FRAME_BAR}V6a6 6 0 0 1 6-6H${pixel(w - 6)}a6 6 0 0 1 6 6V${FRAME_BAR}z`;
-  const heading = s("text", { class: "heading", x: HEADING, y: 17.5 }, name, said && s("tspan", {}, said));
+  const heading = s("text", { class: "heading", x: HEADING, y: 17.5 }, name, suffix && s("tspan", {}, suffix));
   const shapes = [s("path", { class: "bar", d: round }), heading];
   if (rest >= words.length) shapes.push(s("text", { class: "count", x: pixel(w - 10), y: 17.5 }, words));
   return shapes;

@@ -37,18 +37,18 @@ export class OutcomePane {
 
   /** What switches between the message and the whole traceback. */
   switch() {
-    const made = button("traceback", () => {
+    const toggle = button("traceback", () => {
       this.traced = !this.traced;
-      made.setAttribute("aria-pressed", String(this.traced));
+      toggle.setAttribute("aria-pressed", String(this.traced));
       this.show();
     });
-    made.setAttribute("aria-pressed", "false");
-    return made;
+    toggle.setAttribute("aria-pressed", "false");
+    return toggle;
   }
 
   show() {
     const { failure, verdict, below } = this.core.outcome;
-    const said = failure && (this.traced ? failure.traceback : failure.message.trimEnd());
+    const message = failure && (this.traced ? failure.traceback : failure.message.trimEnd());
     const label = this.traced ? "traceback" : "message of the failure";
     put(
       this.body,
@@ -58,8 +58,8 @@ export class OutcomePane {
         { class: failure ? "outcome-verdict failed" : "outcome-verdict" },
         verdict.replace(/^nothing was compiled: /, ""),
       ),
-      said
-        ? h("pre", { class: "outcome-said", tabindex: "0", role: "group", "aria-label": label }, linked(said))
+      message
+        ? h("pre", { class: "outcome-said", tabindex: "0", role: "group", "aria-label": label }, linked(message))
         : h("p", {}, below),
       failure ? null : this.eager(),
     );

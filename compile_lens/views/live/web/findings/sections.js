@@ -72,7 +72,7 @@ function sectionBody(pane, section) {
  * @param {TableSection} section
  */
 function tableSection(pane, section) {
-  const words = section.words.map((said) => h("p", { class: "finding-words" }, said));
+  const words = section.words.map((text) => h("p", { class: "finding-words" }, text));
   const left = section.left ? h("p", { class: "finding-left" }, section.left) : null;
   if (section.rows.length === 0) return [...words, left];
   const place = h("div", {});
@@ -145,14 +145,14 @@ function rowOf(pane, { cells, items }, kinds) {
   );
   const notes = cells.filter((cell, i) => kinds[i] === "note" && cell !== "");
   const span = kinds.filter((kind) => kind !== "note").length;
-  const made = h(
+  const body = h(
     "tbody",
     {},
     h("tr", {}, plain),
     notes.map((note) => h("tr", { class: "finding-note" }, h("td", { colspan: span, dir: "auto" }, note))),
   );
-  if (link) pane.link(made, link, items);
-  return made;
+  if (link) pane.link(body, link, items);
+  return body;
 }
 
 /**
@@ -190,7 +190,7 @@ function stepsSection(pane, { title, steps, left }) {
     if (step.items.length) pane.link(name, name, step.items);
     put(
       words,
-      step.words.map((said) => h("p", { class: "finding-words" }, said)),
+      step.words.map((text) => h("p", { class: "finding-words" }, text)),
     );
     count.textContent = `${at + 1} of ${steps.length}`;
     back.disabled = at === 0;
@@ -243,7 +243,7 @@ function columnOf(pane, { title, words, figures, blocks, left }, level) {
       { class: "finding-figures" },
       figures.map(([what, value]) => h("div", {}, h("dd", {}, value), h("dt", {}, what))),
     ),
-    words.map((said) => h("p", { class: "finding-words" }, said)),
+    words.map((text) => h("p", { class: "finding-words" }, text)),
     blocks.map((block) => foldedCode(pane, block.title, block.code)),
     left ? h("p", { class: "finding-left" }, left) : null,
   );

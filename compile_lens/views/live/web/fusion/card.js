@@ -54,14 +54,14 @@ export function fusionCard(card, what, row) {
 /** What fusing the loops of a row saved, in words; null where it is nothing. @param {PlanRow} row */
 export function savedText({ saved }) {
   if (saved === null || saved === 0) return null;
-  const said = saved > 0 ? `saves ${bytesInShort(saved)}` : `moves ${bytesInShort(-saved)} more`;
+  const words = saved > 0 ? `saves ${bytesInShort(saved)}` : `moves ${bytesInShort(-saved)} more`;
   return h(
     "span",
     {
       class: "fusion-saved",
       title: "Bytes that the loops move alone, less those that the group moves: modelled from sizes",
     },
-    said,
+    words,
   );
 }
 

@@ -80,7 +80,7 @@ function planCards(model, chain, { stage, data }) {
   const { start, count } = model.index.stages[stage];
   const traffic = new Map(data.traffic.map(([local, reads, writes]) => [local, { reads, writes }]));
   const python = model.index.stages[0].count;
-  const found = new Map();
+  const rows = new Map();
   for (let local = 0; local < count; local++) {
     const item = start + local;
     const kind = model.kind(item);
@@ -88,7 +88,7 @@ function planCards(model, chain, { stage, data }) {
     const above = chain.above(item).filter((other) => other < start && other >= python);
     const { reads, writes } = traffic.get(local) ?? { reads: -1, writes: -1 };
     const target = data.strings[data.target[local]] ?? "";
-    found.set(item, {
+    rows.set(item, {
       item,
       name: model.name(item),
       kind,
@@ -98,7 +98,7 @@ function planCards(model, chain, { stage, data }) {
       writes,
     });
   }
-  return found;
+  return rows;
 }
 
 /** @param {Model} model @param {Chain} chain @param {number} group */

@@ -22,9 +22,9 @@ export class FusionReasons {
     /** Pairs by the item of the group that runs later. @type {Map<number, { items: number[], pair: Apart }[]>} */
     this.pairs = new Map();
     for (const pair of apartPairs(data)) {
-      const found = this.pairs.get(start + pair.second) ?? [];
-      found.push({ items: [start + pair.first, start + pair.second], pair });
-      this.pairs.set(start + pair.second, found);
+      const own = this.pairs.get(start + pair.second) ?? [];
+      own.push({ items: [start + pair.first, start + pair.second], pair });
+      this.pairs.set(start + pair.second, own);
     }
   }
 
@@ -33,9 +33,9 @@ export class FusionReasons {
    * @param {number} item
    */
   of(item) {
-    const found = this.pairs.get(item) ?? [];
-    if (found.length === 0) return null;
-    const shown = found.slice(0, REASONS_SHOWN).map(({ items, pair }) =>
+    const own = this.pairs.get(item) ?? [];
+    if (own.length === 0) return null;
+    const shown = own.slice(0, REASONS_SHOWN).map(({ items, pair }) =>
       h(
         "button",
         {
@@ -50,7 +50,7 @@ export class FusionReasons {
         `: ${pair.reason}${pair.saved ? `, could save ${pair.saved}` : ""}`,
       ),
     );
-    const more = found.length - shown.length;
+    const more = own.length - shown.length;
     return h(
       "div",
       { class: "fusion-apart", role: "group", "aria-label": "not fused with" },

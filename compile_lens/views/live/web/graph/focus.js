@@ -81,12 +81,12 @@ export class Narrowing {
       known = new Neighbourhood(pane.data, pane.data.scenes[pane.scene]);
       this.known.set(pane.scene, known);
     }
-    const found = known.around(around.locals, steps);
-    drawing.highlighting.dim(found.nodes);
+    const near = known.around(around.locals, steps);
+    drawing.highlighting.dim(near.nodes);
     const mixed = drawing.boxes.filter(
-      (view) => !view.inside && view.near && view.box.members.some((local) => !found.nodes.has(local)),
+      (view) => !view.inside && view.near && view.box.members.some((local) => !near.nodes.has(local)),
     );
-    put(this.words, neighbourhoodWords(around.name, steps, found, pane.count, mixed.length));
+    put(this.words, neighbourhoodWords(around.name, steps, near, pane.count, mixed.length));
     this.buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(i + 1 === steps)));
   }
 

@@ -33,9 +33,9 @@ export class GraphInput {
    * @returns {{ stop: Stop | null, sign: boolean }}
    */
   hit(event) {
-    const found = /** @type {Element} */ (event.target).closest(".graph-stop, .graph-opener");
-    const stop = found ? (this.pane.drawing.byCard.get(found) ?? null) : null;
-    return { stop, sign: found !== null && found.classList.contains("graph-opener") };
+    const card = /** @type {Element} */ (event.target).closest(".graph-stop, .graph-opener");
+    const stop = card ? (this.pane.drawing.byCard.get(card) ?? null) : null;
+    return { stop, sign: card !== null && card.classList.contains("graph-opener") };
   }
 
   /** @param {Stop | null} stop */

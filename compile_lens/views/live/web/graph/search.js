@@ -83,9 +83,10 @@ export class NodeSearch {
     const terms = searchTerms(query);
     if (terms.length === 0) return [];
     const tests = terms.map((term) => this.test(term));
-    const found = [];
-    for (let local = 0; local < this.data.op.length; local++) if (tests.every((test) => test(local))) found.push(local);
-    return found;
+    const matches = [];
+    for (let local = 0; local < this.data.op.length; local++)
+      if (tests.every((test) => test(local))) matches.push(local);
+    return matches;
   }
 
   /**

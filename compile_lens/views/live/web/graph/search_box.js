@@ -72,10 +72,10 @@ export class SearchBox {
   told() {
     const { length } = this.found;
     const total = grouped(length);
-    const asked = this.query.trim() !== "";
+    const searching = this.query.trim() !== "";
     put(
       this.count,
-      !asked ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${grouped(this.at + 1)} of ${total}`,
+      !searching ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${grouped(this.at + 1)} of ${total}`,
     );
     this.steps.hidden = length === 0;
   }

@@ -99,10 +99,10 @@ export class GraphTools {
 
 /**
  * Presses a button or releases it; whether it is pressed then.
- * @param {HTMLButtonElement} made
+ * @param {HTMLButtonElement} control
  */
-function toggled(made) {
-  const pressed = made.getAttribute("aria-pressed") !== "true";
-  made.setAttribute("aria-pressed", String(pressed));
+function toggled(control) {
+  const pressed = control.getAttribute("aria-pressed") !== "true";
+  control.setAttribute("aria-pressed", String(pressed));
   return pressed;
 }

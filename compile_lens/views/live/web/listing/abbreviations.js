@@ -20,18 +20,18 @@ export function cuts(text, indent, near = false) {
   const more = Math.max(0, own - indent);
   const left = Math.min(own, indent) + (near ? Math.max(0, more - 1) : Math.floor(more / 2));
   /** @type {Cut[]} */
-  const found = left ? [[0, left]] : [];
-  for (const { index, 0: name } of text.matchAll(/\bat::vec::/g)) found.push([index, index + name.length]);
-  for (const { index } of text.matchAll(/(?<=\b\d+)L\b/g)) found.push([index, index + 1]);
+  const cut = left ? [[0, left]] : [];
+  for (const { index, 0: name } of text.matchAll(/\bat::vec::/g)) cut.push([index, index + name.length]);
+  for (const { index } of text.matchAll(/(?<=\b\d+)L\b/g)) cut.push([index, index + 1]);
   for (let at = text.indexOf(`${CAST}(`); at >= 0; at = text.indexOf(`${CAST}(`, at + 1)) {
     const open = at + CAST.length;
     const close = closing(text, open);
     if (close < 0) continue;
     // One name or number needs no brackets.
-    if (/^\w+$/.test(text.slice(open + 1, close))) found.push([at, open + 1], [close, close + 1]);
-    else found.push([at, open]);
+    if (/^\w+$/.test(text.slice(open + 1, close))) cut.push([at, open + 1], [close, close + 1]);
+    else cut.push([at, open]);
   }
-  return found.sort((a, b) => a[0] - b[0]);
+  return cut.sort((a, b) => a[0] - b[0]);
 }
 
 /**
@@ -70,20 +70,20 @@ export function hides(left, pieces) {
  */
 export function without(pieces, left) {
   /** @type {LinePiece[]} */
-  const kept = [];
+  const rest = [];
   let at = 0;
   for (const [text, ink, match] of pieces) {
     let from = at;
     const end = at + text.length;
-    let said = "";
+    let visible = "";
     for (const [first, last] of left) {
       if (last <= from || first >= end) continue;
-      said += text.slice(from - at, Math.max(from, first) - at);
+      visible += text.slice(from - at, Math.max(from, first) - at);
       from = Math.min(end, last);
     }
-    said += text.slice(from - at);
-    if (said) kept.push([said, ink, match]);
+    visible += text.slice(from - at);
+    if (visible) rest.push([visible, ink, match]);
     at = end;
   }
-  return kept;
+  return rest;
 }

@@ -127,9 +127,9 @@ export class Finder {
   }
 
   tell() {
-    const said = !this.input.value ? "" : this.total ? `${grouped(this.current + 1)}/${this.words()}` : "no match";
-    put(this.count, said);
-    this.element.classList.toggle("nothing", said === "no match");
+    const status = !this.input.value ? "" : this.total ? `${grouped(this.current + 1)}/${this.words()}` : "no match";
+    put(this.count, status);
+    this.element.classList.toggle("nothing", status === "no match");
     this.previous.disabled = this.next.disabled = this.total === 0;
   }
 
@@ -145,15 +145,15 @@ export class Finder {
  * @param {string} [label] what is copied
  */
 export function copyButton(app, text, label = "copy this text") {
-  const made = button("copy", () => void act(), { class: "button copy-button" });
-  made.title = label;
-  made.setAttribute("aria-label", label);
+  const copier = button("copy", () => void act(), { class: "button copy-button" });
+  copier.title = label;
+  copier.setAttribute("aria-label", label);
   const act = async () => {
-    const done = await copied(text(), made);
-    const said = done ? "copied" : "not copied: the browser does not allow it";
-    app.say(said);
-    put(made, done ? "copied" : "refused");
-    setTimeout(() => put(made, "copy"), REST.copied);
+    const done = await copied(text(), copier);
+    const sentence = done ? "copied" : "not copied: the browser does not allow it";
+    app.say(sentence);
+    put(copier, done ? "copied" : "refused");
+    setTimeout(() => put(copier, "copy"), REST.copied);
   };
-  return made;
+  return copier;
 }

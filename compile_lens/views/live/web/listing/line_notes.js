@@ -109,14 +109,14 @@ export class LineNotes {
     const look = `listing-note${below ? " below" : ""}${note.failed ? " failed" : ""}${note.whole || (note.next ?? -1) >= 0 ? " more" : ""}`;
     const names = this.listing.coloured.room(line);
     const text = h("span", { class: "listing-note-text", title: note.title || null }, note.text);
-    const made = h(
+    const element = h(
       "span",
       { class: look, style: below ? `--start:${this.start(line)};--names:${names}px` : null },
       text,
       hint ? h("span", { class: "listing-hint" }, hint) : null,
     );
     const fault = this.fault(line, note);
-    return fault ? [fault, made] : [made];
+    return fault ? [fault, element] : [element];
   }
 
   /**

@@ -142,11 +142,11 @@ export class ListingRows {
     if (!this.sees(this.active, view) && !this.focused()) {
       this.activate(Math.max(0, Math.min(Math.ceil(this.at(view.top)), rows - 1)));
     }
-    const kept = Math.floor(this.active / BLOCK_ROWS);
+    const block = Math.floor(this.active / BLOCK_ROWS);
     for (let number = from; number <= to; number++) this.block(number);
-    this.block(kept);
+    this.block(block);
     if (rows <= WHOLE_ROWS) this.buildRest(count);
-    else this.drop((number) => number !== kept && (number < from - 2 || number > to + 2));
+    else this.drop((number) => number !== block && (number < from - 2 || number > to + 2));
     this.activate(this.active);
   }
 

@@ -29,7 +29,7 @@ export function paperRows(listing) {
   const digits = String(listing.first + listing.lines.count - 1).length;
   const outdent = listing.element.style.getPropertyValue("--outdent") || "0";
   /** @type {HTMLElement[]} */
-  const found = [];
+  const elements = [];
   for (let number = 0; number * BLOCK_ROWS < Math.min(rows, MOST_ROWS); number++) {
     const { numbers, codes } = new ListingBlock(listing, number);
     codes.forEach((code, i) => {
@@ -42,11 +42,11 @@ export function paperRows(listing) {
         "broken",
         listing.lines.length(listing.folds.at(number * BLOCK_ROWS + i).line) > MOST_LETTERS,
       );
-      found.push(h("div", { class: "paper-row" }, numbers[i], code));
+      elements.push(h("div", { class: "paper-row" }, numbers[i], code));
     });
   }
-  const printed = found.length;
-  const body = h("div", { class: "paper-rows", style: `--digits:${digits};--outdent:${outdent}` }, found);
+  const printed = elements.length;
+  const body = h("div", { class: "paper-rows", style: `--digits:${digits};--outdent:${outdent}` }, elements);
   if (printed === rows) return [body];
   return [body, notPrinted(`${grouped(rows - printed)} of ${plural(rows, "row")}`)];
 }

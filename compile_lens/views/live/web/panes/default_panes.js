@@ -65,10 +65,10 @@ export function usualGroups(model, compilation, width, below, phase) {
   const places = usualPlaces(core.compilations[compilation], width, python, below, phase);
   const groups = places.map((place) => [place]);
   if (endedBadly(core)) return before(model, groups, placeOfOutcome());
-  const asked = askedFor(core.findings);
-  if (!asked) return groups;
-  const number = core.findings.findIndex(({ key }) => key === asked);
-  return before(model, groups, placeOfFinding(asked, number));
+  const finding = askedFor(core.findings);
+  if (!finding) return groups;
+  const number = core.findings.findIndex(({ key }) => key === finding);
+  return before(model, groups, placeOfFinding(finding, number));
 }
 
 /**

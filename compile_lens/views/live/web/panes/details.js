@@ -31,7 +31,7 @@ export class Details {
     const { ledger, compilations } = this.core;
     if (ledger.rows.length === 0) return null;
     const each = compilations.length > 1 ? compilations.filter((c) => c.ledger.rows.length) : [];
-    const made = foldable(
+    const section = foldable(
       "Ledger",
       this.core.words.ledger,
       h(
@@ -46,8 +46,8 @@ export class Details {
           .flat(),
       ),
     );
-    made.open = open;
-    return made;
+    section.open = open;
+    return section;
   }
 
   eager() {

@@ -61,7 +61,7 @@ const WAY = [
   ["decomposed", "aten", "ATen"],
   ["inlined", "loops", "loops"],
   ["fused", "groups", "groups"],
-  ["written", "code", "kernels"],
+  ["generated", "code", "kernels"],
 ];
 
 /**
@@ -75,9 +75,9 @@ function nothingReached({ sources, outcome, words }) {
   // A program that raised, or had nothing to compile, did reach Dynamo: there is nothing of it, that is all.
   const what = stopped ? NOT_REACHED : "none";
   /** @type {(Noun | Verb)[]} */
-  const found = [];
+  const steps = [];
   if (sources.length)
-    found.push({
+    steps.push({
       name: "python",
       count: many(sources.length, "function"),
       what: "Python",
@@ -86,10 +86,10 @@ function nothingReached({ sources, outcome, words }) {
       meaning: words.sources,
     });
   WAY.forEach(([name, stage, title], i) => {
-    if (i || found.length) found.push({ ...verb(name, "", null), stopped: stopped && i === 0 });
-    found.push({ name: stage, count: title, what, stage: -1, missing, meaning: "" });
+    if (i || steps.length) steps.push({ ...verb(name, "", null), stopped: stopped && i === 0 });
+    steps.push({ name: stage, count: title, what, stage: -1, missing, meaning: "" });
   });
-  return found;
+  return steps;
 }
 
 const NOT_REACHED = "not reached";
@@ -147,9 +147,9 @@ function reached(core, stages, number, phase, lines) {
   /** @param {Lane | undefined} from @param {string} key */
   const step = (from, key) => from?.steps.find((one) => one.key === key);
   /** @type {(Noun | Verb)[]} */
-  const found = [];
+  const steps = [];
   if (core.sources.length || stages[0].count)
-    found.push({
+    steps.push({
       name: "python",
       count: lines ? many(lines, "line") : many(core.sources.length, "function"),
       what: "Python",
@@ -158,25 +158,25 @@ function reached(core, stages, number, phase, lines) {
       meaning: core.words.sources,
     });
   else if (core.noSource)
-    found.push({ name: "python", count: "none", what: "Python", stage: -1, missing: core.noSource, meaning: "" });
+    steps.push({ name: "python", count: "none", what: "Python", stage: -1, missing: core.noSource, meaning: "" });
   const { ending, guards } = compilation;
   const traced = ending || guards.length ? placeOfFinding(TRACED, 0) : null;
   const dynamo = step(shared, "dynamo");
   if (dynamo) {
-    found.push(verb("traced", compilation.ending ? "to a break" : "", traced));
-    found.push(counting(noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", "Dynamo"), core));
+    steps.push(verb("traced", compilation.ending ? "to a break" : "", traced));
+    steps.push(counting(noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", "Dynamo"), core));
   }
-  if (!lane) return found;
+  if (!lane) return steps;
   const joint = step(shared, "joint");
   const calls = joint && joint.stage >= 0 ? (joint.facts[1] ?? "").split(" ")[0] : "";
   const aten = step(lane, phase);
   if (aten) {
-    found.push(
+    steps.push(
       verb(calls ? `joint ${calls}` : "decomposed", "", joint && joint.stage >= 0 ? placeOf(joint.stage) : traced),
     );
     const after = step(lane, `${phase}.post_grad`);
     const count = row ? figure(row.figures[1], "op") : (aten.facts[1] ?? "");
-    found.push(counting(noun("aten", aten, count, after?.unchanged ? "ATen = post-grad" : "ATen"), core));
+    steps.push(counting(noun("aten", aten, count, after?.unchanged ? "ATen = post-grad" : "ATen"), core));
   }
   const finding = (/** @type {string} */ key) => {
     const at = core.findings.findIndex((one) => one.key === key && !one.missing);
@@ -186,18 +186,18 @@ function reached(core, stages, number, phase, lines) {
   const groups = step(lane, `${phase}.groups`);
   const code = step(lane, `${phase}.code`);
   if (loops) {
-    found.push(verb("inlined", "", finding("lowering")));
-    found.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
+    steps.push(verb("inlined", "", finding("lowering")));
+    steps.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
   }
   if (groups) {
-    found.push(verb("fused", lane.apart ? `${grouped(lane.apart)} apart` : "", finding("fusion")));
-    found.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
+    steps.push(verb("fused", lane.apart ? `${grouped(lane.apart)} apart` : "", finding("fusion")));
+    steps.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
   }
   if (code) {
-    found.push(verb("written", "", finding("traffic")));
-    found.push(noun("code", code, code.facts[0] ?? "", code.facts[1] ?? "code"));
+    steps.push(verb("generated", "", finding("traffic")));
+    steps.push(noun("code", code, code.facts[0] ?? "", code.facts[1] ?? "code"));
   }
-  return found;
+  return steps;
 }
 
 /**

@@ -41,7 +41,7 @@ export function columnBorder(panes, left, right) {
     left.resized();
     right.resized();
   };
-  const made = separator({
+  const border = separator({
     across: false,
     label: `border of ${left.title} and ${right.title}`,
     begin: () => {
@@ -71,10 +71,10 @@ export function columnBorder(panes, left, right) {
     },
   });
   // The widths are known once the line is in the page; reading them at once would lay out the page twice.
-  made.element.addEventListener("focus", made.refresh);
-  made.element.addEventListener("pointerenter", made.refresh);
-  made.element.setAttribute("aria-valuenow", "50");
-  return made.element;
+  border.element.addEventListener("focus", border.refresh);
+  border.element.addEventListener("pointerenter", border.refresh);
+  border.element.setAttribute("aria-valuenow", "50");
+  return border.element;
 }
 
 /**
@@ -83,7 +83,7 @@ export function columnBorder(panes, left, right) {
  */
 export function rowBorder(panes) {
   let height = 0;
-  const made = separator({
+  const border = separator({
     across: true,
     label: "height of the panes",
     begin: () => {
@@ -104,7 +104,7 @@ export function rowBorder(panes) {
     },
     value: () => ({ now: panes.row.offsetHeight, least: LEAST_HEIGHT, most: MOST_HEIGHT }),
   });
-  made.element.addEventListener("focus", made.refresh);
-  made.element.setAttribute("aria-valuenow", "520");
-  return made.element;
+  border.element.addEventListener("focus", border.refresh);
+  border.element.setAttribute("aria-valuenow", "520");
+  return border.element;
 }

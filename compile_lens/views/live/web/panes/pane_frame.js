@@ -127,8 +127,8 @@ export class PaneFrame {
     try {
       await this.make();
     } catch (error) {
-      const said = error instanceof Error ? error.message : String(error);
-      put(this.body, h("p", { class: "frame-error", role: "alert" }, `${this.title} cannot be shown: ${said}`));
+      const reason = error instanceof Error ? error.message : String(error);
+      put(this.body, h("p", { class: "frame-error", role: "alert" }, `${this.title} cannot be shown: ${reason}`));
     }
   }
 
@@ -335,13 +335,13 @@ export class PaneFrame {
    * Says why nothing of a pinned chain is here, where that is so.
    * @param {Reach | null} reach the chain of the last pin
    * @param {string} name of that pin
-   * @param {boolean} [told] whether another pane has said already that it is part of another compilation
+   * @param {boolean} [explained] another pane has explained already that it is part of another compilation
    * @returns {boolean} whether this one has
    */
-  explain(reach, name, told = false) {
-    const { said, elsewhere } = noMatch(this.app, reach, name, this.stages(), this.tell.choose);
-    this.none.hidden = said.length === 0 || (told && elsewhere);
-    put(this.none, said);
+  explain(reach, name, explained = false) {
+    const { content, elsewhere } = noMatch(this.app, reach, name, this.stages(), this.tell.choose);
+    this.none.hidden = content.length === 0 || (explained && elsewhere);
+    put(this.none, content);
     return elsewhere;
   }
 

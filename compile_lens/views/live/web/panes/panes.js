@@ -333,7 +333,7 @@ export class Panes {
       this.frames.set(place.key, known);
       return known;
     }
-    const made = new PaneFrame(this.app, place, view, {
+    const frame = new PaneFrame(this.app, place, view, {
       close: () => {
         this.close(place.key);
         this.tell.closed(place.key);
@@ -348,8 +348,8 @@ export class Panes {
         /** @type {HTMLElement | null} */ (next)?.focus();
       },
     });
-    this.frames.set(place.key, made);
-    return made;
+    this.frames.set(place.key, frame);
+    return frame;
   }
 
   /** Lets go of the frames that were not open for the longest time. */
@@ -385,7 +385,7 @@ export class Panes {
   /** Where a pane shows nothing of the last pin, it says why. */
   explain() {
     const name = this.app.selection.pins.at(-1)?.name ?? "";
-    let told = false;
-    for (const frame of this.shown) told = frame.explain(this.reach, name, told) || told;
+    let explained = false;
+    for (const frame of this.shown) explained = frame.explain(this.reach, name, explained) || explained;
   }
 }

@@ -54,13 +54,13 @@ function first(groups, old, now) {
 function limited(groups) {
   let over = groups.flat().length - MOST_TABS;
   /** @type {Group[]} */
-  const kept = [];
+  const rest = [];
   for (const group of [...groups].reverse()) {
     const gone = Math.max(0, Math.min(over, group.length - 1));
     over -= gone;
-    kept.unshift(group.slice(0, group.length - gone));
+    rest.unshift(group.slice(0, group.length - gone));
   }
-  return kept;
+  return rest;
 }
 
 /**

@@ -58,14 +58,14 @@ export class CompilationTabs {
 
   /** @param {Compilation} compilation */
   banners({ recompile, ending, dynamic }) {
-    const said = [];
-    if (recompile.length) said.push(this.banner("a recompile", recompile[0], "every reason"));
-    if (ending) said.push(this.banner(this.words.broke, ending.what, ending.hint ? "why, and a hint" : "why"));
+    const banners = [];
+    if (recompile.length) banners.push(this.banner("a recompile", recompile[0], "every reason"));
+    if (ending) banners.push(this.banner(this.words.broke, ending.what, ending.hint ? "why, and a hint" : "why"));
     if (dynamic.length) {
       const some = dynamic.slice(0, 4).join(", ") + (dynamic.length > 4 ? `, and ${dynamic.length - 4} more` : "");
-      said.push(this.banner("dynamic dimensions", some, "all of them", " banner-plain"));
+      banners.push(this.banner("dynamic dimensions", some, "all of them", " banner-plain"));
     }
-    return said;
+    return banners;
   }
 
   /**

@@ -25,8 +25,8 @@ const LEADS = { break: "go to the next line", recompile: "go to the next of them
 export function pageHeader(core, find, standalone, lead) {
   const { warnings, state } = core.outcome;
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
-  const said = h("div", {}, aboutCapture(core), keyList());
-  const more = new Popover(about, said, { name: "about this capture", right: true });
+  const content = h("div", {}, aboutCapture(core), keyList());
+  const more = new Popover(about, content, { name: "about this capture", right: true });
   const place = placeOfCapture(core);
   const top = h(
     "header",

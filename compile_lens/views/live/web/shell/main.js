@@ -185,7 +185,7 @@ class Shell {
    */
   warned(more) {
     const there = more !== "eager" && this.model.core.sources.length > 0;
-    void Promise.resolve(there && this.panes.next(more)).then((found) => found || this.details.open());
+    void Promise.resolve(there && this.panes.next(more)).then((moved) => moved || this.details.open());
   }
 
   /** Keys of the findings that can be shown. */

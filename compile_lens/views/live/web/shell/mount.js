@@ -43,7 +43,7 @@ async function start(root, { parts, style, unpack }, open) {
   // JupyterLab takes no key from inside an element that says this.
   host.setAttribute("data-lm-suppress-shortcuts", "true");
   root.append(host);
-  const old = () => root.querySelectorAll(":scope > .cl-not-alive").forEach((said) => said.remove());
+  const old = () => root.querySelectorAll(":scope > .cl-not-alive").forEach((message) => message.remove());
   try {
     checkBrowser();
     const shadow = host.attachShadow({ mode: "open" });
@@ -57,12 +57,12 @@ async function start(root, { parts, style, unpack }, open) {
     host.remove();
     root.removeAttribute("data-alive");
     old();
-    const said = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
+    const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
     root.prepend(
       h(
         "p",
         { class: "cl-not-alive", role: "alert" },
-        `The interactive view did not start: ${said}. The page below says the same without it.`,
+        `The interactive view did not start: ${message}. The page below says the same without it.`,
       ),
     );
   }

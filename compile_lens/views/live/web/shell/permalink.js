@@ -63,7 +63,7 @@ export function decodeState(hash, index, findings = [], lost = []) {
   if (body === "" || body.length > LONGEST_HASH) return null;
   /** @type {PageState} */
   const state = { compilation: 0, panes: null, pins: [] };
-  let found = false;
+  let known = false;
   for (const part of body.split("&")) {
     const at = part.indexOf("=");
     const value = part.slice(at + 1);
@@ -72,28 +72,28 @@ export function decodeState(hash, index, findings = [], lost = []) {
       const number = wholeNumber(value);
       if (number >= 0 && index.stages.some((stage) => stage.compilation === number)) {
         state.compilation = number;
-        found = true;
+        known = true;
       } else lost.push(`compilation ${shortened(value, LONGEST_LOST)}`);
     } else if (name === "phase") {
       if (index.stages.some(({ key }) => key.split(".")[0] === value)) {
         state.phase = value;
-        found = true;
+        known = true;
       } else lost.push(shortened(value, LONGEST_LOST));
     } else if (name === "open" && state.panes === null) {
       const panes = decodePanes(value, index, findings, lost);
       if (panes.length || value === "") {
         state.panes = panes;
-        found = true;
+        known = true;
       }
     } else if (name === "pin" && state.pins.length < COLOURS) {
       const pin = decodePin(value, index);
       if (pin) {
         state.pins.push(pin);
-        found = true;
+        known = true;
       } else lost.push(pinLabel(value));
     }
   }
-  return found ? state : null;
+  return known ? state : null;
 }
 
 /**
@@ -199,8 +199,8 @@ function decodePin(value, index) {
     }
   }
   if (items.size === 0) return null;
-  const found = [...items];
-  return { items: found, name: unescaped(label) || index.names[found[0]] };
+  const numbers = [...items];
+  return { items: numbers, name: unescaped(label) || index.names[numbers[0]] };
 }
 
 /**
@@ -238,8 +238,8 @@ export function linkTrouble(
   { what = "capture", print = fingerprint(index), lost = [] } = {},
 ) {
   decodeState(hash, index, findings, lost);
-  const made = /(?:^#?|&)of=([0-9a-f]{1,8})(?:&|$)/.exec(hash)?.[1];
-  const other = made !== undefined && made !== print;
+  const origin = /(?:^#?|&)of=([0-9a-f]{1,8})(?:&|$)/.exec(hash)?.[1];
+  const other = origin !== undefined && origin !== print;
   const stale = `This link was made for another ${what}`;
   // What is no link of this kind names nothing.
   if (lost.length === 0) return other ? `${stale}: not all need be as it was there.` : "";
@@ -272,13 +272,13 @@ export function encodeRanges(numbers) {
 export function decodeRanges(text, count) {
   /** @type {Set<number>} */
   const numbers = new Set();
-  let asked = 0;
+  let total = 0;
   for (const run of text.split(".")) {
     const [from, to = from] = run.split("-").map(wholeNumber);
     if (from < 0 || to < from || to >= count) continue;
-    asked += to - from + 1;
+    total += to - from + 1;
     // Runs that overlap could ask for the same numbers over and over, and keep the page busy.
-    if (asked > count) break;
+    if (total > count) break;
     for (let number = from; number <= to; number++) numbers.add(number);
   }
   return [...numbers];
@@ -309,8 +309,8 @@ function referredStage(compilation, key, index) {
  */
 function itemNamed(name, stage, index) {
   if (stage.compilation < 0) return lineNamed(name, stage, index);
-  const found = index.names.indexOf(name, stage.start);
-  return found >= 0 && found < stage.start + stage.count ? found : -1;
+  const item = index.names.indexOf(name, stage.start);
+  return item >= 0 && item < stage.start + stage.count ? item : -1;
 }
 
 /**

@@ -36,13 +36,13 @@ export function lineNamed(tail, stage, index) {
   const exact = index.names.indexOf(tail, stage.start);
   if (exact >= 0 && exact < end) return exact;
   const wanted = tail.split(SEPARATOR).join("/");
-  let found = -1;
+  let match = -1;
   for (let item = stage.start; item < end; item++) {
     if (!index.names[item].split(SEPARATOR).join("/").endsWith(`/${wanted}`)) continue;
-    if (found >= 0) return -1;
-    found = item;
+    if (match >= 0) return -1;
+    match = item;
   }
-  return found;
+  return match;
 }
 
 /** @type {WeakMap<Index, string>} */
@@ -67,7 +67,7 @@ export function fingerprint(index) {
       add(compilation < 0 ? (name.split(SEPARATOR).at(-1) ?? name) : name);
     }
   }
-  const made = (hash >>> 0).toString(16);
-  known.set(index, made);
-  return made;
+  const print = (hash >>> 0).toString(16);
+  known.set(index, print);
+  return print;
 }

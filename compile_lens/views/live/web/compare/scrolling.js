@@ -1,9 +1,49 @@
-// What was clicked on a page of captures side by side: it stays where it is while everything else comes to it.
+// The scroll positions of sources and code: what differs, what was clicked, what is lit.
 
 /** @import { CodePane } from "../code/pane.js" */
+/** @import { SourcePane } from "../code/source_pane.js" */
 /** @import { Listing } from "../listing/listing.js" */
 
-export class Held {
+/**
+ * As the page opens.
+ * @param {SourcePane} source
+ * @param {[number, number] | null} [cause] the column and the item of the first cause that is of it
+ */
+export function openSource(source, cause) {
+  if (cause && showIn(source, [cause[1]])) return;
+  const [[part, lines] = []] = source.signs;
+  const [line] = lines?.keys() ?? [];
+  if (part !== undefined && line !== undefined) showLine(source, part, line - 1);
+}
+
+/**
+ * Brings the first of some items that has a line into view, and of the line what differs. False if none has.
+ * @param {SourcePane} source
+ * @param {number[]} items
+ */
+export function showIn(source, items) {
+  for (const item of items)
+    for (const [part, { listing }] of source.parts.entries()) {
+      const [line] = listing.links.linesOf(item);
+      if (line === undefined) continue;
+      showLine(source, part, line);
+      return true;
+    }
+  return false;
+}
+
+/**
+ * @param {SourcePane} source
+ * @param {number} part
+ * @param {number} line counted from 0
+ */
+function showLine(source, part, line) {
+  const { listing } = source.parts[part];
+  listing.showLine(line);
+  listing.rows.wrap?.show(line, source.unlike.get(part)?.get(line + 1) ?? 0);
+}
+
+export class ScrollAnchor {
   /** @param {HTMLElement} element all of the page */
   constructor(element) {
     /** The element that was clicked or typed at last, and all around it. @type {EventTarget[]} */
@@ -40,15 +80,15 @@ export class Held {
  * @param {CodePane} pane
  * @param {number[]} items
  * @param {boolean} unfold whether out of its folds
- * @param {Held} held
+ * @param {ScrollAnchor} anchor
  */
-export function revealAll(pane, items, unfold, held) {
-  const own = held.within(pane.body);
+export function revealAll(pane, items, unfold, anchor) {
+  const own = anchor.within(pane.body);
   if (!own) pane.reveal(items);
   for (const listing of unfold ? pane.listings() : []) {
     const { folds, foldBits, rows, links } = listing;
     const view = rows.view();
-    const clicked = held.line(listing);
+    const clicked = anchor.line(listing);
     const lit = links.lit.filter((line) => folds.shows(line) && rows.sees(folds.row(line), view));
     const line = clicked >= 0 ? clicked : Math.min(...lit);
     const top = Number.isFinite(line) ? rows.top(folds.row(line)) : 0;

@@ -1,0 +1,126 @@
+// The head of the page and the row of counts below it: the first cause or the result, then a figure for each stage.
+
+import { keyList } from "../controls/keys.js";
+import { Popover } from "../controls/popover.js";
+import { button, h } from "../dom.js";
+import { ownName } from "../shell/header.js";
+
+/** @import { Compared, ComparedModule } from "../types.d.ts" */
+
+/**
+ * @param {string[]} summary lines, the first cause first
+ * @returns {HTMLElement | null} null without any
+ */
+function summaryOf(summary) {
+  const [first] = summary;
+  if (!first) return null;
+  const whole = button("all of it", () => undefined, { class: "button compare-whole" });
+  const lines = h(
+    "div",
+    { class: "compare-all" },
+    summary.map((text) => h("p", {}, text)),
+  );
+  return h(
+    "div",
+    { class: "compare-summary" },
+    h("p", { class: "compare-cause", title: first }, first),
+    whole,
+    new Popover(whole, lines, { name: "what differs" }).element,
+  );
+}
+
+/**
+ * What came of it on the targets, and whether that is the same.
+ * @param {Compared} compared
+ */
+function agreementOf({ headline, agreement }) {
+  const words = headline ? [h("b", {}, headline), ` · ${agreement}`] : agreement;
+  return h("span", { class: "compare-agreement", title: headline ? `${headline} · ${agreement}` : agreement }, words);
+}
+
+/**
+ * @param {Compared} compared
+ * @param {HTMLElement} find the search over all columns
+ * @param {boolean} standalone
+ */
+export function headerOf(compared, find, standalone) {
+  const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
+  const { headline, agreement, mayDiffer } = compared;
+  const facts = [...(headline ? [headline] : []), agreement, ...compared.facts, ...mayDiffer].map((fact) =>
+    h("li", {}, fact),
+  );
+  const content = h("div", {}, h("ul", { class: "about" }, facts), keyList());
+  const more = new Popover(about, content, { name: "about this comparison", right: true });
+  return h(
+    "header",
+    { class: "top" },
+    h(
+      "div",
+      { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: compared.function },
+      ownName(compared.function),
+    ),
+    compared.columns.map(({ target, failure }) =>
+      h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
+    ),
+    summaryOf(compared.summary) ?? agreementOf(compared),
+    h("span", { class: "top-rest" }),
+    find,
+    h("div", { class: "top-more" }, about, more.element),
+  );
+}
+
+/** What led from one count to the next. @type {Record<string, string>} */
+const VERBS = { loops: "inlined", groups: "fused", kernels: "generated", launches: "called" };
+
+/**
+ * @param {Compared} compared
+ * @param {ComparedModule | undefined} module
+ */
+export function stepsOf({ same: two, columns }, module) {
+  const [between, of] = two ? [" → ", ""] : [" · ", `: ${columns.map(({ target }) => target).join(" · ")}`];
+  return (module?.counts ?? []).flatMap(([title, values], i) => {
+    const same = values.every((value) => value === values[0]);
+    const chip = h(
+      "li",
+      { class: same ? "flow-step" : "flow-step compare-differs" },
+      h(
+        "span",
+        { class: "flow-noun" },
+        h("span", { class: "flow-count" }, same ? values[0] : values.join(between)),
+        h("span", { class: "flow-what" }, same ? one(title, values[0]) : `≠ ${title}`, [
+          h("span", { class: "flow-wide" }, same ? " each" : of),
+        ]),
+      ),
+    );
+    const verb = h("li", { class: "flow-between", "aria-hidden": "true" }, [
+      h("span", { class: "flow-verb" }, [
+        h("span", { class: "flow-name" }, VERBS[title] ?? ""),
+        h("span", { class: "flow-arrow" }),
+      ]),
+    ]);
+    return i ? [verb, chip] : [chip];
+  });
+}
+
+/**
+ * `1 loop`, `2 loops` without the number.
+ * @param {string} title
+ * @param {string} value
+ */
+export function one(title, value) {
+  return value === "1" ? title.replace(/e?s$/, (end) => (end === "es" && !title.endsWith("ches") ? "e" : "")) : title;
+}
+
+/**
+ * Counts of one column that no other has: `≠ 5 loops, others 4`.
+ * @param {[string, string[]][]} counts
+ * @param {number} number of the column
+ */
+export function otherCounts(counts, number) {
+  return counts.flatMap(([title, values]) => {
+    const own = values[number];
+    const others = new Set(values.filter((_, other) => other !== number));
+    if (others.has(own) || others.size === 0) return [];
+    return [`≠ ${own} ${one(title, own)}, ${values.length > 2 ? "others" : "the other"} ${[...others].join(", ")}`];
+  });
+}
