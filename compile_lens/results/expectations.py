@@ -132,7 +132,7 @@ class Expectations:
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
-        from ..views.explained.operators import stands
+        from ..views.explained.program import stands
 
         delegate("Expectations.no")(op)
         wanted = f"no {op}"
@@ -154,7 +154,7 @@ class Expectations:
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
-        from ..views.explained.operators import stands
+        from ..views.explained.program import stands
 
         if not allowed:
             raise UsageError(
@@ -221,7 +221,7 @@ class Expectations:
         raise self._error(f"expected {wanted}, found {found}", Explained(stand, reasons, tuple(to_try)))
 
     def _why(self, name: str, phase: str) -> Explained:
-        from ..views.explained import kernels, memory, program
+        from ..views.explained import kernels, program
 
         capture = self.capture
         makers: dict[str, Callable[[], Explained]] = {
@@ -229,8 +229,8 @@ class Expectations:
             "extern": lambda: kernels.kernels(capture, phase, ("extern",)),
             "bytes": lambda: kernels.by_bytes(capture, phase),
             "groups": lambda: kernels.groups(capture, phase),
-            "peak": lambda: memory.held(capture, phase),
-            "saved": lambda: memory.kept(capture),
+            "peak": lambda: program.held(capture, phase),
+            "saved": lambda: program.kept(capture),
             "graphs": lambda: program.compilations(capture),
             "graph_breaks": lambda: program.left_to_python(capture),
             "recompiles": lambda: program.compilations(capture, again=True),

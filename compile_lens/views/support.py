@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from compile_lens.record.support import BACKENDS, HOW, Overload, Support, Unsupported, UnsupportedOperator
-from compile_lens.views.words.characters import flat
-from compile_lens.views.words.outline import names, places
+
+from .words.characters import flat
+from .words.outline import names, places
 
 WIDTH = 110
 

@@ -11,7 +11,7 @@ import pytest
 from compile_lens import Capture, capture
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Node, Ref
-from compile_lens.views.live.modules import modules
+from compile_lens.views.live.index import modules
 
 from . import captures
 from .viewer import Viewer, box, expected, through

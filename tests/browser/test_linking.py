@@ -11,7 +11,7 @@ import pytest
 
 from compile_lens import Capture
 from compile_lens.measures.chain import PYTHON, Address
-from compile_lens.views.live.modules import modules
+from compile_lens.views.live.index import modules
 
 from . import captures
 from .settling import settle

@@ -20,7 +20,7 @@ from compile_lens.record.capture import ABLATIONS
 from compile_lens.record.device import DeviceProperty
 from compile_lens.results.capture import Capture
 from compile_lens.views.document import LIVE, NOTE, Block, Changes, Columns, Finding, Picture, Prose, Table
-from compile_lens.views.drawing import timeline
+from compile_lens.views.drawing import lanes
 from compile_lens.views.findings import findings, unknown
 from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
@@ -203,7 +203,7 @@ def test_memory_tells_peak_and_what_is_kept() -> None:
 
 def test_the_timeline_is_a_drawing_of_its_own() -> None:
     memory = samples_findings.MEMORY
-    svg = timeline.timeline(memory, 20)
+    svg = lanes.timeline(memory, 20)
     root = ET.fromstring(svg)
     bars = [e for e in root.iter() if e.tag.endswith("rect")]
     assert len(bars) == 4  # one has no size
@@ -212,7 +212,7 @@ def test_the_timeline_is_a_drawing_of_its_own() -> None:
     assert ET.fromstring(picture.svg).tag.endswith("svg") and "4 buffers" not in picture.svg
     widths = {b.findtext("{http://www.w3.org/2000/svg}title"): float(b.get("width", "0")) for b in bars}
     assert widths["primals_1, input, 4,000 bytes"] > widths["buf2, output, 4,000 bytes"]
-    assert timeline.timeline(dataclasses.replace(memory, buffers=()), 20) == ""
+    assert lanes.timeline(dataclasses.replace(memory, buffers=()), 20) == ""
 
 
 def test_traffic_has_a_roof_where_there_is_one() -> None:

@@ -6,7 +6,7 @@ import samples_machine as made
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compile_lens.views.words.machine_folds import machine_folds
+from compile_lens.views.words.folds import machine_folds
 
 SASS = """\
 	.headerflags	@"EF_CUDA_SM90"

@@ -17,7 +17,8 @@ from compile_lens.record.machine_code import Candidate, Machine
 from compile_lens.results.capture import Capture
 from compile_lens.views.document import Table
 from compile_lens.views.findings import findings
-from compile_lens.views.live import encoded, forms
+from compile_lens.views.live import code as code_parts
+from compile_lens.views.live import encoded
 from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.parts import parts
@@ -229,14 +230,14 @@ def test_machine_code_travels_by_itself() -> None:
 
 
 def test_forms_that_do_not_fit_say_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "ROOM", len(made.SASS) + len(made.PTX))
+    monkeypatch.setattr(code_parts, "ROOM", len(made.SASS) + len(made.PTX))
     data = parts(made.h100())
     assert [f["text"] for f in data["m0"]["forms"]] == [made.PTX, made.SASS]  # type: ignore[index]
     stages = [part for name, part in data.items() if name.startswith("g") and "kernels" in part]  # type: ignore[operator]
     kernel = stages[0]["kernels"][0]  # type: ignore[index]
     assert kernel["forms"] == ["PTX", "SASS"] and kernel["part"] == "m0"
     assert {"title": "left out to keep the page small: kernel.ttir", "lines": []} in kernel["remarks"]
-    monkeypatch.setattr(forms, "ROOM", 0)
+    monkeypatch.setattr(code_parts, "ROOM", 0)
     assert not [name for name in parts(made.h100()) if name.startswith("m")]
 
 

@@ -30,9 +30,9 @@ from compile_lens.record.kernel import Code, Kernel, LineOrigin
 from compile_lens.results.capture import Capture
 from compile_lens.views import live
 from compile_lens.views.live import texts
+from compile_lens.views.live.index import modules
 from compile_lens.views.live.items import MOST_COMPILATIONS, Items
-from compile_lens.views.live.lines import defining_lines
-from compile_lens.views.live.modules import modules
+from compile_lens.views.live.texts import defining_lines
 from compile_lens.views.render.html import coloured
 from compile_lens.views.words import folds, highlight
 from compile_lens.views.words.characters import clean, flat

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from compile_lens.measures.chain import Chain
+from compile_lens.measures.operators import Use
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
+from compile_lens.record.memory import Memory
 
+from ..findings.places import held as in_memory
+from ..findings.places import places, title
 from ..words import outcome, outline
 from .kernels import ended, hints, lines, recompiled
-from .model import Explained, few
+from .model import FEW, Explained, few
 
 
 def compilations(capture: Record, again: bool = False) -> Explained:
@@ -65,3 +70,113 @@ def _reasons(capture: Record) -> Iterator[str]:
 
 def _place(file: str, line: int) -> str:
     return f" ← {outline.place(Frame(file, line, ''))}" if file else ""
+
+
+WHERE = "capture.compilations[i].memory"
+
+
+SWITCHES = (
+    "compile_lens.what_if turns the switches of the compiler one at a time, and says which lower the peak"
+)
+
+LESS = (
+    "torch._functorch.config.activation_memory_budget below 1 keeps less and computes more again (what_if tries it), "
+    "and so does torch.utils.checkpoint around a part"
+)
+
+
+def held(capture: Record, phase: str = "") -> Explained:
+    """The buffers of each graph, and where its peak is."""
+    found: list[str] = []
+    why: list[str] = []
+    chain = Chain(capture)
+    for place in places(capture):
+        for memory in place.compilation.memory:
+            if memory.phase != place.phase or (phase and phase != place.phase):
+                continue
+            if memory.peak is None:
+                why.append(f"{place.title}: the peak is not known: {memory.note}")
+                continue
+            at = f"at line {memory.peak_line} of the module" if memory.peak_line else "on entry"
+            why.append(f"{place.title}: at most {in_memory(memory.peak)} are held at once, {at} (modelled)")
+            then = _then(memory)
+            if then:
+                why.append(f"{place.title}: held then: {', '.join(then)}")
+            own = sorted((b for b in memory.buffers if not b.base), key=lambda b: -(b.nbytes or 0))
+            for buffer in own:
+                frames = [
+                    f
+                    for o in buffer.origins
+                    for f in chain.lines(place.at("post_grad", o))
+                    if buffer.kind != "input"
+                ]
+                found.append(
+                    f"{place.title}: {buffer.name}, {buffer.kind}, {in_memory(buffer.nbytes)}{lines(frames)}"
+                )
+    return Explained(few(found, "buffers", WHERE), tuple(why), (SWITCHES,) if found else ())
+
+
+def _then(memory: Memory) -> list[str]:
+    """The buffers that are held at the peak, the largest first; none unless they sum up to it."""
+    line = memory.peak_line
+    there = [
+        b
+        for b in memory.buffers
+        if not b.base and b.nbytes and b.alloc_line <= line and (not b.free_line or b.free_line >= line)
+    ]
+    taken_over = {b.reuses for b in there}  # two names of one memory
+    there = [b for b in there if b.name not in taken_over]
+    if sum(b.nbytes or 0 for b in there) != memory.peak:
+        return []
+    names = [b.name for b in sorted(there, key=lambda b: -(b.nbytes or 0))]
+    return names if len(names) <= FEW else [*names[:FEW], f"… and {len(names) - FEW} more"]
+
+
+def kept(capture: Record) -> Explained:
+    """What the forward keeps, and what the default partitioner would have kept."""
+    found: list[str] = []
+    why: list[str] = []
+    chain = Chain(capture)
+    for compilation in capture.compilations:
+        if compilation.partition is None:
+            continue
+        where = title(capture, compilation, "forward")
+        for one in sorted(compilation.partition.saved, key=lambda k: -(k.nbytes or 0)):
+            shares = f", no memory of its own: in {one.alias_of}" if one.alias_of else ""
+            frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
+            found.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
+        why.append(
+            f"{where}: the min-cut partitioner keeps what costs more to compute again than to keep; "
+            f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"
+        )
+    return Explained(
+        few(found, "tensors", "capture.compilations[i].partition"), tuple(why), (LESS,) if found else ()
+    )
+
+
+def stands(capture: Record, found: Iterable[Use], types: bool = False) -> Explained:
+    """Each place with its Python lines; with ``types`` also the types of its results."""
+    chain = Chain(capture)
+    said: list[str] = []
+    came: list[str] = []
+    for use in found:
+        cid, key, name = use.address
+        where = f"{cid} {key}" if len(capture.compilations) > 1 else key
+        outputs = use.node.outputs if use.node is not None and types else ()
+        made = f" makes {', '.join(dict.fromkeys(t.dtype for t in outputs))}" if outputs else ""
+        said.append(f"{where}: {name}, {use.name}{made}{lines(chain.lines(use.address))}")
+        source = _sources(capture, chain, use) if not types else ""
+        if source:
+            came.append(f"{where}: {use.name} comes of {source}")
+    return Explained(few(said, "places", "capture.compilations[i].graphs"), few(came, "places"))
+
+
+def _sources(capture: Record, chain: Chain, use: Use) -> str:
+    """What of the program became an operator, as Dynamo saw it; ``""`` where the record does not say."""
+    cid = use.address[0]
+    graph = next((c.graphs.get("dynamo") for c in capture.compilations if c.id == cid), None)
+    if graph is None or use.node is None or use.address not in chain:
+        return ""
+    names = {name for one, key, name in chain.ancestors(use.address) if (one, key) == (cid, "dynamo")}
+    calls = [n.target for n in graph.nodes if n.name in names and n.op.startswith("call_")]
+    return ", ".join(dict.fromkeys(calls))

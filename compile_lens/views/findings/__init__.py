@@ -9,16 +9,14 @@ from compile_lens.record.capture import Record
 
 from ..document import Finding
 from .ablations import ablations
-from .benchmark import benchmark
+from .benchmark import benchmark, profile
 from .calls import calls
 from .contests import contests
 from .cuda_graphs import cuda_graphs
 from .fusion import fusion
-from .lowering import lowering
+from .lowering import lowering, rewrites
 from .machine import machine_code
 from .memory import memory
-from .profile import profile
-from .rewrites import rewrites
 from .target import target
 from .traffic import traffic
 

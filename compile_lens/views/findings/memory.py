@@ -8,7 +8,7 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
 
 from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
-from ..drawing.timeline import timeline
+from ..drawing.lanes import timeline
 from ..words import outline, quantities
 from ..words.quantities import memory_in_short
 from .places import Place, places, title

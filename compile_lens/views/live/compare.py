@@ -14,10 +14,10 @@ from compile_lens.views.subjects import compare as subject
 from compile_lens.views.words.ledger import compared_counts
 from compile_lens.views.words.quantities import printed
 
-from .embed import alive, compact
+from ..words.characters import block, line
 from .items import Items
+from .page import alive, compact
 from .parts import encoded, packed
-from .words import block, line
 
 MANY = 60
 """Differences and modules that the page holds; the static layer counts the rest."""

@@ -20,11 +20,11 @@ from ..findings import findings
 from ..subjects.ledger import ledger_table
 from ..words import outcome, outline, quantities, savings, sentences, stamp
 from ..words.began import after, began
+from ..words.characters import block, line
 from .findings import finding_head
 from .index import full_title
 from .items import Items
 from .texts import Texts
-from .words import block, line
 
 VERSION = 1
 

@@ -16,9 +16,9 @@ from compile_lens.views.subjects import diff as subject
 from compile_lens.views.words.ledger import compared
 from compile_lens.views.words.quantities import printed
 
+from ..words.characters import block, line
 from .compare import COUNTS, MANY, beside, column_of, signed
 from .items import Items
-from .words import block, line
 
 SIDES = ("before", "after")
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from compile_lens.measures.address import python
 from compile_lens.measures.chain import PYTHON, Chain, walk
 from compile_lens.measures.ledger import counts
+from compile_lens.measures.source_units import Unit, units
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
 from ..words import outline
+from ..words.characters import line
 from ..words.derivatives import Derivatives
+from ..words.palette import UNITS
 from .items import Items, SeenStage
 from .texts import Texts
-from .units import coloured
-from .words import line
 
 
 def index(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
@@ -124,3 +128,127 @@ def _line_texts(capture: Record, items: Items) -> list[str]:
                 for frame in node.frames:
                     known.setdefault(f"{frame.file}:{frame.line}", frame.text.strip().partition("\n")[0])
     return [line(known.get(name, "").strip()) for _, _, name in items.lines]
+
+
+def coloured(capture: Record, items: Items) -> dict[str, object]:
+    """``units``, ``unitSets`` and ``unitsOf`` of the ``Index``."""
+    every = units(capture)
+    told: list[dict[str, object]] = []
+    sets: dict[tuple[int, ...], int] = {(): 0}
+    of = [0] * len(items.above)
+    texts = _Texts(capture)
+    short = Chain(capture).texts.short
+    for number, compilation in enumerate(items.compilations):
+        found = every[compilation.id]
+        start = len(told)
+        told += [
+            _unit(number, i, unit, items, texts, short(python(unit.file, unit.line)))
+            for i, unit in enumerate(found.all)
+        ]
+        for address, own in found.of.items():
+            item = items.item(address)
+            if item is not None:
+                of[item] = sets.setdefault(tuple(start + i for i in own), len(sets))
+    return {"units": told, "unitSets": [list(one) for one in sets], "unitsOf": of}
+
+
+def _unit(
+    compilation: int, number: int, unit: Unit, items: Items, texts: _Texts, place: str
+) -> dict[str, object]:
+    column, end = texts.span(unit)
+    nodes = [items.item(address) for address in unit.nodes]
+    at = items.item(python(unit.file, unit.line))
+    # A call that takes all of its line goes by the line: there is nothing else in it.
+    columns = "" if unit.end_column is None else f":{unit.column}-{unit.end_column}"
+    return {
+        "compilation": compilation,
+        "tag": line(unit.tag),
+        "colour": number % (2 * len(UNITS)),
+        "address": line(place + columns),
+        "line": -1 if at is None else at,
+        "column": column,
+        "end": end,
+        "items": [item for item in nodes if item is not None],
+    }
+
+
+class _Texts:
+    """The lines of the sources, for what is counted in them."""
+
+    def __init__(self, capture: Record) -> None:
+        self._sources = capture.sources
+
+    def span(self, unit: Unit) -> tuple[int, int]:
+        """Where a call stands in its line as the page shows it; -1, -1 for a line, and where that is not known."""
+        text = self._line(unit)
+        # A page writes out what cannot be seen: columns of such a line are others.
+        if unit.column is None or not text.strip() or not (text.isascii() and text.strip().isprintable()):
+            return -1, -1
+        rest = len(text.rstrip())
+        end = rest if unit.end_column is None else min(unit.end_column, rest)
+        start = max(unit.column, len(text) - len(text.lstrip()))
+        return (start, end) if start < end else (-1, -1)
+
+    def _line(self, unit: Unit) -> str:
+        for source in self._sources:
+            lines = source.text.split("\n")
+            if source.file == unit.file and 0 <= unit.line - source.first_line < len(lines):
+                return lines[unit.line - source.first_line]
+        return ""
+
+
+Path = tuple[str, str]
+"""A module's path, and its class where that is known."""
+
+NOWHERE: Path = ("", "")
+
+
+def modules(items: Items) -> list[Path]:
+    """The module of each item: its own, else the path that the nearest items above it share.
+
+    A loop that joins work of ``blocks.0.norm`` and ``blocks.0.up`` belongs to ``blocks.0``. What came from
+    outside of modules has no say.
+    """
+    found: list[Path | None] = [None] * len(items.above)
+    classes: dict[str, str] = {}
+    for seen in items.stages:
+        if isinstance(seen.stage, Graph):
+            for path, node in walk(seen.stage):
+                if node.module:
+                    item = seen.item(path + node.name)
+                    found[item] = found[item] or (node.module, node.module_type)
+                    if node.module_type:
+                        classes.setdefault(node.module, node.module_type)
+    for start in range(len(found)):
+        if found[start] is not None:
+            continue
+        # Depth first without recursion: what is above comes first. A loop in a strange record ends here,
+        # because an item on the way counts as known.
+        way = [start]
+        found[start] = NOWHERE
+        pending = [iter(items.above[start])]
+        while way:
+            above = next(pending[-1], None)
+            if above is None:
+                pending.pop()
+                item = way.pop()
+                found[item] = _shared([found[up] or NOWHERE for up in items.above[item]], classes)
+            elif found[above] is None:
+                found[above] = NOWHERE
+                way.append(above)
+                pending.append(iter(items.above[above]))
+    return [path or NOWHERE for path in found]
+
+
+def _shared(paths: Sequence[Path], classes: dict[str, str]) -> Path:
+    own = dict.fromkeys(path for path in paths if path[0])
+    if len(own) == 1:
+        return next(iter(own))
+    if not own:
+        return NOWHERE
+    parts = [path.split(".") for path, _ in own]
+    same = 0
+    while all(len(p) > same and p[same] == parts[0][same] for p in parts):
+        same += 1
+    shared = ".".join(parts[0][:same])
+    return shared, classes.get(shared, "")

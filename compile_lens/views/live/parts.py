@@ -15,11 +15,10 @@ from compile_lens.record.graph import Graph
 from ..findings import findings
 from .code import Codes
 from .core import core
-from .findings import finding_part, findings_data
+from .findings import finding_part, findings_data, told
 from .graphs import Graphs
 from .index import index, part_name
 from .items import Items
-from .story import told
 from .texts import Texts
 
 SMALL = 30_000

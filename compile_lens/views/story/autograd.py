@@ -8,7 +8,7 @@ from compile_lens.record.memory import Partition, saved_bytes
 from ..words.outline import phase_of
 from .frames import STAGES
 from .language import MEMORY, Amount, Names
-from .teller import Teller
+from .model import Teller
 
 
 def autograd(teller: Teller, compilation: Compilation) -> None:

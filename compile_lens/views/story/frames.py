@@ -8,12 +8,12 @@ from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ski
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.messages import plain_source
+from compile_lens.record.rewrite import MERGING
 
 from ..words.outcome import reason
 from ..words.outline import place, places
 from .language import Amount, Names
-from .passes import passes
-from .teller import Teller
+from .model import Teller
 
 STAGES = ("dynamo", "pre_grad")
 
@@ -155,3 +155,24 @@ def _ending(here: Teller, compilation: Compilation) -> None:
         here.say("break_nowhere", reason=said.what)
     if said.hint:
         here.say("advised", hint=said.hint)
+
+
+SOME = 2
+"""Patterns that came close, told one by one before the rest is left to the pages."""
+
+
+def passes(here: Teller, stage: str) -> None:
+    """How many changes were made on the way to ``stage``, which patterns matched, and which came close."""
+    found = [p for p in here.compilation.passes if p.stage == stage] if here.compilation else []
+    merged = [rewrite for p in found if p.name == MERGING for rewrite in p.rewrites]
+    if merged:
+        pairs = Names(tuple(f"{', '.join(r.before)} → {', '.join(r.after)}" for r in merged))
+        here.say("merged", stage, stage_key=stage, n=Amount(len(merged), "call"), names=pairs)
+    rewrites = [rewrite for p in found if p.name != MERGING for rewrite in p.rewrites]
+    if rewrites:
+        here.say("rewritten", stage, stage_key=stage, n=Amount(len(rewrites), "change"))
+    patterns = tuple(dict.fromkeys(r.pattern for r in rewrites if r.pattern))
+    if patterns:
+        here.say("patterns", stage, n=Amount(len(patterns), "pattern"), names=Names(patterns))
+    for miss in [miss for p in found for miss in p.near_misses][:SOME]:
+        here.say("miss", stage, miss=miss)

@@ -16,9 +16,9 @@ from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import REALISED
 
 from ..words.outline import Origins, phase_of
+from .frames import passes
 from .language import BYTES, MEMORY, Amount, Names, Value, Word
-from .passes import passes
-from .teller import Teller
+from .model import Teller
 
 SOME = 3
 """Pairs that stayed apart, and operators that kernels share, told one by one before the rest is only counted."""

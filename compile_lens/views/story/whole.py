@@ -10,15 +10,14 @@ from compile_lens.record.capture import Record
 from compile_lens.record.figures import summed
 
 from ..words import outcome, stamp
-from ..words.outline import STAMPS, place
+from ..words.outline import STAMPS, phase_of, place
 from .autograd import autograd
 from .chinese import CHINESE
 from .english import ENGLISH
 from .frames import dynamo, left_to_python
 from .inductor import inductor
 from .language import BYTES, Amount, text
-from .model import Story
-from .teller import Teller
+from .model import Sentence, Story, Teller
 
 LANGUAGES = {language.name: language for language in (ENGLISH, CHINESE)}
 """The languages that a story can be told in, by their codes."""
@@ -107,3 +106,24 @@ def _total(teller: Teller) -> None:
             teller.say("note", note=text(found))
     for note in teller.capture.notes:
         teller.say("note", note=note)
+
+
+TITLE = "In between"
+
+_KEYS = ("inlined", "fused", "one_loop", "counts", "traffic")
+_MOST = 4
+_SHORT = 170
+"""Characters of a sentence that is among the few; longer ones are in the story."""
+
+
+def between(capture: Record) -> dict[tuple[str, str], list[Sentence]]:
+    """The few sentences of each phase of each compilation, by compile id and phase."""
+    found: dict[tuple[str, str], list[Sentence]] = {}
+    for sentence in story(capture).sentences:
+        phase = phase_of(sentence.stage)
+        if not phase or sentence.key not in _KEYS or len(sentence.text) > _SHORT:
+            continue
+        few = found.setdefault((sentence.compilation, phase), [])
+        if len(few) < _MOST:
+            few.append(sentence)
+    return found

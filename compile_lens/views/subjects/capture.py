@@ -35,8 +35,8 @@ from ..findings import findings, unknown
 from ..findings.target import INTRO as TARGET_INTRO
 from ..findings.target import KEY as TARGET
 from ..findings.target import figures
-from ..story.between import TITLE as BETWEEN
-from ..story.between import between
+from ..story.whole import TITLE as BETWEEN
+from ..story.whole import between
 from ..words import flow, kernels, machine, outcome, outline, quantities, savings, sentences, stamp
 from ..words.characters import flat
 from ..words.quantities import duration, plural
@@ -149,7 +149,7 @@ def _flows(capture: Record, ledger: Ledger) -> list[Finding]:
         sections: list[Section] = [flow_of(capture, compilation, by_id[compilation.id])]
         name = f" of {compilation.id} {outline.readable(compilation.function)}"
         room = ANY if len(shown) <= FEW else TERMINAL
-        aside = where(compilation) if many else flow.ABOUT
+        aside = _place(compilation) if many else flow.ABOUT
         flows.append(
             Finding(
                 "flow",

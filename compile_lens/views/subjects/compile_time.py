@@ -11,9 +11,10 @@ from compile_lens.measures.caches import caches as caches_of
 from compile_lens.measures.compile_time import BUILDING, PARTS, Spent
 from compile_lens.measures.compile_time import compile_time as time_by_function
 from compile_lens.record.program import ProgramFrame, ProgramRecord
-from compile_lens.views.document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table
-from compile_lens.views.drawing.icicle import icicle
-from compile_lens.views.words.quantities import duration, plural
+
+from ..document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table
+from ..drawing.icicle import icicle
+from ..words.quantities import duration, plural
 
 
 def compile_time(program: ProgramRecord) -> Finding | None:

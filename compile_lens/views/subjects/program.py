@@ -10,7 +10,8 @@ from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.record.graph import Source
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import UNKNOWN, Break, ProgramRecord
-from compile_lens.views.document import (
+
+from ..document import (
     NAME,
     NOTE,
     NUMBER,
@@ -22,15 +23,14 @@ from compile_lens.views.document import (
     Row,
     Table,
 )
-from compile_lens.views.findings.cuda_graphs import of_program as cuda_graphs
-from compile_lens.views.findings.places import size
-from compile_lens.views.findings.profile import finding as profile
-from compile_lens.views.words import program as words
-from compile_lens.views.words.made_at import FIRST_USED, MadeAt
-from compile_lens.views.words.made_at import NOTE as OF_TENSORS
-from compile_lens.views.words.outcome import reason
-from compile_lens.views.words.quantities import duration, plural
-
+from ..findings.benchmark import finding as profile
+from ..findings.cuda_graphs import of_program as cuda_graphs
+from ..findings.places import size
+from ..words import program as words
+from ..words.outcome import reason
+from ..words.quantities import duration, plural
+from ..words.remedies import FIRST_USED, MadeAt
+from ..words.remedies import NOTE as OF_TENSORS
 from .compile_time import caches, compile_time, place_of
 
 WHY = "Why is it not faster"

@@ -9,9 +9,10 @@ from typing import Any
 from compile_lens.measures.program import compile_seconds, counts
 from compile_lens.measures.ranks import collectives, said
 from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
-from compile_lens.views.document import NAME, NOTE, NUMBER, TEXT, Document, Finding, Row, Table
-from compile_lens.views.words import program as words
-from compile_lens.views.words.quantities import bytes_in_short, duration, plural
+
+from ..document import NAME, NOTE, NUMBER, TEXT, Document, Finding, Row, Table
+from ..words import program as words
+from ..words.quantities import bytes_in_short, duration, plural
 
 
 def document(record: RanksRecord) -> Document:

@@ -6,9 +6,10 @@ import itertools
 
 from compile_lens.record.graph import Frame
 from compile_lens.record.what_if import FIGURES, Trial, WhatIfRecord
-from compile_lens.views.document import Block, Document, Entries, Entry, Finding, Prose
-from compile_lens.views.words.outline import place
-from compile_lens.views.words.quantities import plural
+
+from ..document import Block, Document, Entries, Entry, Finding, Prose
+from ..words.outline import place
+from ..words.quantities import plural
 
 NOT_TIMED = (
     "Fewer launches and bytes are no proof of less time: benchmark what helps on the device. Counts are measured, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
@@ -164,3 +165,36 @@ def _split(text: str, width: int) -> tuple[str, str]:
 def short(value: str, limit: int = 12_000) -> str:
     """The head of a long string, and how much of it is left out."""
     return value if len(value) <= limit else f"{value[:limit]}… ({len(value) - limit:,} characters more)"
+
+
+def line(value: str) -> str:
+    """A string on one line."""
+    if len(value) < 1000 and value.isascii() and value.isprintable():
+        return value  # nearly all of them, and there are many
+    return flat(short(value))
+
+
+def block(value: str, limit: int = 12_000) -> str:
+    """A string that keeps its lines."""
+    return clean(short(value, limit))
+
+
+class Strings:
+    """Strings under numbers: each stands once in the part, however often it is used."""
+
+    def __init__(self, first: Iterable[str] = ()) -> None:
+        self._numbers: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        for value in first:
+            self.number(value)
+
+    def number(self, value: str) -> int:
+        """The number of a string."""
+        known = self._known.get(value)
+        if known is None:
+            known = self._known[value] = self._numbers.setdefault(line(value), len(self._numbers))
+        return known
+
+    def all(self) -> list[str]:
+        """The strings, by number."""
+        return list(self._numbers)

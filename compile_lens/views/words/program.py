@@ -31,11 +31,10 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
-from .made_at import place as place
 from .outcome import reason
 from .quantities import duration, plural
-from .ranges import takes
-from .remedies import MOST, of_library, two_types
+from .remedies import MOST, of_library, takes, two_types
+from .remedies import place as place
 from .remedies import to_try as to_try
 
 NO_OPERATION = "Dynamo met no tensor operation, and does not look at these functions again"

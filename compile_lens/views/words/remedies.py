@@ -6,12 +6,14 @@ import ast
 import os
 import re
 
-from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE
+from compile_lens.record.compilation import DynamicDim
+from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, made_for
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_source
-from compile_lens.record.program import FailedGuard, Recompilation
+from compile_lens.record.nearness import abouts
+from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
-from .made_at import place
+from .outline import UNSAID
 
 MOST = 3
 """Of things in a row, how many are told before the rest is only counted."""
@@ -183,3 +185,83 @@ def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
             "call out of the compiled function, or compile it alone"
         )
     return f"{said}: keep that call out of the compiled function, or replace it"
+
+
+FIRST_USED = "none; first used at"
+NOTE = " No line asks for what torch checks of each tensor: it does so from the line on where the tensor is first used."
+
+
+def place(frame: Frame | None) -> str:
+    """A line as ``train.py:31``."""
+    return f"{os.path.basename(frame.file)}:{frame.line}" if frame is not None and frame.file else UNSAID
+
+
+class MadeAt:
+    """Says it of the failed guards of one function."""
+
+    def __init__(self, frame: ProgramFrame) -> None:
+        self._forms: dict[str, list[FrameEvaluation]] = {}
+        for visit in frame.evaluations:
+            if visit.guards:
+                self._forms.setdefault(visit.id, []).append(visit)
+
+    def of(self, failed: FailedGuard, visit: FrameEvaluation) -> str:
+        """``t.py:3``, or that no line did and where the tensor is first used; ``""`` where neither is known."""
+        if failed.line is not None:
+            return place(failed.line)
+        if not failed.text.startswith("tensor '"):
+            return ""
+        older = [form for form in self._forms.get(failed.id, ()) if form.number < visit.number]
+        names = set(abouts(failed.source))
+        guards = older[-1].guards if older else ()
+        lines = {
+            place(guard.line)
+            for guard in guards
+            if guard.kind == "TENSOR_MATCH" and guard.line is not None and plain_source(guard.source) in names
+        }
+        return f"{FIRST_USED} {lines.pop()}" if len(lines) == 1 else ""
+
+
+_MOST = 3
+
+
+def takes(symbol: DynamicDim) -> str:
+    """``for any size from 4 to 1024 where x.size(0) % 2 == 0``: what the guards of the form leave."""
+    if symbol.constraints is None:
+        return "with guards that are not known"
+    source = plain_source(symbol.source)
+    own, others = [], []
+    for condition in symbol.constraints:
+        about, words = made_for(condition)
+        if about == source:
+            own.append(words)
+        elif condition == f"not math.isnan({source})":
+            own.append("other than nan")
+        else:
+            others.append(condition)
+    kind = "size" if symbol.is_dimension else "float" if symbol.symbol.startswith(_FLOATS) else "int"
+    told = " ".join(filter(None, (f"for any {kind}", _joined(own))))
+    more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
+    return f"{told} where {' and '.join(others[:_MOST])}{more}" if others else told
+
+
+def _joined(own: list[str]) -> str:
+    """``at least 4`` and ``at most 9`` as ``from 4 to 9``, which torch asks in one or in two; ranges first."""
+    low = next((words for words in own if words.startswith(_LOW)), "")
+    high = next((words for words in own if words.startswith(_HIGH)), "")
+    rest = [words for words in own if words not in (low, high)]
+    if low and high:
+        return _and([f"from {low.removeprefix(_LOW)} to {high.removeprefix(_HIGH)}", *rest])
+    ranges = [f"from {words}" for words in rest if _RANGE.fullmatch(words)]
+    others = [words for words in rest if not _RANGE.fullmatch(words)]
+    return _and([*ranges, *(f"of {end}" for end in (low, high) if end), *others])
+
+
+def _and(told: list[str]) -> str:
+    return " and ".join(told)
+
+
+_FLOATS = ("zf", "zuf")
+"""How torch's names of symbols begin that are floats."""
+_LOW, _HIGH = "at least ", "at most "
+_RANGE = re.compile(r"\S+ to \S+")

@@ -8,7 +8,7 @@ from compile_lens.record.machine_code import Form
 
 from ...words import machine, quantities
 from ...words.characters import short
-from ...words.machine_folds import machine_folds
+from ...words.folds import machine_folds
 from .listing import listing
 from .markup import Budget, div, fold, mono, note, text
 from .tables import figures_table
