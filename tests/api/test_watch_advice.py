@@ -388,6 +388,7 @@ def with_more(x: torch.Tensor, r: Any = None, **k: int) -> torch.Tensor:
     return y * len(k) + sum(k.values())
 
 
+@pytest.mark.full
 def test_what_is_no_number_is_not_to_be_passed_as_a_tensor() -> None:
     x = torch.ones(3)
     assert graphs(with_more, [(x,), (x, x)])[-1] == 2 and graphs(with_more, [(x, x), (x, x)])[-1] == 1

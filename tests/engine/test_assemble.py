@@ -424,6 +424,7 @@ class TestWithTriton:
             for word in ("/tmp", "/home", "/usr", "site-packages", ".py", str(Path(torch.__file__).parent)):
                 assert word not in said
 
+    @pytest.mark.full
     def test_a_record_is_assembled_in_a_process_of_its_own(
         self, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -561,6 +562,7 @@ def check_links(found: Kernel) -> None:
                 assert lines and all(word in line or "rand" in line for line in lines), (found.name, lines)
 
 
+@pytest.mark.full
 def test_without_triton_the_reason_is_said(child: Callable[..., str]) -> None:
     program = f"""
 import sys, dataclasses

@@ -283,6 +283,7 @@ def viewed(x: torch.Tensor) -> torch.Tensor:
         return x.view(-1).sin()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_after_a_view_that_autograd_refuses_torch_dispatches_as_before(target: str | None) -> None:
     """Plain ``torch.compile`` raises the same, and leaves the thread so that ``torch.ones(3) + 1`` fails."""

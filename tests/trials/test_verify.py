@@ -100,6 +100,7 @@ RETURNED: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", RETURNED)
 def test_containers_of_any_kind_are_compared(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fn, names = RETURNED[name]
@@ -179,6 +180,7 @@ def test_random_numbers_beside_unwritten_memory_are_eagers() -> None:
     assert "random numbers" in report.note
 
 
+@pytest.mark.full
 def test_what_does_not_depend_on_unwritten_memory_is_compared() -> None:
     report = verified(lambda x: (x.sin(), torch.empty(5)), square())
     first, second = report.comparisons
@@ -391,6 +393,7 @@ def test_an_infinity_on_both_sides_is_no_scale() -> None:
     assert not compared.ok and compared.max_abs == 0.5 and compared.max_rel == 0.25
 
 
+@pytest.mark.full
 def test_containers_that_stay_what_they_are_agree() -> None:
     def fn(x: torch.Tensor, held: dict[str, Any]) -> Any:
         empty: list[Any] = []
@@ -407,6 +410,7 @@ def test_containers_that_stay_what_they_are_agree() -> None:
 # In place ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def fn(x: torch.Tensor, rows: list[torch.Tensor]) -> None:
         x.copy_(x @ x)
@@ -433,6 +437,7 @@ def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -
     assert {c.name for c in report.comparisons if not c.ok} >= {"input 0", "input 1[0]"}, str(report)
 
 
+@pytest.mark.full
 def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -470,6 +475,7 @@ def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.ok is False and "total" in {c.name for c in report.comparisons if not c.ok}, str(report)
 
 
+@pytest.mark.full
 def test_what_a_closure_holds_is_compared_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     table, seen = square(), [0]
 
@@ -497,6 +503,7 @@ def through_globals(x: torch.Tensor) -> torch.Tensor:
     return x @ SHARED * COUNT
 
 
+@pytest.mark.full
 def test_globals_are_compared_and_put_back() -> None:
     found = capture(through_globals, square())
     held, count = SHARED.clone(), COUNT
@@ -663,6 +670,7 @@ def test_strides_of_the_call_are_kept(make: Callable[[], torch.Tensor]) -> None:
     assert report.ok is True and report.same_code is True, str(report)
 
 
+@pytest.mark.full
 def test_a_module_that_holds_a_lock() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -732,6 +740,7 @@ def test_random_functions_are_compared_under_the_same_numbers(
     assert verified(fn, square(True)).ok is False  # the wrong scale is no matter of luck
 
 
+@pytest.mark.full
 def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     import compile_lens.trials.verify as verification
 
@@ -758,6 +767,7 @@ def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.Mon
     assert report.ok is False and [c.name for c in report.comparisons if not c.ok] == ["result[0]"]
 
 
+@pytest.mark.full
 def test_what_insisted_on_a_backward_is_not_verified_without_one() -> None:
     x = torch.linspace(0, 1, 8)
     insisting = capture(torch.sin, x.clone().requires_grad_(), backward=True)

@@ -144,6 +144,7 @@ def test_three_readers_of_one_input(options: Any, groups: int, arrays: int) -> N
     assert row.bytes_after == arrays * N * 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("pairs", "loops"), [(10, 1), (40, 2), (100, 3), (200, 6)])
 def test_long_chains_are_cut_in_loops_and_fused_again(pairs: int, loops: int) -> None:
     row = capture(chain, ramp(N), pairs).ledger.inference
@@ -190,6 +191,7 @@ def test_lu_determinant_calls_the_library_by_name() -> None:
     torch.testing.assert_close(det, torch.linalg.det(m))
 
 
+@pytest.mark.full
 def test_two_thousand_determinants_are_one_launch() -> None:
     def alone(m: torch.Tensor) -> torch.Tensor:
         return torch.stack([det3(x).squeeze(0) for x in m])

@@ -203,6 +203,7 @@ def digits(sentence: Sentence) -> list[str]:
     return sorted(re.findall(r"\d(?:[\d.,]*\d)?", sentence.text))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("entry", ENTRIES, ids=[entry.name for entry in ENTRIES])
 def test_the_same_numbers_are_said_in_chinese(entry: zoo.Entry) -> None:
     made = outcome(entry.name).capture

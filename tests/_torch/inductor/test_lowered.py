@@ -326,6 +326,7 @@ def test_an_unknown_place_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch)
     assert found["exp"].reason == "other" and found["exp"].buffer and found["amax"].reason == "reduction"
 
 
+@pytest.mark.full
 def test_nothing_is_kept() -> None:
     capture(softmax, ramp(8, 8))
     gc.collect()

@@ -280,6 +280,7 @@ def test_a_failure_keeps_the_stages_before_it() -> None:
     assert raised.value.capture.failure is not None and raised.value.capture.target is not None
 
 
+@pytest.mark.full
 def test_without_triton_there_are_kernels_and_no_machine_code(child: Callable[..., str]) -> None:
     said = child(
         """
