@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 QUICK, FULL, EXHAUSTIVE = TIERS = ("quick", "full", "exhaustive")
 
-FEW = 3
+FEW = 2
 """Cases that the quick tier takes of a test that compiles."""
 
 NOT_QUICK = {"full", "slow", "browser", "gpu", "mps"}

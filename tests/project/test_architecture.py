@@ -68,7 +68,7 @@ def test_every_room_is_in_the_picture_and_in_the_table() -> None:
 
 
 def test_every_arrow_of_the_picture_is_an_import() -> None:
-    rooms = set(walls.between((), walls.ARROWS))
+    rooms = set(walls.between((), walls.every_arrow()))
     calls = {arrow for arrow in flow.CALLS if not set(arrow) & set(flow.YOURS)}
     assert calls <= rooms, "who calls imports whom it calls"
     brought = {arrow for arrow in flow.BRINGS if not set(arrow) & set(flow.YOURS)}

@@ -7,6 +7,7 @@ Data come up through the rooms, imports go down. A room is a file or a folder at
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -53,7 +54,7 @@ WITHOUT_TORCH = [
 ] + ["errors.py", "__init__.py"]
 LONGEST = 450
 TEXTS = {name: (PACKAGE / name).read_text(encoding="utf-8") for name in NAMES}
-TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
+parsed = functools.cache(ast.parse)
 
 
 def imports(tree: ast.AST, package: str = "compile_lens") -> Iterator[str]:
@@ -115,7 +116,7 @@ def test_the_scan_lets_public_torch_pass(source: str) -> None:
 
 
 def test_private_torch_stays_in_its_folder() -> None:
-    trees = {name: tree for name, tree in TREES.items() if not name.startswith("_torch/")}
+    trees = {name: parsed(text) for name, text in TEXTS.items() if not name.startswith("_torch/")}
     assert {name: uses for name, tree in trees.items() if (uses := private(tree))} == {}
 
 
@@ -130,7 +131,7 @@ def test_triton_stays_in_its_folder() -> None:
 
 def imported(files: Iterable[str], unwanted: Callable[[str], bool]) -> dict[str, list[str]]:
     """The unwanted imports of files, by file."""
-    names = {file: [name for name in imports(TREES[file]) if unwanted(name)] for file in files}
+    names = {file: [name for name in imports(parsed(TEXTS[file])) if unwanted(name)] for file in files}
     return {file: unwanted_names for file, unwanted_names in names.items() if unwanted_names}
 
 
@@ -150,7 +151,7 @@ MODULES = {module_of(name): name for name in NAMES}
 def reached(name: str, source: str) -> Iterator[tuple[str, ...]]:
     """The modules of the package that a file imports, for the type checker too, or names in a text."""
     package = Path(name).parent.parts
-    for item in ast.walk(ast.parse(source)):
+    for item in ast.walk(parsed(source)):
         if isinstance(item, ast.Import):
             wanted: Iterable[tuple[str, ...]] = [tuple(a.name.split(".")) for a in item.names]
             yield from (w[1:] for w in wanted if w[0] == "compile_lens")
@@ -221,21 +222,24 @@ def circle(edges: Iterable[tuple[object, object]]) -> list[object]:
     return []
 
 
-ARROWS = arrows(TEXTS.items())
+@functools.cache
+def every_arrow() -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The imports of the package."""
+    return arrows(TEXTS.items())
 
 
 def test_imports_run_down() -> None:
-    assert upward(ARROWS) == []
+    assert upward(every_arrow()) == []
 
 
 def test_no_circle_between_rooms() -> None:
     folders = ["", "_torch", *sorted({n.split("/")[0] for n in NAMES if "/" in n} - {"_torch"})]
-    circles = {folder: circle(between(tuple(filter(None, [folder])), ARROWS)) for folder in folders}
+    circles = {folder: circle(between(tuple(filter(None, [folder])), every_arrow())) for folder in folders}
     assert {folder: rooms for folder, rooms in circles.items() if rooms} == {}
 
 
 def test_no_circle_between_files() -> None:
-    assert circle((one, other) for one, other in ARROWS if one and other) == []
+    assert circle((one, other) for one, other in every_arrow() if one and other) == []
 
 
 def test_rooms_are_few() -> None:
@@ -329,8 +333,8 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 def test_what_is_made_above_has_a_place() -> None:
     asked = {
         str(item.args[0].value)
-        for tree in TREES.values()
-        for item in ast.walk(tree)
+        for text in TEXTS.values()
+        for item in ast.walk(parsed(text))
         if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id == "delegate"
         if item.args and isinstance(item.args[0], ast.Constant)
     }
@@ -338,7 +342,8 @@ def test_what_is_made_above_has_a_place() -> None:
     for place in delegates.PLACES.values():
         module, _, name = place.partition(":")
         assert any(
-            getattr(item, "name", "") == name for item in TREES[MODULES[tuple(module.split("."))]].body
+            getattr(item, "name", "") == name
+            for item in parsed(TEXTS[MODULES[tuple(module.split("."))]]).body
         ), place
 
 
