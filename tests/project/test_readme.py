@@ -253,7 +253,7 @@ def test_what_is_counted_of_a_program_and_its_graphs(
     counted = dict(re.findall(r"(\w+)=(\d+)", capsys.readouterr().out))
     promised = re.search(r"# (\d) graphs, breaks at (\d) place, (\d) recompiles", README)
     assert promised is not None
-    assert promised.groups() == (counted["graphs"], counted["places"], counted["recompiles"])
+    assert promised.groups() == (counted["graphs"], counted["break_sites"], counted["recompiles"])
     _run(PYTHON["programs-graphs"][0], session, tmp_path, "graphs")
     said = capsys.readouterr().out
     assert "cpp_fused_sin_0" in said and "@triton.jit" in said and "CUDA graph" in said
