@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pydoc
 import re
 import subprocess
 from collections import Counter
@@ -112,6 +113,13 @@ def test_the_site_leads_to_every_page() -> None:
     rows = re.findall(r"^\| .* \| \[.*\]\(docs/.*\) \|$", README, re.M)
     assert rows and [row for row in rows if row.replace("(docs/", "(") not in index] == []
     assert pages <= set(re.findall(r"^([\w-]+)$", index, re.M))
+
+
+def test_the_reference_names_what_is_there() -> None:
+    """Sphinx would warn; this needs no Sphinx."""
+    names = re.findall(r"auto(?:module|class|function|exception):: ([\w.]+)", PAGES[ROOT / "docs" / "api.md"])
+    assert len(names) > 40
+    assert [name for name in names if pydoc.locate(name) is None] == []
 
 
 def test_the_readme_begins_with_its_picture() -> None:
