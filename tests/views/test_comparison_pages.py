@@ -19,7 +19,7 @@ from compile_lens.errors import UsageError
 from compile_lens.measures.compare.table import across
 from compile_lens.record.comparison import Column
 from compile_lens.results.comparison import Comparison
-from compile_lens.views.live.compare import COUNTS, compare_page, fragment
+from compile_lens.views.live.compare import compare_page, fragment
 from compile_lens.views.live.compare import page as document
 from compile_lens.views.live.page import static
 from compile_lens.views.render import markdown as markdown_of
@@ -27,6 +27,7 @@ from compile_lens.views.render import text as text_of
 from compile_lens.views.render.files import COMPARISON as FORMS
 from compile_lens.views.render.html import dark
 from compile_lens.views.subjects import compare
+from compile_lens.views.words.ledger import compared_counts
 
 
 def page(comparison: Comparison, width: int | None = None, ascii: bool | None = None) -> str:
@@ -209,7 +210,7 @@ def test_the_living_page_holds_each_capture_and_what_only_one_has() -> None:
     assert [column["target"] for column in data["columns"]] == ["cpu", "h100", "mps"]  # type: ignore[attr-defined]
     assert "KeyError" in data["columns"][2]["failure"]  # type: ignore[index]
     (module,) = data["modules"]  # type: ignore[misc]
-    assert [title for title, _ in module["counts"]] == list(COUNTS)
+    assert [title for title, _ in module["counts"]] == list(compared_counts())
     assert all(len(values) == 3 for _, values in module["counts"])
     assert module["own"][2] == [], "a target that failed has nothing of its own"
     carried = json.loads(re.findall(r'class="cl-data">(.*?)</script>', document(comparison))[0])

@@ -69,4 +69,4 @@ def test_the_scan_sees_one_that_does() -> None:
 
 def test_each_that_the_page_is_given_is_used_there() -> None:
     scripts = "".join(file.read_text(encoding="utf-8") for file in SCRIPTS.rglob("*.js"))
-    assert [name for name in sentences.ALL if not re.search(rf"\bwords\.{name}\b", scripts)] == []
+    assert [name for name in sentences.PAGE["en"] if not re.search(rf"\bwords\.{name}\b", scripts)] == []

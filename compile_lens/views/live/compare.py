@@ -22,9 +22,6 @@ from .parts import encoded, packed
 MANY = 60
 """Differences and modules that the page holds; the static layer counts the rest."""
 
-COUNTS = compared_counts()
-"""Figures in the row of stages, in the order of the compiler."""
-
 
 def page(comparison: ComparisonRecord) -> str:
     """The comparison as a page of its own: a static layer, and the live one that takes its place."""
@@ -67,7 +64,7 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
                 "title": phase,
                 "compilation": line(cid),
                 "places": [[line(cid), phase]] * len(captures),
-                "counts": [[title, list(map(printed, figures[phase][title]))] for title in COUNTS],
+                "counts": [[title, list(map(printed, figures[phase][title]))] for title in compared_counts()],
                 "own": [
                     []
                     if known is None

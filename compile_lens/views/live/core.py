@@ -21,6 +21,7 @@ from ..subjects.ledger import ledger_table
 from ..words import outcome, outline, quantities, savings, sentences, stamp
 from ..words.began import after, began
 from ..words.characters import block, line
+from ..words.strings import ENGLISH, in_language
 from .findings import finding_head
 from .index import full_title
 from .items import Items
@@ -70,7 +71,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "phase": (outcome.stopped(capture) or (0, ""))[1],
         "findings": [finding_head(finding) for finding in findings(capture)],
         "notes": _notes(capture, items),
-        "words": sentences.ALL,
+        "words": in_language(sentences.PAGE, ENGLISH, "text of the live page"),
     }
 
 

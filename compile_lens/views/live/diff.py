@@ -13,11 +13,11 @@ from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
 from compile_lens.record.graph import Source
 from compile_lens.views.render import html
 from compile_lens.views.subjects import diff as subject
-from compile_lens.views.words.ledger import compared
+from compile_lens.views.words.ledger import compared, compared_counts
 from compile_lens.views.words.quantities import printed
 
 from ..words.characters import block, line
-from .compare import COUNTS, MANY, beside, column_of, signed
+from .compare import MANY, beside, column_of, signed
 from .items import Items
 
 SIDES = ("before", "after")
@@ -109,7 +109,7 @@ def _module(
         "title": " → ".join(dict.fromkeys(phase for _, phase in places)),
         "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in places))),
         "places": [None if at is None else [line(at[0]), at[1]] for at in module.places],
-        "counts": [[title, [printed(cells[title]) for cells in figures]] for title in COUNTS],
+        "counts": [[title, [printed(cells[title]) for cells in figures]] for title in compared_counts()],
         "own": own,
         "partners": [
             [

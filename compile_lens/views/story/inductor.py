@@ -178,9 +178,7 @@ def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
     }
     language = here.language
     said = [
-        language.counted(len(names), *language.nouns[f"counts.{key}"])
-        for key, names in found.items()
-        if names
+        language.counted(len(names), *language.noun(f"counts.{key}")) for key, names in found.items() if names
     ]
     if said:
         here.say(

@@ -11,6 +11,7 @@ from compile_lens.record.figures import AtLeast, Figure
 from ..words.characters import flat
 from ..words.outline import readable
 from ..words.quantities import memory_in_short
+from ..words.strings import entry
 
 LONGEST = 400
 """Characters of one text of the program's or the compiler's: more of it belongs to the pages, not to a story."""
@@ -80,8 +81,8 @@ class Language:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def say(self, key: str, values: Mapping[str, Value]) -> str:
-        """The sentence with its values."""
-        template = self.sentences[key]
+        """The sentence with its values. Raises ``LookupError`` if the language has no such sentence, noun or word."""
+        template = entry(self.sentences, key, self.name, "sentence")
         if not isinstance(template, str):
             n = values.get("n")
             template = template[not (isinstance(n, Amount) and n.value == 1)]
@@ -89,13 +90,21 @@ class Language:
 
     def function(self, name: str) -> str:
         """The name of a compiled function as a reader knows it."""
-        return readable(name, self.words["after"])
+        return readable(name, self.word("after"))
+
+    def word(self, key: str) -> str:
+        """A word or clause by its key. Raises ``LookupError`` if the language has none."""
+        return entry(self.words, key, self.name, "word")
+
+    def noun(self, key: str) -> tuple[str, str]:
+        """A noun for one and for many, by its key. Raises ``LookupError`` if the language has none."""
+        return entry(self.nouns, key, self.name, "noun")
 
     def _said(self, value: Value) -> str:
         if isinstance(value, str):
             return text(self.reasons.get(value, value))
         if isinstance(value, Word):
-            return self.words[value.key]
+            return self.word(value.key)
         if isinstance(value, Names):
             some = self.separator.join(text(name) for name in value.names[:FEW])
             left = len(value.names) - FEW
@@ -107,7 +116,7 @@ class Language:
             return self.amount(
                 value.value if isinstance(value.value, AtLeast) else Figure(value.value, _basis(value))
             )
-        return self.counted(value.value, *self.nouns.get(value.noun, ("", "")))
+        return self.counted(value.value, *(self.noun(value.noun) if value.noun else ("", "")))
 
 
 def _basis(amount: Amount) -> str:

@@ -91,7 +91,7 @@ class Teller:
         """The same teller at another chapter; what it tells stands with the rest."""
         many = len(self.capture.compilations) > 1
         head = f"{compilation.id} {text(self.language.function(compilation.function))}: " if many else ""
-        return replace(self, compilation=compilation, chapter=head + self.language.words[chapter])
+        return replace(self, compilation=compilation, chapter=head + self.language.word(chapter))
 
     def say(self, key: str, stage: str = "", about: Iterable[str | Address] = (), **values: Value) -> None:
         """One sentence; a name in ``about`` is one of a node of ``stage``."""

@@ -36,7 +36,7 @@ def story(capture: Record, lang: str = "en") -> Story:
         dynamo(teller, compilation)
         autograd(teller, compilation)
         inductor(teller, compilation)
-    _total(Teller(capture, language, None, language.words["total"], teller.told))
+    _total(Teller(capture, language, None, language.word("total"), teller.told))
     title = language.say("title", {"function": capture.function})
     return Story(title, lang, tuple(teller.told), language.between)
 

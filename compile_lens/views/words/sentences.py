@@ -14,6 +14,7 @@ from compile_lens.record.kernel import Kernel
 
 from . import outcome, outline, quantities
 from .characters import flat
+from .strings import ENGLISH
 
 LEDGER = "what there was to do, and what fusion left of it"
 SOURCES = "the functions that were seen"
@@ -28,22 +29,24 @@ COUNTED = (
 NO_CODE = "this target has no such code"
 UNCHANGED = "no pass changed them"
 
-ALL: dict[str, str | dict[str, str]] = {
-    "ledger": LEDGER,
-    "sources": SOURCES,
-    "recompile": RECOMPILE,
-    "broke": BROKE,
-    "wholeMessage": WHOLE_MESSAGE,
-    "noStage": NO_STAGE,
-    "noCode": NO_CODE,
-    "counted": COUNTED,
-    "unchanged": UNCHANGED,
-    "saved": outline.SAVED,
-    "modelled": outline.FROM_SIZES,
-    "noWork": NO_WORK,
-    "unsaidOrigin": UNSAID_ORIGIN,
+PAGE: dict[str, dict[str, str | dict[str, str]]] = {
+    ENGLISH: {
+        "ledger": LEDGER,
+        "sources": SOURCES,
+        "recompile": RECOMPILE,
+        "broke": BROKE,
+        "wholeMessage": WHOLE_MESSAGE,
+        "noStage": NO_STAGE,
+        "noCode": NO_CODE,
+        "counted": COUNTED,
+        "unchanged": UNCHANGED,
+        "saved": outline.SAVED,
+        "modelled": outline.FROM_SIZES,
+        "noWork": NO_WORK,
+        "unsaidOrigin": UNSAID_ORIGIN,
+    }
 }
-"""Those that are the same for every capture, by the names that the live page has for them."""
+"""The strings of the live page that are the same for every capture, by language and by the page's name for them."""
 
 
 def no_source(capture: Record) -> str:
