@@ -1,8 +1,9 @@
-"""Ablations: the graph of a capture compiled again with less, in the same compile, and without a second call.
+"""Ablations: the graph of a capture compiled again with fewer optimisations, in the same compile, without a second
+call.
 
-Each step takes the very graph that Dynamo captured. The function does not run again for it, so no side effect
-happens twice and nothing can differ but what Inductor does. Steps are compiled after the capture's own code,
-with guards and tracing facts of their own, so that the capture learns nothing of them.
+Each step takes the very graph that Dynamo captured. The function does not run again for it, so no side effect happens
+twice and nothing can differ but Inductor's work. Steps are compiled after the capture's own code, with guards and
+tracing facts of their own, so that they do not affect the capture.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from .ground.recorder_state import CaptureSpec
 NOTHING, INLINED, FUSED = ABLATIONS
 
 ONE_LOOP_EACH = {"max_fusion_size": 1, "combo_kernels": False}
-"""Inductor's settings with which the scheduler fuses no two loops (``InductorChoices.can_fuse`` counts them) and
-puts no two independent ones into one kernel."""
+"""Inductor's settings with which the scheduler fuses no two loops (``InductorChoices.can_fuse`` counts them) and puts
+no two independent ones into one kernel."""
 
 REALISED = ("each operator", "realised at lowering")
 ONE_FUNCTION_EACH = ("C++ functions", "one for each group")
-"""Beside the settings: what no setting of Inductor's does."""
+"""Beside the settings: effects for which Inductor has no setting."""
 
 
 @dataclasses.dataclass
@@ -44,25 +45,25 @@ class Step:
 
 
 class Switch:
-    """Which step's code runs when the compiled function is called. Every graph of the program obeys it."""
+    """Selects the step whose code runs when the compiled function is called. It serves every graph of the program."""
 
     def __init__(self) -> None:
         self.step = FUSED
 
-    def over(self, made: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
-        """One callable for the code of all steps of a graph."""
-        if len(made) == 1:
-            return made[FUSED]
+    def over(self, codes: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+        """Return one callable for the code of all steps of a graph."""
+        if len(codes) == 1:
+            return codes[FUSED]
 
         def call(*inputs: Any) -> Any:
-            return made[self.step](*inputs)
+            return codes[self.step](*inputs)
 
         return call
 
 
 def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
-    """The steps to compile beside a capture; the last of ``ABLATIONS`` is the capture itself."""
-    found = []
+    """Return the steps to compile beside a capture; the last of ``ABLATIONS`` is the capture itself."""
+    steps_ = []
     for name in names:
         if name == FUSED:
             continue
@@ -79,27 +80,27 @@ def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
         for key, value in ONE_LOOP_EACH.items():
             if wanted.patches.get(key, value) != value:
                 beside.note(f"the option {key}={wanted.patches[key]!r} is not used in this step")
-        found.append(step)
-    return found
+        steps_.append(step)
+    return steps_
 
 
 def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[..., Any]:
-    """A Dynamo backend that records into ``recorder``, and each step into its own."""
+    """Return a Dynamo backend that records into ``recorder``, and each step into its own."""
     plain = backend.make(recorder)
 
     def compile_lens_ablation(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
         wanted = [step for step in beside if step.error is None]
         copies = [_copy(gm) for _ in wanted]  # Inductor takes over what it is given
-        made = {FUSED: plain(gm, example_inputs, **given)}
+        codes = {FUSED: plain(gm, example_inputs, **given)}
         for step, copied in zip(wanted, copies, strict=True):
             step.recorder.clock.start()
             try:
                 with _own_tracing_context():
-                    made[step.name] = backend.make(step.recorder)(copied, example_inputs)
+                    codes[step.name] = backend.make(step.recorder)(copied, example_inputs)
             except Exception as error:  # whatever the compiler raises: this step is lost, not the capture
                 step.error = error
         recorder.clock.start()  # the time of the steps is not the capture's
-        return switch.over(made)
+        return switch.over(codes)
 
     setattr(compile_lens_ablation, dynamo.RECORDER_ATTRIBUTE, recorder)
     return compile_lens_ablation
@@ -115,8 +116,8 @@ def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 @contextlib.contextmanager
 def _own_tracing_context() -> Iterator[None]:
-    """Tracing facts of this compile alone: what AOTAutograd notes of one compile is not for the next, and what a
-    step finds out about sizes is no condition of the capture's code."""
+    """Use tracing facts of this compile alone: AOTAutograd's notes of one compile must not reach the next, and what a
+    step learns about sizes is no condition of the capture's code."""
     context = torch._guards.TracingContext.try_get()
     if context is None:
         yield
@@ -145,7 +146,7 @@ _OF_ONE_COMPILE = (
 
 @hook("torch._inductor.graph:GraphLowering.call_function")
 def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
-    """An operator was lowered. Where nothing is to be inlined, its result becomes a loop of its own at once."""
+    """Realise the result of a lowered operator at once as a loop of its own, in the step that inlines nothing."""
     result = real(lowering, *args, **kwargs)
     if draft.recorder.spec.step == NOTHING:
         _realise(result, lowering)
@@ -154,8 +155,8 @@ def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: 
 
 @hook("torch._inductor.codegen.cpp:CppScheduling.ready_to_flush")
 def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwargs: Any) -> Any:
-    """The C++ backend collects loops that were not fused in one function. Where nothing is fused, each loop is
-    written as soon as it is there, so that it is a function, and a launch, of its own."""
+    """Write each loop as soon as it is there, if nothing is fused: the C++ backend would collect loops that were not
+    fused in one function, and each is to be a function, and a launch, of its own."""
     return True if draft.recorder.spec.step else real(scheduling, *args, **kwargs)
 
 
@@ -174,7 +175,8 @@ def _realise(result: Any, lowering: Any) -> None:
 
 
 def _is_constant_for_others(data: Any, lowering: Any) -> bool:
-    """A number on the CPU in a graph for another device: as a loop it would be a copy between devices."""
+    """Return True for a number on the CPU in a graph for another device: as a loop it would be a copy between
+    devices."""
     device = data.get_device()
     others = set(getattr(lowering, "device_types", ())) - {"cpu", "meta"}
     return bool(others) and device is not None and device.type == "cpu" and not data.get_size()

@@ -1,8 +1,8 @@
 """The inspect backend: compiles a Dynamo graph with Inductor while every stage is recorded.
 
-*Code only*: lowering, fusion and code generation run for forward and backward, nothing is built, and the
-call's result comes from the graph that Dynamo captured, run by eager PyTorch: bit for bit what the function
-gives without a compiler, with autograd as usual. *Built*: the result comes from the compiled code.
+*Code only*: lowering, fusion and code generation run for forward and backward, nothing is built, and the call's result
+comes from the graph that Dynamo captured, run by eager PyTorch: bit for bit what the function returns without a
+compiler, with autograd as usual. *Built*: the result comes from the compiled code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .inductor import pipeline
 
 
 def make(recorder: Recorder) -> Callable[..., Any]:
-    """A Dynamo backend that records into ``recorder``."""
+    """Return a Dynamo backend that records into ``recorder``."""
 
     def compile_lens_backend(gm: torch.fx.GraphModule, example_inputs: list[Any], **ignored: Any) -> Any:
         code = getattr(translator(), "f_code", None)
@@ -49,7 +49,7 @@ def make(recorder: Recorder) -> Callable[..., Any]:
 
 
 def _noting_runs(recorder: Recorder, draft: Draft, compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """``compiled``, which notes that it ran where a capture is of several calls."""
+    """Return ``compiled``; in a capture of several calls, it notes that it ran."""
     if not recorder.frames.calls:
         return compiled
 
@@ -61,7 +61,7 @@ def _noting_runs(recorder: Recorder, draft: Draft, compiled: Callable[..., Any])
 
 
 def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
-    """The draft of this compile; a backend that is called again for the same one (a graph that was split, as
+    """Return the draft of this compile; a backend that is called again for the same one (a graph that was split, as
     for DDP's buckets) gets a draft for each part."""
     for part in range(1_000_000):
         draft = dynamo.current_draft(recorder, code, part)
@@ -71,7 +71,7 @@ def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
 
 
 def translator() -> Any:
-    """Dynamo's translator of the frame that is being compiled, or None outside of Dynamo."""
+    """Return Dynamo's translator of the frame that is being compiled, or None outside of Dynamo."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     try:
@@ -91,7 +91,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     draft.dynamic = dynamo.with_environment_symbols(dynamo.dynamic_dims(gm), shapes)
     draft.aliased = fx.aliases_inputs(gm)
     CHAIN.put(draft, GraphChain(Lineage(gm)))
-    targets.look_at(draft, gm)
+    targets.check_devices(draft, gm)
     draft.lap("dynamo")
     if not recorder.spec.step:  # a step of an ablation has the same graph as the capture that it belongs to
         stand_in = recorder.target.stand_in
@@ -121,7 +121,8 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
 
 
 def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
-    """``run``, unless the device refuses a call of the code that was written: then it raises what the device would."""
+    """Return ``run``, or a function that raises the device's error if the device refuses a call in the generated
+    code."""
     if not draft.refused:
         return run
 
@@ -132,7 +133,7 @@ def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def patches(recorder: Recorder) -> dict[str, Any]:
-    """Inductor's settings while we record: the caller's, no cache that could hide a stage, no probing."""
+    """Return Inductor's settings for a capture: the caller's, no cache that could hide a stage, no probing."""
     import torch._inductor.config as config
 
     ours = dict(recorder.spec.patches)
@@ -149,7 +150,7 @@ def patches(recorder: Recorder) -> dict[str, Any]:
 
 
 def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
-    """Stands for Inductor's ``compile_fx_inner``: called with each graph that AOTAutograd hands over."""
+    """Return a replacement for Inductor's ``compile_fx_inner``, called with each graph that AOTAutograd hands over."""
 
     def inner_compile(gm: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
         from torch._inductor.compile_fx import compile_fx_inner
@@ -184,7 +185,7 @@ def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
 
 
 def copy_graph(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The graph with nodes of its own and the tensors of the original: Inductor takes over what it is given."""
+    """Return the graph with nodes of its own and the tensors of the original: Inductor takes over its input."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     value = output[0] if isinstance(output, tuple) else output

@@ -1,8 +1,7 @@
-"""Keeps a capture apart from the program that it looks at.
+"""Isolates a capture from the program that it captures.
 
-Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What a
-capture stores there is taken away when it is over (``ground``), or was never
-seen by the program.
+Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What a capture
+stores there is removed when it is over (``ground``), or the program never sees it.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ _capturing = threading.local()
 def optimize(
     recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None
 ) -> Any:
-    """``torch.compile(fn, backend=backend)`` with a region of its own, where torch has them by thread, and with
+    """Return ``torch.compile(fn, backend=backend)`` with a region of its own, if torch has them by thread, and with
     Dynamo's own hooks for guards."""
 
-    held = weakref.ref(recorder)  # guards outlive the capture where torch keeps them
+    recorder_ref = weakref.ref(recorder)  # guards outlive the capture where torch keeps them
 
-    def export(found: Any) -> None:
-        if (alive := held()) is not None:
+    def export(guards: Any) -> None:
+        if (alive := recorder_ref()) is not None:
             tensors = getattr(_capturing, "tensors", None) or {}
-            dynamo.current_draft(alive, None).guards = dynamo.guards(found, tensors)
+            dynamo.current_draft(alive, None).guards = dynamo.guards(guards, tensors)
             tensors.clear()
 
     def failed(failure: Any) -> None:
-        if (alive := held()) is not None:
+        if (alive := recorder_ref()) is not None:
             alive.frames.current.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
 
     options: dict[str, Any] = {
@@ -72,8 +71,11 @@ def get_code_state(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 @free_hook("torch._dynamo.guards:CheckFunctionManager.id_ref")
 def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Torch ties guards to every object that they name with a finalizer, which keeps the guards as long as the
-    object lives: for a module or a builtin, for ever. Those of a capture are let go with it."""
+    """Collect the finalizers of guards, to detach them with the capture.
+
+    Torch ties guards to every object that they name with a finalizer, which keeps the guards as long as the object
+    lives: for a module or a builtin, for ever.
+    """
     finalizers = getattr(_capturing, "finalizers", None)
     registry: Any = getattr(weakref.finalize, "_registry", None)
     if finalizers is None or registry is None:
@@ -87,8 +89,8 @@ def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 @free_hook("torch._dynamo.guards:get_tensor_guard_code_part")
 def tensor_guard(real: Any, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """What is asked of a tensor (its type, sizes, strides) is checked in C++; this is the text of it, which torch
-    keeps beside its guards and does not export with them."""
+    """Keep the text of a tensor's checks (type, sizes, strides). They run in C++; torch keeps this text beside its
+    guards and does not export it."""
     text = real(value, name, *args, **kwargs)
     tensors = getattr(_capturing, "tensors", None)
     if tensors is not None:
@@ -98,7 +100,7 @@ def tensor_guard(real: Any, value: Any, name: str, *args: Any, **kwargs: Any) ->
 
 @free_hook("torch.fx.graph_module:_EvalCacheLoader.cache")
 def eval_cache(real: Any, loader: Any, *args: Any, **kwargs: Any) -> Any:
-    """torch.fx keeps the source of every graph that it ever made a function of; ours go with the capture."""
+    """Collect the sources that torch.fx keeps of every graph that became a function, to drop ours with the capture."""
     key = real(loader, *args, **kwargs)
     texts = getattr(_capturing, "texts", None)
     if texts is not None:
@@ -121,8 +123,8 @@ _turn = threading.RLock()
 
 
 def one_at_a_time() -> contextlib.AbstractContextManager[Any]:
-    """Where torch's configs belong to the whole process (2.11), captures of several threads take turns, or
-    each would put back what another is using. Later configs belong to a thread."""
+    """Return a lock if torch's configs belong to the whole process (2.11): captures of several threads take turns, or
+    each would restore what another is using. Later configs belong to a thread."""
     import torch.utils._config_module as config_module
 
     return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _turn
@@ -134,7 +136,7 @@ _PYTHON_KEYS = tuple(
 
 
 def dispatch_state() -> tuple[bool, ...]:
-    """How torch dispatches on this thread: whether in inference mode, and through which of Python's keys."""
+    """Return how torch dispatches on this thread: inference mode, and which of Python's dispatch keys are included."""
     return (
         torch.is_inference_mode_enabled(),
         *map(torch._C._dispatch_tls_is_dispatch_key_included, _PYTHON_KEYS),
@@ -142,10 +144,10 @@ def dispatch_state() -> tuple[bool, ...]:
 
 
 def restore_dispatch(before: tuple[bool, ...], error: BaseException) -> None:
-    """Have torch dispatch as ``before``, after ``error`` came out of the compiler.
+    """Restore the dispatch state ``before``, after ``error`` came out of the compiler.
 
-    Autograd refuses views in a region of inference mode while AOTAutograd traces. Torch then stays in the region, and
-    its dispatcher for Python stays on without what it dispatches to, so that the program's next operator fails.
+    Autograd refuses views under inference mode while AOTAutograd traces. Torch then stays in that mode, and its
+    dispatcher for Python stays on without a target, so that the program's next operator fails.
     """
     if dispatch_state() == before:
         return
@@ -161,8 +163,8 @@ def restore_dispatch(before: tuple[bool, ...], error: BaseException) -> None:
 
 
 def in_own_context(call: Callable[[], None]) -> None:
-    """Run ``call`` in a copy of the context: each patch of a torch config leaves a context variable behind,
-    for ever. Variables of the program that the call set are set here too, as a plain call would."""
+    """Run ``call`` in a copy of the context: each patch of a torch config leaves a context variable behind, for ever.
+    Variables of the program that the call set are set here too, as a plain call would."""
     inner = contextvars.copy_context()
     try:
         inner.run(call)
@@ -174,7 +176,7 @@ def in_own_context(call: Callable[[], None]) -> None:
 
 
 def isolate(undo: Undo, recorder: Recorder) -> None:
-    """Have ``undo`` put back what a capture moves: random numbers, counters, limits, tables, the entries it made."""
+    """Have ``undo`` restore what a capture changes: random numbers, counters, limits, tables, and cache entries."""
     import torch._dynamo.convert_frame as convert_frame
     import torch._dynamo.pgo as pgo
 
@@ -212,7 +214,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
 
 @contextlib.contextmanager
 def random_state() -> Iterator[None]:
-    """Every random state as before, also those of numpy and of devices that are in use."""
+    """Restore every random state, also numpy's and those of devices in use."""
     with Undo() as undo, undo:
         _keep_random_state(undo)
         yield
@@ -232,14 +234,14 @@ def _keep_random_state(undo: Undo) -> None:
 
 @contextlib.contextmanager
 def forced_eager() -> Iterator[None]:
-    """Nothing is compiled, and what was compiled before runs without its code."""
+    """For the duration, nothing is compiled, and compiled functions run eagerly."""
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
 @contextlib.contextmanager
 def eager_random_numbers() -> Iterator[None]:
-    """Code that is generated draws the random numbers that eager PyTorch would."""
+    """Generated code draws the random numbers that eager PyTorch would."""
     import torch._inductor.config as config
 
     with config.patch(fallback_random=True), _eager_rrelu():
@@ -248,7 +250,7 @@ def eager_random_numbers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _eager_rrelu() -> Iterator[None]:
-    """Before 2.13, Inductor rewrites ``rrelu`` whatever ``fallback_random`` says, and draws other numbers for it."""
+    """Keep eager's numbers for ``rrelu``: before 2.13, Inductor rewrites it whatever ``fallback_random`` says."""
     from torch._decomp.decompositions_for_rng import extra_random_decomps
     from torch._inductor.decomposition import decompositions
 
@@ -262,7 +264,7 @@ def _eager_rrelu() -> Iterator[None]:
 
 
 def _metric_edits() -> list[Any]:
-    """Where torch keeps, for each thread, the stack of every metric that it ever noted."""
+    """Return torch's stack, for each thread, of every metric that it ever noted."""
     import torch._dynamo.utils as utils
 
     context = utils.get_metrics_context() if hasattr(utils, "get_metrics_context") else None
@@ -295,13 +297,13 @@ def restore_environment(before: dict[str, str | None]) -> None:
 
 
 def _settle(recorder: Recorder) -> None:
-    """Torch's counters, where an interrupt kept them from being put back at once."""
+    """Restore torch's counters, if an interrupt kept them from being restored at once."""
     for undo in list(recorder.leftovers.counters):
         counters.restore(recorder, undo)
 
 
 def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorder) -> None:
-    """Frames of a capture take no number of the program's, and count against none of its limits."""
+    """Free the frame numbers of a capture, which count against none of the program's limits."""
     import torch._dynamo.convert_frame as convert_frame
 
     for frame_id in {v.frame_id for v in recorder.leftovers.codes if v.frame_id is not None}:
@@ -317,10 +319,10 @@ def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorde
 
 
 def _forget_numbers(undo: Undo) -> None:
-    """Which Python numbers could not become inputs of a graph: torch remembers it by their names alone, so that it
-    would hold for every later function with an argument of such a name."""
-    found = hook_points.find("torch._dynamo.symbolic_convert:TensorifyState.force_specializations")
-    names = getattr(*found) if found is not None else None
+    """Clear the names of Python numbers that could not become inputs of a graph: torch remembers them by name alone,
+    for every later function with an argument of such a name."""
+    place = hook_points.find("torch._dynamo.symbolic_convert:TensorifyState.force_specializations")
+    names = getattr(*place) if place is not None else None
     if isinstance(names, set):
         undo.add(_refill, names, set(names))
         names.clear()
@@ -333,20 +335,20 @@ def _refill(names: MutableSet[str], before: Iterable[str]) -> None:
 
 
 def _keep_metal(undo: Undo) -> None:
-    """Torch keeps the headers that a Metal kernel includes at the class: what one kernel needs (its reductions, the
-    check of its indices, for which a kernel takes a buffer of errors) all later ones of the process would have."""
-    found = hook_points.find("torch._inductor.codegen.mps:MetalKernel.headers")
-    headers = getattr(*found) if found is not None else None
+    """Restore the headers that torch keeps at the class of Metal kernels: what one kernel needs (its reductions, its
+    index checks, for which a kernel takes a buffer of errors) all later ones of the process would have."""
+    place = hook_points.find("torch._inductor.codegen.mps:MetalKernel.headers")
+    headers = getattr(*place) if place is not None else None
     if isinstance(headers, MutableSet):
         undo.add(_refill, headers, list(headers))
-    found = hook_points.find("torch._inductor.codegen.mps:MetalKernel.multistage_reduction_entry")
-    entries = getattr(*found) if found is not None else None
+    place = hook_points.find("torch._inductor.codegen.mps:MetalKernel.multistage_reduction_entry")
+    entries = getattr(*place) if place is not None else None
     if isinstance(entries, list):  # empty, unless an error or an interrupt kept torch from clearing it
         undo.add(_trim, entries, len(entries))
 
 
 def _forget(recorder: Recorder) -> None:
-    """Drop what Dynamo keeps of this capture: its backend, and entries on code that outlives it."""
+    """Drop Dynamo's references to this capture: its backend, and entries on code that outlives it."""
     cached = getattr(torch._dynamo.eval_frame, "cached_backends", None)
     if isinstance(cached, dict):
         for key, backend in list(cached.items()):
@@ -360,7 +362,7 @@ def _forget(recorder: Recorder) -> None:
 
 
 def _forget_dead_codes() -> None:
-    """Dynamo lists every code object that it ever saw, by weak references that it never drops."""
+    """Drop dead weak references from Dynamo's lists of every code object that it ever saw."""
     import torch._dynamo.convert_frame as convert_frame
 
     for tracker in (convert_frame.input_codes, convert_frame.output_codes):
@@ -371,8 +373,8 @@ def _forget_dead_codes() -> None:
 
 
 def _clear_memos() -> None:
-    """Methods of ``ShapeEnv`` remember answers without a bound, keyed by the compile that asked, so that each
-    compile stays alive for ever; nothing but time is lost when they forget."""
+    """Clear the unbounded caches of ``ShapeEnv`` methods, which are keyed by compile and keep each alive for ever;
+    only time is lost."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     for method in vars(ShapeEnv).values():

@@ -1,4 +1,4 @@
-"""Loads what every capture for a device that is not there needs: the child does so while it waits for its request."""
+"""Loads the modules that every capture for an absent device needs, in the child while it waits for its request."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import torch._dynamo
 
 
 class LateTemplate:
-    """A template of a kernel that is compiled when it is first used; few captures use any."""
+    """A kernel template that is compiled on first use; few captures use any."""
 
-    def __init__(self, made: Any, source: str) -> None:
-        self._made = made
+    def __init__(self, factory: Any, source: str) -> None:
+        self._made = factory
         self._source = source
         self._template: Any = None
 
@@ -34,28 +34,28 @@ class LateTemplate:
 
 @contextlib.contextmanager
 def late_templates() -> Iterator[None]:
-    """For the duration, Inductor's kernels' templates are kept as text: compiling them is a twelfth of its import.
+    """For the duration, keep Inductor's kernel templates as text: compiling them is a twelfth of its import.
 
     Changes nothing on a torch that makes them in another way.
     """
     try:
         from torch._inductor.codegen.common import KernelTemplate
 
-        made = KernelTemplate._template_from_string
+        factory = KernelTemplate._template_from_string
     except (ImportError, AttributeError):
         yield
         return
-    KernelTemplate._template_from_string = staticmethod(lambda source: LateTemplate(made, source))
+    KernelTemplate._template_from_string = staticmethod(lambda source: LateTemplate(factory, source))
     try:
         yield
     finally:
-        KernelTemplate._template_from_string = staticmethod(made)
+        KernelTemplate._template_from_string = staticmethod(factory)
 
 
 @contextlib.contextmanager
 def composites_once() -> Iterator[None]:
-    """For the duration, torch brings each operator that is composite into ``torch.ops`` once: by itself it asks for all
-    of them again with every namespace.
+    """For the duration, let torch bring each composite operator into ``torch.ops`` once: by itself it queries all of
+    them again with every namespace.
 
     Changes nothing on a torch that does it in another way.
     """

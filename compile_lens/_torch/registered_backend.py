@@ -1,4 +1,4 @@
-"""The inspect backend under its name, for whole programs: nothing is isolated, since it is the user's compile."""
+"""The registered inspect backend, for whole programs: nothing is isolated, since it is the user's compile."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .ground.recorder_state import CaptureSpec
 
 @dataclasses.dataclass(frozen=True)
 class BackendProgram:
-    """What was seen of a program, which is all that one ``torch.compile`` compiled.
+    """The recording of a program, which is all that one ``torch.compile`` compiled.
 
     Attributes:
-        function: name of the one that was compiled first; ``inputs`` say what its arguments were.
-        owner: what ``torch.compile`` made of the backend, while that lives.
+        function: name of the one that was compiled first; ``inputs`` describe its arguments.
+        owner: the object that ``torch.compile`` made of the backend, while it lives.
         pending: compiles whose guards torch had not made when the backend was called.
     """
 
@@ -39,7 +39,7 @@ class BackendProgram:
 
 @dataclasses.dataclass(frozen=True)
 class Pending:
-    """A compile whose guards are to be read: torch's set of them, and where the compiled form is found."""
+    """A compile whose guards are to be read: torch's set of them, and the place of its cache entry."""
 
     draft: Draft
     guards: Iterable[Any]
@@ -55,10 +55,10 @@ def compile(
     known: Sequence[BackendProgram],
     describe: Callable[[Any], str],
 ) -> tuple[BackendProgram, Any]:
-    """Compile one graph of a program: what was seen of the program, and what to call.
+    """Compile one graph of a program; return its recording and the compiled callable.
 
-    ``describe`` says of an input what it is. Another compile of what the same ``torch.compile`` made (another function,
-    the rest of one after a graph break, a recompile) continues the program in ``known``.
+    ``describe`` returns the description of an input. Another compile from the same ``torch.compile`` (another
+    function, a resume function, a recompile) continues its program in ``known``.
     """
     translator = backend.translator()
     code = getattr(translator, "f_code", None)
@@ -91,7 +91,7 @@ def compile(
 
 
 def _owner(compiler: Any) -> Any:
-    """What ``torch.compile`` made of the backend, from what Dynamo calls."""
+    """Return the object that ``torch.compile`` made of the backend, from the one that Dynamo calls."""
     for _ in range(8):
         inner = getattr(compiler, "_torchdynamo_orig_backend", None)
         if inner is None or inner is compiler:
@@ -101,11 +101,11 @@ def _owner(compiler: Any) -> Any:
 
 
 def _await_guards(program: BackendProgram, translator: Any, code: types.CodeType) -> None:
-    """Why this compile is one of another form, and its guards once torch has made them."""
+    """Note why this is a recompile, and that its guards are to be read once torch has made them."""
     draft = dynamo.current_draft(program.recorder, code)
-    found = translator.output.guards
+    guards = translator.output.guards
     id = str(torch._guards.CompileContext.current_compile_id())
-    program.pending.append(Pending(draft, getattr(found, "inner", found), weakref.ref(code), id))
+    program.pending.append(Pending(draft, getattr(guards, "inner", guards), weakref.ref(code), id))
     context = torch._dynamo.utils.get_metrics_context()
     reason = getattr(context, "_metrics", {}).get("recompile_reason")
     if reason:
@@ -113,7 +113,7 @@ def _await_guards(program: BackendProgram, translator: Any, code: types.CodeType
 
 
 def read_guards(program: BackendProgram) -> None:
-    """Read the guards of what was compiled last, which torch makes once the backend has returned."""
+    """Read the guards of the last compiles, which torch makes once the backend has returned."""
     while program.pending:
         one = program.pending.pop(0)
         code = one.code()

@@ -1,4 +1,4 @@
-"""One capture from start to end: compile, run once, note what happened, put everything back."""
+"""One capture from start to end: compile, run once, record, restore everything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .ground.undo import Undo
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked of one session.
+    """The options of one session.
 
     Attributes:
         build: build the generated code and run it; else only generate it.
@@ -32,12 +32,12 @@ class Request:
         patches: Inductor's settings.
         launch_backward: with ``build``, run the compiled backward too, which uses up the result's graph.
         steps: names of ablations that are compiled beside.
-        model: the device to generate code for, where that is not the one of the inputs.
+        model: the device to generate code for, if it is not the one of the inputs.
         interpret: makes a module of each wrapper that was generated for ``model``, to run it on the CPU.
         later: arguments of the calls that follow the first, each as positional ones and those by name.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
-        compiled: notes of what was compiled in place, of a module that came from elsewhere and lost it on its way.
+        compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
     """
 
     build: bool = False
@@ -56,7 +56,7 @@ class Request:
 
 @dataclasses.dataclass
 class Outcome:
-    """What one session saw. ``error`` is what the function or the compiler raised."""
+    """The recording of one session. ``error`` is the exception that the function or the compiler raised."""
 
     recorder: Recorder
     steps: list[ablation.Step] = dataclasses.field(default_factory=list)
@@ -69,7 +69,7 @@ class Outcome:
 def inductor_patches(
     mode: str | None, options: dict[str, Any] | None, dynamic: bool | None
 ) -> dict[str, Any]:
-    """Inductor's settings for a ``mode`` and ``options``, checked by torch itself.
+    """Return Inductor's settings for a ``mode`` and ``options``, checked by torch itself.
 
     Raises RuntimeError, as ``torch.compile`` does, for a mode or an option that torch does not know.
     """
@@ -88,13 +88,15 @@ def inductor_patches(
     return dict(wrapper.config)
 
 
-def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) -> Outcome:
+def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
-    recorder = Recorder(CaptureSpec(asked.build, asked.backward, asked.patches, interpret=asked.interpret))
+    recorder = Recorder(
+        CaptureSpec(request.build, request.backward, request.patches, interpret=request.interpret)
+    )
     target, note = code_copies.uncompiled_function(fn)
-    known = code_copies.compiled_notes(target) if asked.compiled is None else asked.compiled
-    for said in dict.fromkeys((note, *known)):
-        recorder.note(said)
+    known = code_copies.compiled_notes(target) if request.compiled is None else request.compiled
+    for text in dict.fromkeys((note, *known)):
+        recorder.note(text)
     dynamo.keep_root(recorder, target)
     for path in hooks.absent_paths():
         recorder.note(hook_points.lacks(path))
@@ -105,14 +107,14 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
             hooks.place(undo)
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
-            if asked.model is not None:
+            if request.model is not None:
                 log_filters.drop_duplicates(undo)
-            with targets.standing_in(recorder, asked.model):
+            with targets.stand_in_for(recorder, request.model):
                 code_copies.call_uncompiled(undo, target)
                 copied = code_copies.copied(undo, target)
-                stands_in = asked.model is not None and asked.model.device == "cpu" and asked.model.arch
-                recorder.target.isa = stands_in or instruction_set(asked.build)
-                outcome.steps = ablation.steps(asked.steps, recorder)
+                stands_in = request.model is not None and request.model.device == "cpu" and request.model.arch
+                recorder.target.isa = stands_in or instruction_set(request.build)
+                outcome.steps = ablation.steps(request.steps, recorder)
                 switch = ablation.Switch()
                 inspect_backend = (
                     ablation.make(recorder, outcome.steps, switch)
@@ -120,29 +122,29 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
                     else backend.make(recorder)
                 )
                 compiled = isolation.optimize(
-                    recorder, inspect_backend, copied, fullgraph=asked.fullgraph, dynamic=asked.dynamic
+                    recorder, inspect_backend, copied, fullgraph=request.fullgraph, dynamic=request.dynamic
                 )
                 recorder.clock.start()
                 before = isolation.dispatch_state()
                 try:
-                    if asked.later:
+                    if request.later:
                         recorder.frames.calls.append(Call())
-                    outcome.result = _finish_call(recorder, asked, target, compiled(*args, **kwargs))
-                    for more, by_name in asked.later:
+                    outcome.result = _finish_call(recorder, request, target, compiled(*args, **kwargs))
+                    for more, by_name in request.later:
                         recorder.frames.calls.append(Call())
-                        _finish_call(recorder, asked, target, compiled(*more, **by_name))
+                        _finish_call(recorder, request, target, compiled(*more, **by_name))
                 except Exception as error:
                     outcome.error = error
                     outcome.failure = failure(recorder, error)
                     outcome.result = None
                     isolation.restore_dispatch(before, error)
-                if asked.then is not None and outcome.error is None:
-                    asked.then(outcome, compiled, target, switch)
+                if request.then is not None and outcome.error is None:
+                    request.then(outcome, compiled, target, switch)
 
     with isolation.one_at_a_time():
         isolation.in_own_context(call)
-    for said in code_copies.parts_note(dynamo.compiled_inside(recorder, target)):
-        recorder.note(said)
+    for text in code_copies.parts_note(dynamo.compiled_inside(recorder, target)):
+        recorder.note(text)
     recorder.note(skipped_frames.foreign_note(recorder))
     if recorder.eager_frames():
         recorder.note(
@@ -152,22 +154,22 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: Request) 
     return outcome
 
 
-def _finish_call(recorder: Recorder, asked: Request, target: Any, result: Any) -> Any:
-    """The result of a call of the compiled ``target``, once its backward ran and what was built says so."""
+def _finish_call(recorder: Recorder, request: Request, target: Any, result: Any) -> Any:
+    """Return the result of a call of the compiled ``target``, after its backward ran and built code was stamped."""
     recorder.clock.lap("run")
     never_ran = skipped_frames.never_ran(recorder, target, result)
-    if asked.build:
+    if request.build:
         if not never_ran:
             recorder.stamp("inference", "ran")
             recorder.stamp("forward", "ran")
-        if asked.launch_backward and _run_backward(result):
+        if request.launch_backward and _run_backward(result):
             recorder.stamp("backward", "ran")
             recorder.clock.lap("run")
     return result
 
 
 def instruction_set(build: bool) -> str:
-    """The vector instructions that C++ code is written for; with ``build`` the compiler is asked too."""
+    """Return the vector instructions for which C++ code is generated; with ``build`` the compiler is probed too."""
     import torch._inductor.config as config
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
@@ -179,7 +181,7 @@ def instruction_set(build: bool) -> str:
 
 
 def missing_compiler() -> str:
-    """Why Inductor has no C++ compiler to build with, ``""`` if it has one."""
+    """Return why Inductor has no C++ compiler to build with, ``""`` if it has one."""
     from torch._inductor import cpp_builder
 
     try:
@@ -201,19 +203,19 @@ def _run_backward(result: Any) -> bool:
 
 @without_torch_function
 def differentiable(result: Any) -> list[torch.Tensor]:
-    """The tensors in a result that backward can start from."""
+    """Return the tensors in a result from which backward can start."""
     return [
         x for x in result_tensors(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())
     ]
 
 
 def result_tensors(result: Any) -> list[torch.Tensor]:
-    """The tensors in a result, in containers of any kind."""
+    """Return the tensors in a result, in containers of any kind."""
     return [x for _, x in values.named_tensors([("result", result)])]
 
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
-    """Gradients of the sum of ``roots`` for every leaf that they depend on, without touching ``.grad``."""
+    """Return the gradients of the sum of ``roots`` for every leaf that they depend on, without touching ``.grad``."""
     inputs = gradient_leaves(roots)
     if not inputs:
         return []
@@ -223,8 +225,8 @@ def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
 
 @without_torch_function
 def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The leaves that ``roots`` depend on and that take a gradient."""
-    found: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
+    """Return the leaves that ``roots`` depend on and that need a gradient."""
+    leaves: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
     seen: set[Any] = set()
     pending = [r.grad_fn for r in roots if r.grad_fn is not None]
     while pending:
@@ -234,9 +236,9 @@ def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
         seen.add(function)
         variable = getattr(function, "variable", None)
         if isinstance(variable, torch.Tensor):
-            found.setdefault(id(variable), variable)
+            leaves.setdefault(id(variable), variable)
         pending.extend(f for f, _ in function.next_functions)
-    return list(found.values())
+    return list(leaves.values())
 
 
 def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
@@ -250,13 +252,13 @@ def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     endings = [
         d.ending for d in recorder.drafts.values() if d.ending is not None and d.ending.kind != "return"
     ]
-    left = skipped_frames.summary(recorder)
+    skipped_text = skipped_frames.summary(recorder)
     if endings:
         first = messages.gist(endings[0].reason)
-        said = f"Dynamo found no tensor operation to compile before a graph break: {first}"
-        return f"{said}; then {left}" if left else said
-    if left:
-        return left
+        sentence = f"Dynamo found no tensor operation to compile before a graph break: {first}"
+        return f"{sentence}; then {skipped_text}" if skipped_text else sentence
+    if skipped_text:
+        return skipped_text
     if recorder.drafts:
         return "Dynamo looked at it and found no tensor operation to compile"
     if recorder.frames.skips:

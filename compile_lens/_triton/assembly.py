@@ -25,20 +25,20 @@ _SPILLS = re.compile(r"(\d+) bytes spill stores")
 
 
 def compile_machine(recipe: Recipe, candidate: int) -> Machine:
-    """What Triton and NVIDIA's assembler make of a kernel.
+    """Return the forms that Triton and NVIDIA's assembler make of a kernel.
 
-    Registers and spills are said by ``ptxas -v``, shared memory by Triton: it is what a launch asks for. What an
-    early stage gave is there when a later one fails; ``missing`` says why the rest is not.
+    Registers and spills are from ``ptxas -v``, shared memory from Triton: it is what a launch requests. The forms of
+    early stages are kept if a later one fails; ``missing`` says why the rest is absent.
 
     Raises:
         BuildError: with the reason, if not even Triton's first form could be made.
     """
     numbering = _Numbering()
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder, _settings(folder, numbering):
-        said = io.StringIO()
+        log_stream = io.StringIO()
         failure = ""
         compiled: Any = None
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(log_stream):
             try:
                 compiled = _compile(recipe)
             except Exception as error:
@@ -57,7 +57,7 @@ def compile_machine(recipe: Recipe, candidate: int) -> Machine:
         except BuildError as error:
             failure = str(error)
     kinds = {form.kind for form in forms}
-    log = said.getvalue()
+    log = log_stream.getvalue()
     return Machine(
         arch=nvidia_text.arch(texts.get("ptx", "")) or f"sm_{recipe.arch}",
         compiler=f"Triton {toolchain.triton_version()}, {toolchain.assembler(int(recipe.arch))}",
@@ -85,7 +85,7 @@ def _compile(recipe: Recipe) -> Any:
 
 @contextlib.contextmanager
 def _settings(folder: str, numbering: _Numbering) -> Iterator[None]:
-    """Triton's own settings, whatever the environment says: a folder of its own, line numbers, a log, no dumps."""
+    """Set Triton's own settings, whatever the environment says: a folder of its own, line numbers, a log, no dumps."""
     from triton import knobs
 
     with knobs.cache.scope(), knobs.compilation.scope(), knobs.nvidia.scope(), knobs.runtime.scope():
@@ -110,7 +110,7 @@ def _settings(folder: str, numbering: _Numbering) -> Iterator[None]:
 
 
 def _texts(folder: Path) -> dict[str, str]:
-    """The texts that Triton has put into its cache: all of those before a stage that failed."""
+    """Return the texts in Triton's cache: all of those before a stage that failed."""
     return {
         stage: file.read_text(encoding="utf-8")
         for stage in STAGES
@@ -119,7 +119,7 @@ def _texts(folder: Path) -> dict[str, str]:
 
 
 class _Numbering:
-    """Takes Triton's LLVM IR as it is, and lets it go on with numbers for lines. It is Triton's hook for stages."""
+    """Takes Triton's LLVM IR, and passes it on with numbers for lines. It is Triton's hook for stages."""
 
     def __init__(self) -> None:
         self.llir = ""
@@ -127,8 +127,8 @@ class _Numbering:
 
     def __call__(self, backend: Any = None, stages: Any = None, *rest: Any) -> tuple[str, str]:
         if stages is not None:  # asked without arguments, for a part of the key of Triton's cache
-            made = stages["llir"]
-            stages["llir"] = lambda source, metadata: self._take(made(source, metadata))
+            make_llir = stages["llir"]
+            stages["llir"] = lambda source, metadata: self._take(make_llir(source, metadata))
         return "", ""
 
     def _take(self, llir: str) -> str:
@@ -149,28 +149,28 @@ def _read_forms(texts: dict[str, str], numbers: Numbers) -> tuple[list[Form], di
 
 
 def _number(pattern: re.Pattern[str], log: str) -> int | None:
-    found = pattern.findall(log)
-    return int(found[-1]) if found else None
+    numbers = pattern.findall(log)
+    return int(numbers[-1]) if numbers else None
 
 
 def error_text(error: BaseException, folder: str = "\0") -> str:
-    """What an error says, without the folders of this machine."""
-    said = str(error).split("Repro command:")[0].replace(folder, "")
-    said = re.sub(r"(?:/[^\s:'\"]+)+/", "", said).strip()
-    return f"{type(error).__name__}: {said[:600]}" if said else type(error).__name__
+    """Return the text of an error, without the folders of this machine."""
+    text = str(error).split("Repro command:")[0].replace(folder, "")
+    text = re.sub(r"(?:/[^\s:'\"]+)+/", "", text).strip()
+    return f"{type(error).__name__}: {text[:600]}" if text else type(error).__name__
 
 
 MODULE = "_compile_lens_kernel"
 
 
 def run_definition(source: str, name: str) -> Any:
-    """The autotuner that Inductor's decorators make of the function ``name``.
+    """Run the definition of a kernel, a Python module, and return the autotuner of the function ``name``.
 
-    Triton reads the function's text by its file and line; both are given without writing a file, so that its
+    Triton reads the function's text by its file and line; both are provided without writing a file, so that its
     lines are those of ``source`` and its file has the same name on every machine.
 
     Raises:
-        BuildError: if the text defines no such kernel. Whatever the text raises is not caught.
+        BuildError: if the text defines no such kernel. Exceptions of the text itself are not caught.
     """
     module = types.ModuleType(MODULE)
     module.__file__ = KERNEL_FILE
@@ -179,13 +179,13 @@ def run_definition(source: str, name: str) -> Any:
     linecache.cache[KERNEL_FILE] = (len(source), None, source.splitlines(keepends=True), KERNEL_FILE)
     try:
         exec(compile(source, KERNEL_FILE, "exec"), vars(module))
-        found = vars(module).get(name)
-        if not _is_tuner(found):
+        tuner = vars(module).get(name)
+        if not _is_tuner(tuner):
             tuners = [value for value in vars(module).values() if _is_tuner(value)]
             if len(tuners) != 1:  # the wrapper may call a kernel otherwise than its text does
                 raise BuildError(f"its text defines no kernel {name!r}")
-            found = tuners[0]
-        return found
+            tuner = tuners[0]
+        return tuner
     finally:
         linecache.cache.pop(KERNEL_FILE, None)
         del sys.modules[MODULE]
@@ -199,7 +199,7 @@ def _is_tuner(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What Inductor hands to Triton's compiler for one launch configuration.
+    """Inductor's input for Triton's compiler, for one launch configuration.
 
     ``function`` is Triton's, ``backend`` and ``arch`` are Triton's words for the device (``cuda``, 90).
     """

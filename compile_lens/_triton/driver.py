@@ -1,4 +1,4 @@
-"""Stands in for the driver of a device while kernels are compiled for it, so that no real one is asked."""
+"""A stand-in for the driver of a device while kernels are compiled for it, so that no real one is queried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAUNCHES = "a kernel that is written in Triton is launched on the device alone, 
 
 
 class ModelDriver:
-    """Answers what Triton asks of a driver from a device model. It launches nothing."""
+    """Answers Triton's driver queries from a device model. It launches nothing."""
 
     def __init__(self, model: DeviceModel) -> None:
         self._model = model
@@ -32,11 +32,11 @@ class ModelDriver:
         pass
 
     def get_current_stream(self, device: int | None = None) -> int:
-        """Asked for by a launch, before anything is compiled for it."""
+        """Raise: a launch queries this, before anything is compiled for it."""
         raise NotImplementedError(LAUNCHES)
 
     def get_benchmarker(self) -> Any:
-        """Asked for by a kernel that times its configurations."""
+        """Raise: a kernel that times its configurations queries this."""
         raise NotImplementedError(LAUNCHES)
 
     @property
@@ -67,7 +67,7 @@ class ModelDriver:
 
 @contextlib.contextmanager
 def model_driver(model: DeviceModel) -> Iterator[None]:
-    """The model's driver is Triton's active one; what was there before comes back, also if that was none."""
+    """Make the model's driver Triton's active one for the duration, then restore the old one or none."""
     from triton.runtime.driver import driver
 
     before = driver._active

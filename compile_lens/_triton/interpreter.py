@@ -1,4 +1,5 @@
-"""What Triton's interpreter lacks for Inductor's kernels, and does too slowly. ``launch.py`` launches kernels in it."""
+"""Additions to Triton's interpreter for Inductor's kernels, and faster replacements. ``launch.py`` launches kernels in
+it."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ import numpy as np
 
 
 def installed() -> bool:
-    """Whether there is a Triton to interpret with."""
+    """Return True if Triton is installed."""
     return importlib.util.find_spec("triton") is not None
 
 
 def kernel(source: str, name: str, folder: Path, number: int) -> Any:
-    """A kernel of Inductor's as something with ``run(…)``. The interpreter reads its text again from a file."""
+    """Return a kernel of Inductor's as an object with ``run(…)``. The interpreter reads its text again from a file."""
     file = folder / f"compile_lens_kernel_{number}.py"
     file.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(file.stem, file)
@@ -31,9 +32,9 @@ def kernel(source: str, name: str, folder: Path, number: int) -> Any:
 
 @contextlib.contextmanager
 def faster_interpreter() -> Iterator[None]:
-    """For the duration, the interpreter does the same in less time: reductions take steps of halves, and the language
-    is made ready once for each launch, not again for each function that a kernel calls. To bfloat16 it rounds, as GPUs
-    do: the interpreter's own cuts off what is too much, which makes sums of thousands half a per cent less."""
+    """For the duration, let the interpreter do the same in less time: reductions take steps of halves, and the
+    language is patched once for each launch, not again for each function that a kernel calls. To bfloat16 it rounds,
+    as GPUs do: the interpreter truncates, which makes sums of thousands half a per cent smaller."""
     from triton.runtime import interpreter
 
     before = interpreter.ReduceOps.generic_reduce, interpreter._patch_lang
@@ -52,7 +53,7 @@ def faster_interpreter() -> Iterator[None]:
 
 
 def _rounding(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Conversions, where one from float32 to bfloat16 goes to the nearest, of two to the even one."""
+    """Return conversions that round float32 to the nearest bfloat16, ties to even."""
 
     def convert(given: Any, source: Any, target: Any, mode: Any) -> Any:
         if (source.name, target.name) != ("fp32", "bf16"):
@@ -67,7 +68,7 @@ def _rounding(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _LanguagePatch:
-    """Makes the language ready for interpretation, once until it is put back."""
+    """Patches the language for interpretation, once until it is restored."""
 
     def __init__(self, real: Callable[..., Any]) -> None:
         self._real = real
@@ -85,7 +86,7 @@ class _LanguagePatch:
         return types.SimpleNamespace(restore=lambda: None)
 
     def restore(self) -> None:
-        """Put the language back, at the end of the launch."""
+        """Restore the language, at the end of the launch."""
         scope, self._scope = self._scope, None
         scope.restore()
 
@@ -139,12 +140,12 @@ def _elementwise(function: Callable[..., Any], args: tuple[Any, ...], is_test: b
     values = [a.value if isinstance(a, tl.constexpr) else a for a in args]
     first = next(v for v in values if isinstance(v, tl.tensor))
     with np.errstate(all="ignore"):
-        found = np.asarray(function(*(v.handle.data if isinstance(v, tl.tensor) else v for v in values)))
+        result = np.asarray(function(*(v.handle.data if isinstance(v, tl.tensor) else v for v in values)))
     if is_test:
-        return _tensor(found.astype(np.int32), tl.int32)
-    if found.dtype == np.int64:
-        return _tensor(found, tl.int64)
-    return _tensor(found.astype(first.handle.data.dtype), first.dtype.scalar)
+        return _tensor(result.astype(np.int32), tl.int32)
+    if result.dtype == np.int64:
+        return _tensor(result, tl.int64)
+    return _tensor(result.astype(first.handle.data.dtype), first.dtype.scalar)
 
 
 def _tensor(data: Any, dtype: Any) -> Any:
@@ -161,16 +162,16 @@ def _every_second_element(array: Any, axis: int, start: int, dtype: Any) -> Any:
 
 
 def _reduce_by_halves(self: Any, given: Any) -> Any:
-    """A reduction by any function, each step on pairs of neighbours at once: the interpreter's own goes one by one."""
+    """Reduce by any function, each step on pairs of neighbours at once: the interpreter goes one by one."""
     parts, axis = self.unravel(given, self.axis)
     types = [p.dtype for p in parts]
     arrays = [p.handle.data for p in parts]
     rank = arrays[0].ndim
     while arrays[0].shape[axis] > 1:
         pair = [[_every_second_element(a, axis, start, t) for a, t in zip(arrays, types)] for start in (0, 1)]
-        made = self.combine_fn.fn(*pair[0], *pair[1])
-        made = made if isinstance(made, tuple) else (made,)
-        arrays = [m.handle.data.astype(a.dtype) for m, a in zip(made, arrays)]
+        combined = self.combine_fn.fn(*pair[0], *pair[1])
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        arrays = [m.handle.data.astype(a.dtype) for m, a in zip(combined, arrays)]
     reduced = []
     for array, dtype in zip(arrays, types):
         if self.keep_dims:

@@ -1,11 +1,11 @@
-"""Launches kernels that a program wrote in Triton where their device is not: in Triton's interpreter, on the CPU.
+"""Launches a program's Triton kernels without their device: in Triton's interpreter, on the CPU.
 
-``TRITON_INTERPRET=1`` makes every function one for the interpreter, from the import of Triton on; such functions can be
-neither captured nor compiled. Here Triton is as always. What its interpreter changes of the language is changed for
-one launch and put back, and each function that a kernel calls is read again for it.
+``TRITON_INTERPRET=1`` turns every function into one for the interpreter, from the import of Triton on; such functions
+can be neither captured nor compiled. Here Triton is as always. Its interpreter's changes to the language are made for
+one launch and undone, and each function that a kernel calls is read again for it.
 
 A launch works on copies, which are copied back when it is through: one that fails leaves everything as it was. The
-interpreter follows addresses blindly, so that each is looked at first.
+interpreter follows addresses blindly, so that each is checked first.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ import torch
 from . import interpreter
 
 WORK = 1 << 26
-"""Elements that the launches of one capture may compute together, some seconds."""
+"""Most elements that the launches of one capture may compute together, some seconds."""
 
 LEAST = 1 << 10
-"""Elements for which each operation counts at least: so long does Python take for it."""
+"""Elements that each operation counts for at least: Python takes that long for it."""
 
 BYTES = 1 << 28
-"""How much memory the tensors of one launch may lie in: it is copied."""
+"""Most bytes of memory for the tensors of one launch: it is copied."""
 
 _ACCESSES = re.compile(r"create_(masked_(load|store)|atomic_\w+)")
 _READS = "create_masked_load", "create_atomic_load"
 
 
 class NotLaunched(NotImplementedError):
-    """Why a kernel was not launched, or not to its end. What it would have written is as it was."""
+    """The reason why a kernel was not launched, or not to its end. Memory that it would have written is unchanged."""
 
 
 class Launches:
-    """Those of one capture. ``work`` is how many elements they may compute together."""
+    """The launches of one capture. ``work`` is how many elements they may compute together."""
 
     def __init__(self, work: int = WORK) -> None:
         self._work = self._left = work
 
     def run(self, kernel: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
-        """As ``JITFunction.run``. Options for the compiler among ``kwargs`` are left out.
+        """Like ``JITFunction.run``. Options for the compiler among ``kwargs`` are ignored.
 
         Raises:
-            NotLaunched: where the interpreter cannot do what the kernel does, or not within the bound.
+            NotLaunched: if the interpreter cannot do what the kernel does, or not within the bound.
         """
         if warmup:  # it only compiles
             return
@@ -92,10 +92,10 @@ class Launches:
             if isinstance(cause, NotLaunched):
                 raise cause from None
             cause = error if cause is None else cause
-            said = (
+            text = (
                 str(cause) if isinstance(cause, NotImplementedError) else f"{type(cause).__name__}: {cause}"
             )
-            raise NotLaunched(f"{kernel.__name__} in Triton's interpreter: {said}") from error
+            raise NotLaunched(f"{kernel.__name__} in Triton's interpreter: {text}") from error
 
     def _spend(self, elements: int) -> None:
         self._left -= max(elements, LEAST) if elements else 0
@@ -107,7 +107,7 @@ class Launches:
 
 
 def launchers() -> tuple[Any, Any]:
-    """Triton's classes whose ``run`` launches: of a function, and of one that is autotuned."""
+    """Return Triton's classes whose ``run`` launches: of a function, and of one that is autotuned."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
@@ -115,7 +115,7 @@ def launchers() -> tuple[Any, Any]:
 
 
 class _Memory:
-    """Copies of the memory that a launch is given, and what of it was written."""
+    """Copies of the memory of a launch, and which of it was written."""
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[Any, Any]] = {}
@@ -123,7 +123,7 @@ class _Memory:
         self._bounds: tuple[Any, Any] | None = None
 
     def copied(self, value: Any) -> Any:
-        """``value`` with its tensors in the copies."""
+        """Return ``value`` with its tensors in the copies."""
         from triton.runtime.jit import TensorWrapper
 
         if isinstance(value, tuple):
@@ -156,7 +156,7 @@ class _Memory:
         return copy.set_(self._storages[key][1], given.storage_offset(), given.shape, given.stride())
 
     def look(self, name: str, addresses: Any, width: int) -> None:
-        """That each of the ``addresses``, of elements ``width`` bytes wide, is in the memory that was given."""
+        """Check that each of the ``addresses``, of elements ``width`` bytes wide, is in the memory of the launch."""
         if self._bounds is None:
             ranges = sorted(
                 (c.data_ptr(), c.data_ptr() + c.nbytes(), k) for k, (_, c) in self._storages.items()
@@ -182,13 +182,13 @@ class _Memory:
 
 
 class _Functions:
-    """What kernels and the functions that they call are for the interpreter: read again, in names of their own."""
+    """Kernels and the functions that they call, rewritten for the interpreter, in namespaces of their own."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
     def of(self, kernel: Any) -> Callable[..., Any]:
-        """``kernel`` is a function with ``@triton.jit``."""
+        """Return the function for ``kernel``, a function with ``@triton.jit``."""
         if id(kernel) not in self._found:
             self._found[id(kernel)] = kernel, _interpretable(kernel)
         return self._found[id(kernel)][1]
@@ -207,13 +207,13 @@ def _interpretable(kernel: Any) -> Callable[..., Any]:
     # Not its file: nobody is to take what runs here for a line of the program's.
     code = compile(ast.fix_missing_locations(tree), f"<{fn.__name__}>", "exec", dont_inherit=True)
     exec(code, names)
-    found: Callable[..., Any] = names[fn.__name__]
-    return found
+    function: Callable[..., Any] = names[fn.__name__]
+    return function
 
 
 @contextlib.contextmanager
 def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], None]) -> Iterator[None]:
-    """For the duration, Triton's functions can be called, as the interpreter needs them."""
+    """For the duration, make Triton's functions callable for the interpreter."""
     import triton.language as tl
     from triton.runtime import interpreter as triton_interpreter
     from triton.runtime.jit import JITFunction
@@ -226,10 +226,10 @@ def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], 
         return functools.partial(kernel, owner) if isinstance(owner, tl.tensor) else kernel
 
     handle = triton_interpreter.TensorHandle
-    made = handle.__init__
+    init = handle.__init__
 
     def counted(value: Any, *args: Any, **kwargs: Any) -> None:
-        made(value, *args, **kwargs)
+        init(value, *args, **kwargs)
         spend(max(getattr(value.data, "size", 1), 1))
 
     builder = triton_interpreter.interpreter_builder
@@ -253,7 +253,7 @@ def _interpreted(functions: _Functions, memory: _Memory, spend: Callable[[int], 
 
 
 def _bool_conversion(real: Callable[..., Any]) -> Callable[..., Any]:
-    """How an argument becomes a value in a kernel: the interpreter's own way makes 32 bits of a ``bool``, and refuses
+    """Return a conversion of arguments that makes one bit of a ``bool``: the interpreter's makes 32, and refuses
     them."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
@@ -267,7 +267,7 @@ def _bool_conversion(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bounds_checked(name: str, real: Callable[..., Any], memory: _Memory) -> Callable[..., Any]:
-    """An access of the interpreter's that looks first at where it goes."""
+    """Return an access of the interpreter that checks its addresses first."""
     signature = inspect.signature(real)
     at = next(n for n in signature.parameters if n in ("ptr", "ptrs"))
 

@@ -1,7 +1,7 @@
-"""A form while it is read: the lines that stay, and the lines of the kernel that each comes from.
+"""A form while it is read: its lines, and the kernel's lines for each.
 
-What compilers write for debuggers (locations, names of files, tables of both) does not stay: it would bring folders
-of one machine into the record, and it is said better by ``Form.links``.
+Debug information (locations, names of files, tables of both) is dropped: it would bring folders of one machine into
+the record, and ``Form.links`` has it in a better form.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from ..record.machine_code import Form
 
 KERNEL_FILE = "compile_lens_kernel.py"
-"""What a kernel's file is called while it is compiled, so that compilers' locations can be told from those in
-libraries. No such file is written. An assertion of a kernel carries the name."""
+"""Name of a kernel's file while it is compiled, which tells its locations from those in libraries. No such file is
+written. An assertion of a kernel carries the name."""
 
 
 class Numbers:
@@ -27,7 +27,7 @@ class Numbers:
         self._meanings: list[tuple[int, ...]] = []
 
     def of(self, sources: tuple[int, ...]) -> int:
-        """The number for these lines."""
+        """Return the number for these lines."""
         if not sources:
             return 0
         if sources not in self._meanings:
@@ -35,7 +35,7 @@ class Numbers:
         return self.FIRST + self.ROOM * self._meanings.index(sources)
 
     def lines(self, number: int) -> tuple[int, ...]:
-        """The lines that a number stands for."""
+        """Return the lines for a number."""
         index = (number - self.FIRST) // self.ROOM
         return self._meanings[index] if 0 <= index < len(self._meanings) else ()
 
@@ -48,16 +48,16 @@ class Listing:
         self.links: list[tuple[int, int]] = []
 
     def add(self, line: str, sources: Iterable[int] = ()) -> None:
-        """Add a line, and the lines of the kernel's source that it comes from."""
+        """Add a line, and its lines of the kernel's source."""
         self.lines.append(line)
         self.link(len(self.lines), sources)
 
     def link(self, line: int, sources: Iterable[int]) -> None:
-        """Say where a line that is there already comes from."""
+        """Link an existing line to lines of the kernel's source."""
         self.links += [(line, source) for source in sources]
 
     def form(self, kind: str) -> Form:
-        """The form, without blank lines at its ends."""
+        """Return the form, without blank lines at its ends."""
         first = next((i for i, line in enumerate(self.lines) if line.strip()), 0)
         last = next((i for i in range(len(self.lines), 0, -1) if self.lines[i - 1].strip()), 0)
         links = sorted({(line - first, source) for line, source in self.links if first < line <= last})

@@ -23,7 +23,7 @@ _SETTINGS = ("Debug Info Version", "Dwarf Version")
 
 
 def read(text: str) -> Form:
-    """The text without what is for debuggers, and the links that it says."""
+    """Return the text without debug information, and its links."""
     lines = text.splitlines()
     nodes = {m[1]: m[2] for line in lines if (m := _NODE.match(line))}
     page = Listing()
@@ -47,39 +47,39 @@ def read(text: str) -> Form:
 
 
 def numbered(text: str) -> tuple[str, Numbers]:
-    """The text with a number for each location in place of its line, and what the numbers mean.
+    """Return the text with a number for each location in place of its line, and the meaning of the numbers.
 
-    What comes after LLVM IR keeps one file and line for an instruction, and not always the right one: PTX tells calls
-    in a comment, in a directive that can mean two of them, or not at all, and gives each line of an inline assembly the
-    next line of the file. A number that stands for all the kernel's lines of a location, with room behind it, comes
-    through all of that. It changes no code, since only debug information differs.
+    After LLVM IR each instruction keeps one file and line, and not always the right one: PTX notes calls in a comment,
+    in a directive that can mean two of them, or not at all, and gives each line of an inline assembly the next line of
+    the file. A number that stands for all the kernel's lines of a location, with room after it, survives all of that.
+    It changes no code, since only debug information differs.
     """
     nodes = {m[1]: m[2] for line in text.splitlines() if (m := _NODE.match(line))}
     numbers = Numbers()
     lines = []
     for line in text.splitlines():
-        if found := _LOCATION.match(line):
-            name = found[1].split(" ")[0][1:]
+        if match := _LOCATION.match(line):
+            name = match[1].split(" ")[0][1:]
             sources = tuple(_sources(name, nodes))
             scope = _field(nodes[_outermost(name, nodes)], "scope", "!")
-            line = f"{found[1]}!DILocation(line: {numbers.of(sources)}, column: 0, scope: !{scope})"
+            line = f"{match[1]}!DILocation(line: {numbers.of(sources)}, column: 0, scope: !{scope})"
         lines.append(line)
     return "\n".join(lines) + "\n", numbers
 
 
 def without_folders(text: str) -> str:
-    """The text with bare names of the files that its assertions carry: they are data of the program, not debug
-    information, and an assertion in a library would bring the folder where that is installed."""
+    """Return the text with bare names of the files in its assertions: they are data of the program, not debug
+    information, and an assertion in a library would bring the folder where it is installed."""
 
-    def bare(found: re.Match[str]) -> str:
-        name = re.split(r"/|\\5C", found[2])[-1]
-        return f'{found[1]}[{len(_ESCAPED.sub("x", name)) + 1} x i8] c"{name}\\00"'
+    def bare(match: re.Match[str]) -> str:
+        name = re.split(r"/|\\5C", match[2])[-1]
+        return f'{match[1]}[{len(_ESCAPED.sub("x", name)) + 1} x i8] c"{name}\\00"'
 
     return _ASSERTED.sub(bare, text)
 
 
 def _outermost(location: str, nodes: dict[str, str]) -> str:
-    """The location in the function itself, of one that is inlined into it."""
+    """Return the location in the function itself, of one that is inlined into it."""
     while outer := _field(nodes[location], "inlinedAt", "!"):
         location = outer
     return location
@@ -90,8 +90,8 @@ def _is_setting(node: str) -> bool:
 
 
 def _sources(location: str, nodes: dict[str, str]) -> list[int]:
-    """Lines of the kernel that a location, or a call that it is inlined at, stands in."""
-    found = set()
+    """Return lines of the kernel for a location and the calls at which it is inlined."""
+    numbers = set()
     seen = set()
     while location and location not in seen:
         seen.add(location)
@@ -106,36 +106,36 @@ def _sources(location: str, nodes: dict[str, str]) -> list[int]:
                 _field(node, "inlinedAt", "!"),
             )
         if line not in ("", "0") and _file(scope, nodes) == KERNEL_FILE:
-            found.add(int(line))
+            numbers.add(int(line))
         location = outer
-    return sorted(found)
+    return sorted(numbers)
 
 
 def _file(scope: str, nodes: dict[str, str]) -> str:
     node = nodes.get(scope, "")
-    found = re.search(r'filename: "([^"]*)"', nodes.get(_field(node, "file", "!"), ""))
-    return re.split(r"[/\\]", found[1])[-1] if found else ""
+    match = re.search(r'filename: "([^"]*)"', nodes.get(_field(node, "file", "!"), ""))
+    return re.split(r"[/\\]", match[1])[-1] if match else ""
 
 
 def _field(node: str, name: str, mark: str = "") -> str:
-    found = re.search(rf"\b{name}: {mark}(\d+)", node)
-    return found[1] if found else ""
+    match = re.search(rf"\b{name}: {mark}(\d+)", node)
+    return match[1] if match else ""
 
 
 def _bare(node: str, nodes: dict[str, str]) -> str:
-    """A node without the locations that it names (those of a loop's begin and end)."""
+    """Return a node without its locations (those of a loop's begin and end)."""
     return re.sub(
         r", !(\d+)\b", lambda m: "" if nodes.get(m[1], "").startswith("!DILocation") else m[0], node
     )
 
 
 def _reached(used: list[str], nodes: dict[str, str]) -> list[str]:
-    """Names of the nodes that remain in use, in order."""
-    found: set[str] = set()
+    """Return names of the nodes that remain in use, in order."""
+    used_names: set[str] = set()
     pending = list(used)
     while pending:
         name = pending.pop()
-        if name in nodes and name not in found:
-            found.add(name)
+        if name in nodes and name not in used_names:
+            used_names.add(name)
             pending += _REFERENCE.findall(_bare(nodes[name], nodes))
-    return sorted(found, key=int)
+    return sorted(used_names, key=int)

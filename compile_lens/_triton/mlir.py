@@ -22,18 +22,17 @@ _PLACE = re.compile(rf'"(?:[^"]*/)?{re.escape(KERNEL_FILE)}":(\d+):\d+')
 
 
 def read(text: str, kind: str) -> Form:
-    """The dialect's text without locations, and the links that they say.
+    """Return the dialect's text without locations, and its links.
 
-    The line that opens a region (a loop, a reduction) comes from where the operation does whose location stands
-    behind the region.
+    The line that opens a region (a loop, a reduction) has the location of its operation, which follows the region.
     """
     aliases = {m[1]: m[2] for line in text.splitlines() if (m := _ALIAS.match(line))}
 
     @cache
     def sources(location: str) -> frozenset[int]:
-        found = {int(number) for number in _PLACE.findall(location)} - {0}
+        numbers = {int(number) for number in _PLACE.findall(location)} - {0}
         # An alias names only aliases before it, or behind it: never itself.
-        return frozenset(found.union(*(sources(aliases.get(a, "")) for a in _REFERENCE.findall(location))))
+        return frozenset(numbers.union(*(sources(aliases.get(a, "")) for a in _REFERENCE.findall(location))))
 
     page = Listing()
     opened: list[list[int]] = []
@@ -58,7 +57,7 @@ def read(text: str, kind: str) -> Form:
 
 
 def _split(line: str) -> tuple[str, list[str]]:
-    """A line without its locations, and what stood in each."""
+    """Return a line without its locations, and the text of each."""
     kept: list[str] = []
     locations: list[str] = []
     at = 0
@@ -78,7 +77,7 @@ def _split(line: str) -> tuple[str, list[str]]:
 
 
 def _quoted(line: str, at: int) -> int:
-    """Where the text that begins at a quote ends."""
+    """Return the end of the text that begins at a quote."""
     end = at + 1
     while end < len(line) and line[end] != '"':
         end += 2 if line[end] == "\\" else 1
@@ -86,7 +85,7 @@ def _quoted(line: str, at: int) -> int:
 
 
 def _closed(line: str, at: int) -> int:
-    """Where the bracket ends that was opened before ``at``."""
+    """Return the end of the bracket that was opened before ``at``."""
     depth = 1
     while at < len(line) and depth:
         if line[at] == '"':
@@ -98,7 +97,7 @@ def _closed(line: str, at: int) -> int:
 
 
 def _braces(line: str) -> list[str]:
-    """The braces of a line that do not close on it, or close what another line opened."""
+    """Return the braces of a line that do not close on it, or that close another line's."""
     marks: list[str] = []
     at = 0
     while at < len(line):

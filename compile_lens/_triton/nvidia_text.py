@@ -1,9 +1,14 @@
-"""Reads PTX: a directive says where the instructions after it come from.
+"""Reads PTX and the output of ``nvdisasm``, with the kernel's line of each instruction.
 
-    .file 1 "compile_lens_kernel.py"
-    .loc  1 1052672 0
+In PTX a directive has the location of the instructions after it:
+
+.file 1 "compile_lens_kernel.py" .loc  1 1052672 0
 
 The number is one of ``Numbers``; a smaller one is a line (that of the function's definition).
+
+SASS has the line of PTX of each instruction, and through it the line of Triton. A cubin's table of source lines has
+only the innermost function: for a reduction that is a line inside Triton's library, not the kernel's line that calls
+it.
 """
 
 from __future__ import annotations
@@ -23,13 +28,13 @@ _ARCH = re.compile(r"^\s*\.target\s+(\w+)", re.M)
 
 
 def arch(text: str) -> str:
-    """What a PTX text was written for (``sm_90a``); ``""`` if it does not say."""
-    found = _ARCH.search(text)
-    return found[1] if found else ""
+    """Return the target of a PTX text (``sm_90a``); ``""`` if it has none."""
+    match = _ARCH.search(text)
+    return match[1] if match else ""
 
 
 def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ...]]]:
-    """The text without what is for debuggers, with links; and the same links by line of ``text`` as it was."""
+    """Return the text without debug information, with links; and the same links by line of ``text`` as it was."""
     lines = text.splitlines()
     own = {m[1] for line in lines if (m := _FILE.match(line)) and _base_name(m[2]) == KERNEL_FILE}
     kept: list[tuple[str, tuple[int, ...]]] = []
@@ -40,8 +45,8 @@ def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ..
         if skipping or _SECTION.match(line):
             skipping = "}" not in line
             continue
-        if found := _LOCATION.match(line):
-            now = _ptx_sources(found[1] in own, int(found[2]), numbers)
+        if match := _LOCATION.match(line):
+            now = _ptx_sources(match[1] in own, int(match[2]), numbers)
             continue
         if _FILE.match(line):
             continue
@@ -61,7 +66,7 @@ def read_ptx(text: str, numbers: Numbers) -> tuple[Form, dict[int, tuple[int, ..
 
 
 def _ptx_sources(in_kernel: bool, number: int, numbers: Numbers) -> tuple[int, ...]:
-    """Lines of the kernel that a location stands for. Line 0 is none."""
+    """Return lines of the kernel for a location. Line 0 is none."""
     if number < Numbers.FIRST:
         return (number,) if in_kernel and number else ()
     return numbers.lines(number)
@@ -77,7 +82,7 @@ _SASS_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(.*?)\s*;\s*$")
 
 
 def read_sass(text: str, of_ptx: Mapping[int, tuple[int, ...]]) -> tuple[Form, int]:
-    """The instructions with links, and how many there are, without the padding behind the last one.
+    """Return the instructions with links, and how many there are, without the padding after the last one.
 
     Args:
         of_ptx: lines of the kernel's source by the line of PTX.
@@ -87,8 +92,8 @@ def read_sass(text: str, of_ptx: Mapping[int, tuple[int, ...]]) -> tuple[Form, i
     operations: list[str] = []
     for line in text.splitlines():
         if line.lstrip().startswith("//##"):
-            found = _ORIGIN.match(line)
-            now = of_ptx.get(int(found[2]), ()) if found and found[1] == _PTX else ()
+            match = _ORIGIN.match(line)
+            now = of_ptx.get(int(match[2]), ()) if match and match[1] == _PTX else ()
             continue
         instruction = _SASS_INSTRUCTION.match(line)
         if instruction:

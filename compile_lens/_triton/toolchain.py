@@ -15,21 +15,21 @@ SECONDS = 120
 
 
 def triton_version() -> str:
-    """Triton's version."""
+    """Return Triton's version."""
     import triton
 
     return str(triton.__version__)
 
 
 def assembler(arch: int) -> str:
-    """Name and version of the assembler that Triton uses for a compute capability (``ptxas 12.8.93``)."""
+    """Return name and version of the assembler that Triton uses for a compute capability (``ptxas 12.8.93``)."""
     from triton.backends.nvidia import compiler
 
     return _version("ptxas", Path(compiler.get_ptxas(arch).path))
 
 
 def disassemble(cubin: bytes) -> str:
-    """The instructions of a cubin, with the line of PTX of each. Raises ``BuildError`` if that fails."""
+    """Return the instructions of a cubin, with the line of PTX of each. Raises ``BuildError`` if that fails."""
     from triton import knobs
 
     with tempfile.TemporaryDirectory() as folder:
@@ -51,10 +51,10 @@ def disassemble(cubin: bytes) -> str:
 @functools.cache
 def _version(name: str, path: Path) -> str:
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [str(path), "--version"], capture_output=True, text=True, timeout=SECONDS
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return name
-    found = re.search(r"\bV(\d+(?:\.\d+)+)", said) or re.search(r"release (\d+\.\d+)", said)
-    return f"{name} {found[1]}" if found else name
+    match = re.search(r"\bV(\d+(?:\.\d+)+)", output) or re.search(r"release (\d+\.\d+)", output)
+    return f"{name} {match[1]}" if match else name

@@ -130,7 +130,7 @@ def _as_imported(piece: Any) -> DeviceQuery:
     file, line, function = piece.line
     there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
     reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
-    line_running = None if file else device_queries.line_running()
+    line_running = None if file else device_queries.running_line()
     return DeviceQuery(
         piece.where,
         reason,

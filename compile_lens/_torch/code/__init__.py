@@ -1,1 +1,1 @@
-"""The code that Inductor wrote, read as text, and what compilers make of it."""
+"""The code that Inductor generated, read as text, and its assembly."""

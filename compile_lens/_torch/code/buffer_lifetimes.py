@@ -1,4 +1,4 @@
-"""Which buffers the generated code holds: what Inductor knows of each, and the order that the text gives."""
+"""The buffers of the generated code: Inductor's facts of each, and the order given by the text."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
 
 def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | None) -> None:
-    """Keep the buffers of the module, or of its syntax, that was just written for ``draft``'s phase.
+    """Record the buffers of the module, or of its syntax, that was just generated for ``draft``'s phase.
 
-    ``results`` is how many of a forward's outputs are the function's own; the rest is kept for the backward.
+    ``results`` is how many of a forward's outputs are the function's own; the rest is saved for the backward.
     """
     try:
-        held = CallMemory(text, _Facts(lowering), results)
+        memory = CallMemory(text, _Facts(lowering), results)
     except Exception as error:  # internals of torch that differ lose this detail, with a note
         reason = f"what it holds could not be read on this torch ({type(error).__name__}: {error})"
         draft.memory.append(Memory(draft.phase, note=reason))
         return
-    draft.memory.append(held.memory(draft.phase))
+    draft.memory.append(memory.memory(draft.phase))
 
 
 class _Facts:
@@ -59,8 +59,8 @@ class _Facts:
         if buffer is None:
             return None
         if name in self._parts:
-            found = [(_index(part), self._nbytes(part)) for part in self._parts[name]]
-            known = tuple((index, nbytes) for index, nbytes in found if index is not None)
+            sizes = [(_index(part), self._nbytes(part)) for part in self._parts[name]]
+            known = tuple((index, nbytes) for index, nbytes in sizes if index is not None)
             return BufferFacts(results=known, origins=self._origins(buffer), aliases=_aliases(buffer))
         return BufferFacts(
             self._nbytes(buffer),
@@ -73,7 +73,7 @@ class _Facts:
         return allocated(self._lowering, buffer)
 
     def _origins(self, buffer: Any) -> tuple[str, ...]:
-        """The post-grad node whose value the buffer is, if it is that of one."""
+        """Return the post-grad node whose value the buffer is, if it is that of one."""
         node = getattr(buffer, "origin_node", None)
         if node is None or node.graph is not self._lowering.module.graph:
             return ()
@@ -81,7 +81,7 @@ class _Facts:
 
 
 def allocated(lowering: Any, buffer: Any) -> int | None:
-    """Bytes that Inductor sets aside for a buffer; ``None`` where that depends on data, or where it is no tensor."""
+    """Return the bytes that Inductor allocates for a buffer; None if that depends on data, or if it is no tensor."""
     if not _has_size(buffer):
         return None
     known = _number(lowering.get_allocation_storage_size(buffer), lowering.sizevars)
@@ -89,25 +89,25 @@ def allocated(lowering: Any, buffer: Any) -> int | None:
 
 
 def shared(graph: torch.fx.Graph) -> dict[str, str]:
-    """Inputs that lie in the memory of an earlier one."""
+    """Return inputs in the memory of an earlier one."""
     first: dict[int, str] = {}
-    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for node in graph.find_nodes(op="placeholder"):
         storage = storage_of(node.meta.get("val"))
         if storage is not None and first.setdefault(storage, node.name) != node.name:
-            found[str(node.target)] = first[storage]
-    return found
+            owners[str(node.target)] = first[storage]
+    return owners
 
 
 def storage_of(val: Any) -> int | None:
-    """A number for the memory that a tensor lies in; ``None`` for what has none."""
+    """Return a number for the memory of a tensor; None for other values."""
     if not isinstance(val, torch.Tensor) or val.layout != torch.strided:
         return None
     return int(val.untyped_storage()._cdata)
 
 
 def _index(part: Any) -> int | None:
-    """Which result of its call a buffer is; ``None`` where results are nested."""
+    """Return which result of its call a buffer is; None if results are nested."""
     if not part.indices:
         return WHOLE
     if len(part.indices) > 1 or not isinstance(part.indices[0][1], int):
@@ -120,14 +120,14 @@ def _aliases(buffer: Any) -> tuple[str, ...]:
 
 
 def _has_size(buffer: Any) -> bool:
-    """Whether it is one tensor: not several results, and not the trace of a call that returns none."""
+    """Return True if it is one tensor: not several results, and not the trace of a call that returns none."""
     from torch._inductor import ir
 
     return isinstance(getattr(buffer, "layout", None), ir.Layout)
 
 
 def _number(expression: Any, sizevars: Any) -> int | None:
-    """A size as a number: symbols as they were seen; ``None`` if it depends on data."""
+    """Return a size as a number, with the values seen for symbols; None if it depends on data."""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     try:

@@ -1,7 +1,7 @@
-"""Code is written without a C++ compiler being asked: code only needs none, and none need be installed.
+"""Keeps torch from probing the C++ compiler: code only needs none, and none need be installed.
 
-Torch asks the compiler while it writes: whether it knows an instruction set that the processor has, and what kind
-it is, for some loops are written differently for each.
+Torch probes it during codegen: whether it supports an instruction set of the processor, and its kind, since some loops
+are generated differently for each.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _KINDS = tuple(
     f"torch._inductor.cpp_builder:is_{kind}"
     for kind in ("gcc", "clang", "intel_compiler", "apple_clang", "msvc_cl")
 )
-"""What torch asks of a compiler while it writes code, and remembers."""
+"""Torch's cached functions for the kind of the compiler, used during codegen."""
 
 _ISAS = "torch._inductor.cpu_vec_isa:valid_vec_isa_list"
-"""The instruction sets that processor and compiler know, which torch remembers as well."""
+"""The instruction sets that processor and compiler support, which torch caches as well."""
 
 _KNOWN = "torch._inductor.cpu_vec_isa:supported_vec_isa_list"
-"""All that torch knows; each remembers whether the compiler knows it."""
+"""All instruction sets that torch knows; each caches whether the compiler supports it."""
 
 
 class _Local(threading.local):
     asked_for: bool = False
     note: Callable[[str], None] | None = None
     assumed: list[str] | None = None
-    """Compilers that were not there and that code was written for."""
+    """Compilers that are missing, and for which code was generated."""
 
 
 _local = _Local()
@@ -40,21 +40,21 @@ _local = _Local()
 
 @contextlib.contextmanager
 def without_probing(note: Callable[[str], None]) -> Iterator[None]:
-    """Take the processor's word for its vector instructions; what was assumed is told to ``note``."""
+    """Assume that the compiler supports the processor's vector instructions; ``note`` gets the assumptions."""
     with Undo() as undo, undo:
         skip_probes(undo, note)
         yield
 
 
 def skip_probes(undo: Undo, note: Callable[[str], None]) -> None:
-    """As ``not_asked``, until ``undo``.
+    """Like ``without_probing``, until ``undo``.
 
-    A later real build in this process must ask the compiler too, so the answers are not left behind.
+    A later real build in this process must probe the compiler too, so the answers are not left behind.
     """
     mine = object()
     undo.add(_end, mine)
     _begin(mine)
-    kinds = [getattr(*found) for path in _KINDS if (found := hook_points.find(path)) is not None]
+    kinds = [getattr(*place) for path in _KINDS if (place := hook_points.find(path)) is not None]
     assumed: list[str] = []
     undo.add(_forget, [kind for kind in kinds if _is_unused(kind)], assumed)
     for name, value in (("asked_for", True), ("note", note), ("assumed", assumed)):
@@ -63,16 +63,16 @@ def skip_probes(undo: Undo, note: Callable[[str], None]) -> None:
 
 
 class _ProbeState:
-    """What torch had not asked the compiler about instruction sets when the first of the captures that go on began."""
+    """The probes that torch had not run when the first of the active captures began."""
 
     def __init__(self) -> None:
         known = hook_points.find(_KNOWN)
         kinds = list(getattr(*known)) if known is not None else []
-        found = hook_points.find(_ISAS)
-        asked = [getattr(*found)] if found is not None else []
-        asked += [value for kind in kinds for base in type(kind).__mro__ for value in vars(base).values()]
+        place = hook_points.find(_ISAS)
+        probes = [getattr(*place)] if place is not None else []
+        probes += [value for kind in kinds for base in type(kind).__mro__ for value in vars(base).values()]
         self.probes: list[Any] = [
-            probe for probe in dict.fromkeys(filter(callable, asked)) if _is_unused(probe)
+            probe for probe in dict.fromkeys(filter(callable, probes)) if _is_unused(probe)
         ]
         self.described = [(kind, dict(vars(kind))) for kind in kinds if _is_unused(type(kind).__bool__)]
         """Each instruction set is one object, which keeps what the compiler answered."""
@@ -87,7 +87,7 @@ class _ProbeState:
 
 lock = threading.Lock()
 _active: dict[object, _ProbeState] = {}
-"""The first's, for each capture that goes on: what they assume stands in tables of the process."""
+"""The first one's state, for each active capture: their assumptions are in tables of the process."""
 
 
 def _begin(mine: object) -> None:
@@ -103,25 +103,25 @@ def _end(mine: object) -> None:
 
 
 def _is_unused(probe: Any) -> bool:
-    """Whether a function that remembers was not asked yet."""
+    """Return True if a cached function has not been called yet."""
     return hasattr(probe, "cache_clear") and not probe.cache_info().currsize
 
 
 def _forget(kinds: list[Any], assumed: list[str]) -> None:
-    """Torch shall not remember what kind a compiler is that there is not."""
+    """Clear torch's cached kind of a compiler that is missing."""
     for kind in kinds if assumed else ():
         kind.cache_clear()
 
 
 @free_hook("torch._inductor.cpu_vec_isa:VecISA.check_build")
 def check_build(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Code only asks no compiler whether it knows an instruction set that the processor has."""
+    """Skip the question whether the compiler supports an instruction set of the processor, in code only."""
     return True if _local.asked_for else real(*args, **kwargs)
 
 
 @free_hook("torch._inductor.cpp_builder:get_cpp_compiler")
 def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Where there is no compiler, code is written for the one that Inductor looked for, and that is said."""
+    """Return the compiler that Inductor looked for if there is none, with a note, and generate code for it."""
     if not _local.asked_for:
         return real(*args, **kwargs)
     try:

@@ -1,8 +1,9 @@
-"""The assembly of C++ kernels that Inductor built: read from the very libraries that run.
+"""The assembly of C++ kernels: read from the libraries that Inductor built, or compiled without running them, also for
+another processor.
 
 Inductor makes a library of each kernel, and binds its one function to Python. Since torch 2.13 it builds them with a
-table of lines (``-g1``), so that each instruction is known by its line of C++ at no cost; before that, the assembly
-has no links.
+line table (``-g1``), so that the C++ line of each instruction is known at no cost; before that, the assembly has no
+links.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from . import objdump
 from .objdump import Frames, Function
 
 SECONDS = 60
-"""After which a tool that reads a library is given up."""
+"""Time limit of a tool that reads a library."""
 
 LINKS = "lines"
 """Kind under which ``Machine.missing`` says why the assembly has no links."""
@@ -36,25 +37,25 @@ _ENTRY = "inductor_entry"
 """Name of the one bound function where the wrapper is C++ as well, and in one library with its kernels."""
 
 _VECTORS = ("/ATen/cpu/vec/", "/torch/csrc/inductor/")
-"""Where in torch's headers the functions are that kernels compute with."""
+"""Folders of torch's headers with the functions that kernels compute with."""
 
 
 def with_assembly(module: Any, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """The kernels of a wrapper module that was built, with their assembly, or the reason why there is none."""
+    """Return the kernels of a built wrapper module with their assembly, or the reason why there is none."""
     return read_libraries(
         {k.name: path for k in kernels if k.language == "cpp" and (path := library(module, k.name))}, kernels
     )
 
 
 def read_libraries(libraries: Mapping[str, Path], kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """The kernels with the assembly that stands in their libraries, which are given by the kernels' names."""
+    """Return the kernels with the assembly in their libraries, which are given by the kernels' names."""
     from ..targets import vector_isa
 
     try:
         functions = _disassembled(sorted(set(libraries.values()))) if libraries else {}
     except ToolMissing as error:
         return tuple(_with_note(kernel, str(error)) for kernel in kernels)
-    arch = vector_isa.picked() or platform.machine()
+    arch = vector_isa.picked_isa() or platform.machine()
     return tuple(_with_assembly(kernel, libraries.get(kernel.name), functions, arch) for kernel in kernels)
 
 
@@ -63,16 +64,16 @@ def _with_assembly(
 ) -> Kernel:
     if path is None:
         return _with_note(kernel, "the library that it was built into could not be found")
-    found = _LibraryKernel(path, functions.get(str(path), ()), kernel.source)
-    if not found.functions:
+    library_kernel = _LibraryKernel(path, functions.get(str(path), ()), kernel.source)
+    if not library_kernel.functions:
         return _with_note(
             kernel, "objdump shows no function of its name in the library that it was built into"
         )
-    return dataclasses.replace(kernel, machine=found.machine(arch))
+    return dataclasses.replace(kernel, machine=library_kernel.machine(arch))
 
 
 def library(module: Any, name: str) -> Path | None:
-    """The file of the library that a kernel of a built wrapper module is in."""
+    """Return the library file of a kernel in a built wrapper module."""
     for bound in (name, _ENTRY):
         function = getattr(module, bound, None)
         path = getattr(getattr(function, "__self__", None), "__file__", None)
@@ -90,7 +91,7 @@ def _with_note(kernel: Kernel, reason: str) -> Kernel:
 
 
 class ToolMissing(Exception):
-    """A tool that reads libraries is not there, or fails; the message says what to do."""
+    """A tool that reads libraries is missing or fails; the message says what to do."""
 
 
 def _run(tool: str, options: Sequence[str], given: str | None = None) -> str:
@@ -103,8 +104,8 @@ def _run(tool: str, options: Sequence[str], given: str | None = None) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolMissing(f"{tool} could not be run ({type(error).__name__}): {_INSTALL}") from None
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise ToolMissing(f"{tool} failed ({said.rpartition(': ')[2]}): {_INSTALL}")
+        last_line = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ToolMissing(f"{tool} failed ({last_line.rpartition(': ')[2]}): {_INSTALL}")
     return done.stdout
 
 
@@ -127,13 +128,13 @@ class _LibraryKernel:
         addresses = "\n".join(hex(i.address) for f in self.functions for i in f.instructions)
         if addresses:
             try:
-                said = _run("addr2line", ["-a", "-i", "-e", str(path)], addresses)
-                self.frames = objdump.frames(said)
+                output = _run("addr2line", ["-a", "-i", "-e", str(path)], addresses)
+                self.frames = objdump.frames(output)
             except ToolMissing as error:
                 self.missing = str(error)
 
     def machine(self, arch: str) -> Machine:
-        """Its instructions, linked to the lines of its source as far as they are known."""
+        """Return its instructions, linked to the lines of its source as far as they are known."""
         lines, reason = self._lines()
         kept = [f for f in self.functions if objdump.is_own(f, self.symbol) or self._computes(f, lines)]
         kept.sort(key=lambda f: (f.name.endswith(".cold"), f.name != self.symbol, f.address))
@@ -149,11 +150,11 @@ class _LibraryKernel:
         )
 
     def _lines(self) -> tuple[dict[int, int], str]:
-        """The line of the kernel's source by address, or why there is none."""
+        """Return the line of the kernel's source by address, or why there is none."""
         if not self.frames:
             return {}, self.missing or without_lines()
         placed: dict[str, int | None] = {}
-        found: dict[int, int] = {}
+        lines_by_address: dict[int, int] = {}
         last = len(self.source.splitlines())
         for address, frames in self.frames.items():
             for file, line in frames:
@@ -163,13 +164,19 @@ class _LibraryKernel:
                     placed[file] = lines_before(Path(file), self.source)
                 before = placed[file]
                 if before is not None and 1 <= line - before <= last:
-                    found[address] = line - before
+                    lines_by_address[address] = line - before
                     break
-        found = objdump.without_runtime(self.functions, found, self.frames, self.source.splitlines())
-        return found, "" if found else "the file that was compiled is no longer there as it was"
+        lines_by_address = objdump.without_runtime(
+            self.functions, lines_by_address, self.frames, self.source.splitlines()
+        )
+        return (
+            lines_by_address,
+            "" if lines_by_address else "the file that was compiled is no longer there as it was",
+        )
 
     def _computes(self, function: Function, lines: dict[int, int]) -> bool:
-        """Whether a function that the kernel calls is one of those that kernels compute with, or of its own file."""
+        """Return True if a function that the kernel calls is one of those that kernels compute with, or is from its
+        own file."""
         frames = self.frames.get(function.address, ())
         if not frames:
             return False
@@ -179,13 +186,13 @@ class _LibraryKernel:
 
 
 def symbol(source: str) -> str:
-    """The name under which the function of a kernel's source is found in its library."""
-    found = re.findall(r'extern "C"\s+(?:\w+\s+)*?(\w+)\s*\(', source)
-    return str(found[-1]) if found else "kernel"
+    """Return the symbol of a kernel's function in its library."""
+    names = re.findall(r'extern "C"\s+(?:\w+\s+)*?(\w+)\s*\(', source)
+    return str(names[-1]) if names else "kernel"
 
 
 def lines_before(path: Path, source: str) -> int | None:
-    """How many lines of a file stand before a kernel's source; ``None`` if it is not in the file."""
+    """Return how many lines of a file precede a kernel's source; None if it is not in the file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -195,7 +202,7 @@ def lines_before(path: Path, source: str) -> int | None:
 
 
 def without_lines() -> str:
-    """Why a library has no table of lines."""
+    """Return why a library has no line table."""
     import torch
     import torch._inductor.config as config
 
@@ -205,7 +212,7 @@ def without_lines() -> str:
 
 
 def compiler(binary: bytes) -> str:
-    """Who compiled a library, as the library itself says: ``g++ 12.2.0 -O3 -march=znver3``."""
+    """Return the compiler of a library, as the library itself names it: ``g++ 12.2.0 -O3 -march=znver3``."""
     if found := re.search(rb"GNU C\+\+\d* ([\d.]+)([^\0]*)", binary):
         flags = [
             flag for flag in found[2].decode(errors="replace").split() if flag.startswith(("-O", "-march="))
@@ -219,10 +226,10 @@ def compiler(binary: bytes) -> str:
 
 
 COMPILE_SECONDS = 300
-"""After which a compiler is given up."""
+"""Time limit of a compiler."""
 
 MARCH = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
-"""What a compiler may use for these vector instructions, where the processor itself is not here to be asked."""
+"""Compiler targets for these vector instructions, if the processor itself is absent."""
 
 _FAMILIES = {
     **dict.fromkeys(vector_isa.X86, ("x86_64", "amd64")),
@@ -231,17 +238,17 @@ _FAMILIES = {
 
 
 def compile_kernels(kernels: Sequence[Kernel], arch: str = "") -> tuple[Kernel, ...]:
-    """The kernels with the assembly of those that are C++, or the reason why there is none.
+    """Return the kernels with the assembly of those that are C++, or the reason why there is none.
 
     The compiler, the flags and the libraries are those that Inductor builds with. Nothing is loaded or run.
 
     Args:
-        arch: the vector instructions that the code was written for (``avx2``); ``""``: those of this processor.
+        arch: the vector instructions for which the code was generated (``avx2``); ``""``: those of this processor.
 
     Raises:
         UsageError: for an unknown ``arch``.
     """
-    with vector_isa.standing_in(arch) if arch else contextlib.nullcontext():
+    with vector_isa.stand_in_for(arch) if arch else contextlib.nullcontext():
         return tuple(
             _compile_kernel(kernel, arch) if kernel.language == "cpp" else kernel for kernel in kernels
         )
@@ -263,7 +270,7 @@ def _compile_kernel(kernel: Kernel, arch: str) -> Kernel:
 
 
 def _why_foreign(arch: str) -> str:
-    """Why the compiler of this machine cannot build for ``arch``, ``""`` if it can."""
+    """Return why the compiler of this machine cannot build for ``arch``, ``""`` if it can."""
     here = platform.machine()
     family = "an x86-64" if arch in vector_isa.X86 else "an ARM"
     if here.lower() in _FAMILIES.get(arch, (here.lower(),)):
@@ -275,7 +282,7 @@ def _why_foreign(arch: str) -> str:
 
 
 def _build(source: Path, arch: str) -> str:
-    """Build a library beside ``source``; the reason if that fails, else ``""``."""
+    """Build a library beside ``source``; return the reason if that fails, else ``""``."""
     from torch._inductor import cpp_builder
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 

@@ -1,7 +1,7 @@
-"""Reads what GNU objdump and addr2line write of a library: functions, instructions, and the lines they were made from.
+"""Reads the output of GNU objdump and addr2line for a library: functions, instructions, and their source lines.
 
-A listing has no addresses: places that are jumped to are ``.L1``, ``.L2``, … and constants ``.LC1``, ``.LC2``, …, in
-the order in which they appear. So the same code gives the same text, wherever it lies in the library.
+A listing has no addresses: jump targets are ``.L1``, ``.L2``, … and constants ``.LC1``, ``.LC2``, …, in order of
+appearance. So the same code gives the same text, wherever it is in the library.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...record.machine_code import Form
 
 Frames = tuple[tuple[str, int], ...]
-"""File and line of an instruction, the innermost first, then the places where that was inlined."""
+"""File and line of an instruction, the innermost first, then the call sites where it was inlined."""
 
 _FILE = re.compile(r"^(\S.*):\s+file format \S+$")
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
@@ -30,7 +30,7 @@ _PADDING = re.compile(r"^(data16\s+|cs\s+|ds\s+)*(nop\b|xchg\s+ax,ax$|int3$|udf\
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction as objdump writes it, with the address and the symbol that its operand names."""
+    """One instruction in objdump's text, with the address and the symbol of its operand."""
 
     address: int
     text: str
@@ -38,20 +38,20 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Function:
-    """One function of a library, without the padding behind it."""
+    """One function of a library, without the padding after it."""
 
     name: str
     instructions: tuple[Instruction, ...]
 
     @property
     def address(self) -> int:
-        """Where it starts."""
+        """Address of the first instruction."""
         return self.instructions[0].address
 
 
 def libraries(text: str) -> dict[str, tuple[Function, ...]]:
-    """The functions of each library in the output of ``objdump -d -C --no-show-raw-insn``."""
-    found: dict[str, tuple[Function, ...]] = {}
+    """Return the functions of each library in the output of ``objdump -d -C --no-show-raw-insn``."""
+    functions_by_file: dict[str, tuple[Function, ...]] = {}
     functions: list[Function] = []
     name, instructions = "", list[Instruction]()
 
@@ -72,62 +72,62 @@ def libraries(text: str) -> dict[str, tuple[Function, ...]]:
         elif file := _FILE.match(line):
             close()
             if path:
-                found[path] = tuple(functions)
+                functions_by_file[path] = tuple(functions)
             path, name = file[1], ""
             functions.clear()
     close()
     if path:
-        found[path] = tuple(functions)
-    return found
+        functions_by_file[path] = tuple(functions)
+    return functions_by_file
 
 
 def frames(text: str) -> dict[int, Frames]:
-    """File and line of each address in the output of ``addr2line -a -i``; those without a line are not there."""
-    found: dict[int, list[tuple[str, int]]] = {}
+    """Return file and line of each address in the output of ``addr2line -a -i``, except for those without a line."""
+    places_by_address: dict[int, list[tuple[str, int]]] = {}
     address = -1
     for line in text.splitlines():
         if re.fullmatch(r"0x[0-9a-f]+", line):
             address = int(line, 16)
         elif place := re.match(r"^(.+):(\d+)(?: \(discriminator \d+\))?$", line):
             if int(place[2]) > 0 and place[1] != "??":
-                found.setdefault(address, []).append((place[1], int(place[2])))
-    return {address: tuple(places) for address, places in found.items()}
+                places_by_address.setdefault(address, []).append((place[1], int(place[2])))
+    return {address: tuple(places) for address, places in places_by_address.items()}
 
 
 def reachable(functions: Sequence[Function], symbol: str) -> list[Function]:
-    """The functions that a kernel was compiled to: its own, and those of the same library that they call.
+    """Return the functions of a kernel: its own, and those of the same library that they call.
 
-    The compiler makes several functions of one: the body of a parallel region is ``symbol._omp_fn.0``, what is
-    seldom needed ``symbol.cold``.
+    The compiler splits a function: the body of a parallel region is ``symbol._omp_fn.0``, rare code is
+    ``symbol.cold``.
     """
     by_name = {f.name: f for f in functions}
     by_address = {f.address: f for f in functions}
     pending = [f for f in functions if is_own(f, symbol)]
-    found: dict[str, Function] = {}
+    functions_by_name: dict[str, Function] = {}
     while pending:
         function = pending.pop(0)
-        if function.name in found:
+        if function.name in functions_by_name:
             continue
-        found[function.name] = function
+        functions_by_name[function.name] = function
         for _, address, name in _named_places(function):
             target = by_address.get(address) or by_name.get(name.removesuffix("@plt"))
             if target is not None:
                 pending.append(target)
-    return list(found.values())
+    return list(functions_by_name.values())
 
 
 def is_own(function: Function, symbol: str) -> bool:
-    """Whether the compiler made this function of the kernel itself."""
+    """Return True if the compiler made this function of the kernel itself."""
     return function.name == symbol or function.name.startswith(f"{symbol}.")
 
 
 def _named_places(function: Function) -> Iterator[tuple[Instruction, int, str]]:
-    """Instructions that name a place: the address, and what objdump calls it."""
+    """Yield instructions that refer to a place: the address, and objdump's name for it."""
     for instruction in function.instructions:
-        if found := _RELATIVE.match(instruction.text):
-            yield instruction, int(found[3], 16), _CLONE.sub(r"\1", found[4] or "")
-        elif found := _JUMP.match(instruction.text):
-            yield instruction, int(found[2], 16), _CLONE.sub(r"\1", found[3])
+        if match := _RELATIVE.match(instruction.text):
+            yield instruction, int(match[3], 16), _CLONE.sub(r"\1", match[4] or "")
+        elif match := _JUMP.match(instruction.text):
+            yield instruction, int(match[2], 16), _CLONE.sub(r"\1", match[3])
 
 
 def without_runtime(
@@ -136,21 +136,21 @@ def without_runtime(
     frames: Mapping[int, Frames],
     source: Sequence[str],
 ) -> dict[int, int]:
-    """The lines of instructions, without those that OpenMP's runtime only seems to be called from.
+    """Return the lines of instructions, without those that only seem to belong to calls of OpenMP's runtime.
 
-    For the calls that a ``#pragma omp`` becomes compilers give no line of their own. A table of lines then goes on
-    with the one before: a barrier would belong to the store that happens to stand in front of it. The same holds for
-    what follows such a call, up to the next line.
+    Compilers give the calls for a ``#pragma omp`` no line of their own. The line table then continues with the line
+    before: a barrier would belong to the store that happens to precede it. The same holds for the instructions after
+    such a call, up to the next line.
     """
     kept = dict(lines)
     for function in functions:
         stale: Frames | None = None
         for instruction in function.instructions:
-            said = frames.get(instruction.address)
+            places = frames.get(instruction.address)
             if (call := _CALL.match(instruction.text)) and _RUNTIME.match(call[1]):
                 line = source[lines[instruction.address] - 1] if instruction.address in lines else ""
-                stale = said if "#pragma omp" not in line and call[1] not in line else None
-            if stale is not None and said == stale:
+                stale = places if "#pragma omp" not in line and call[1] not in line else None
+            if stale is not None and places == stale:
                 kept.pop(instruction.address, None)
             else:
                 stale = None
@@ -158,10 +158,10 @@ def without_runtime(
 
 
 def listing(functions: Sequence[Function], lines: Mapping[int, int]) -> Form:
-    """The text of some functions, and the links of its lines.
+    """Return the text of some functions, and the links of its lines.
 
     Args:
-        lines: the line of the kernel's source that an address was made from; addresses without one are not there.
+        lines: the line of the kernel's source by address; addresses without one are missing.
     """
     names = _names(functions)
     text: list[str] = []
@@ -181,30 +181,30 @@ def listing(functions: Sequence[Function], lines: Mapping[int, int]) -> Form:
 
 
 def _names(functions: Sequence[Function]) -> dict[int, str]:
-    """What each place is called that the functions name."""
+    """Return the name of each place that the functions refer to."""
     starts = {f.address: f.name for f in functions}
     code = {i.address for f in functions for i in f.instructions}
     named = [place for f in functions for place in _named_places(f)]
     aimed = {address for _, address, _ in named if address in code and address not in starts}
     order = [i.address for f in functions for i in f.instructions if i.address in aimed]
-    found = starts | {address: f".L{number}" for number, address in enumerate(order, 1)}
+    names = starts | {address: f".L{number}" for number, address in enumerate(order, 1)}
     constants = 0
     for _, address, name in named:
-        if address in found:
+        if address in names:
             continue
         if name and not _OFFSET.search(name):
-            found[address] = name.removesuffix("@plt").partition("@")[0]
+            names[address] = name.removesuffix("@plt").partition("@")[0]
         else:  # objdump names the nearest symbol before it, which is another thing
             constants += 1
-            found[address] = f".LC{constants}"
-    return found
+            names[address] = f".LC{constants}"
+    return names
 
 
 def _rewritten(text: str, names: Mapping[int, str]) -> str:
-    if found := _RELATIVE.match(text):
-        return f"{found[1]}{names[int(found[3], 16)]}[rip]{found[2]}"
-    if found := _JUMP.match(text):
-        return f"{found[1]}{names[int(found[2], 16)]}"
+    if match := _RELATIVE.match(text):
+        return f"{match[1]}{names[int(match[3], 16)]}[rip]{match[2]}"
+    if match := _JUMP.match(text):
+        return f"{match[1]}{names[int(match[2], 16)]}"
     return text
 
 
@@ -226,10 +226,11 @@ _ARM_MOVES = re.compile(
 
 
 def vector_bits(functions: Sequence[Function], scalable: int = 0) -> int | None:
-    """Bits of the widest vector registers that the code computes with; 0 if it computes on single numbers only.
+    """Return the bits of the widest vector registers that the code computes with; 0 if it computes on single numbers
+    only.
 
-    Where it computes nothing, those that it copies with. ``None`` where neither can be told: compilers copy
-    single numbers side by side, too. ``scalable`` is the width of SVE registers.
+    If it computes nothing, those that it copies with. None if neither is known: compilers also copy single numbers
+    side by side. ``scalable`` is the width of SVE registers.
     """
     texts = [i.text for f in functions for i in f.instructions]
     computing = max((_computes(text, scalable) for text in texts), default=0)
@@ -255,7 +256,7 @@ def _computes(text: str, scalable: int) -> int:
 
 
 def _copies(text: str) -> int:
-    """Bits of a vector that is copied to or from memory that is not the stack's."""
+    """Return the bits of a vector that is copied to or from memory outside of the stack."""
     operation, _, operands = text.partition(" ")
     if "[" not in operands or re.search(r"\[(?:[re]?[sb]p|sp)\b", operands):
         return 0

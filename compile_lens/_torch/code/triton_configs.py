@@ -1,4 +1,5 @@
-"""How Inductor compiles a Triton kernel: its launch configurations, and what it hands to Triton for one of them.
+"""Inductor's compile of a Triton kernel: its launch configurations, and the input of Triton's compiler for one of
+them.
 
 The text of a kernel is a Python module whose decorators make Inductor's autotuner. Nothing here launches it.
 """
@@ -15,7 +16,7 @@ from ..._triton.assembly import Recipe
 
 @contextlib.contextmanager
 def without_device() -> Iterator[None]:
-    """While the text of a kernel runs: it chooses no driver, and no launch configuration of an earlier run."""
+    """Run the text of a kernel without choosing a driver, or a launch configuration of an earlier run."""
     from torch._inductor.runtime import triton_helpers, triton_heuristics
 
     with contextlib.ExitStack() as stack:
@@ -34,12 +35,12 @@ def _do_nothing(*args: Any, **kwargs: Any) -> None:
 
 
 def configurations(tuner: Any) -> tuple[Any, ...]:
-    """The launch configurations that an autotuner would time, in its order."""
+    """Return the launch configurations that an autotuner would time, in its order."""
     return tuple(tuner.configs)
 
 
 def settings(configuration: Any) -> tuple[tuple[str, int], ...]:
-    """Names and numbers of a launch configuration: block sizes first, then warps and stages."""
+    """Return names and numbers of a launch configuration: block sizes first, then warps and stages."""
     named = [(str(k), int(v)) for k, v in configuration.kwargs.items() if isinstance(v, int)]
     named += [("num_warps", int(configuration.num_warps)), ("num_stages", int(configuration.num_stages))]
     if (getattr(configuration, "num_ctas", 1) or 1) > 1:
@@ -50,7 +51,7 @@ def settings(configuration: Any) -> tuple[tuple[str, int], ...]:
 
 
 def recipe(tuner: Any, configuration: Any) -> Recipe:
-    """What Inductor would hand to Triton for a launch configuration."""
+    """Return Inductor's input for Triton's compiler, for a launch configuration."""
     meta = tuner._create_compile_meta(configuration)
     options = tuner._create_compile_options(configuration, meta)
     properties = tuner.device_props

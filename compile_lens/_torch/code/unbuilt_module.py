@@ -1,4 +1,4 @@
-"""Stands where Inductor expects the module it wrote, when only the code was wanted: nothing was built."""
+"""The module that Inductor believes to have built, in code only: nothing was built."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 
 def call(args: Any) -> NoReturn:
-    """Never reached: a code-only capture runs the graph that Dynamo captured instead."""
+    """Raise: a code-only capture runs the graph that Dynamo captured instead."""
     raise AssertionError(
         "compile_lens: this code was generated only, not built; capture with build=True to run it"
     )

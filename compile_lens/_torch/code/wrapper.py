@@ -1,4 +1,4 @@
-"""Reads the wrapper module that Inductor wrote: its kernels, and the lines that launch them. Never runs it."""
+"""Reads the wrapper module that Inductor generated: its kernels, and the lines that launch them. Never runs it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ LANGUAGES = {
     "rocm": "rocm",
 }
 CHOOSES = frozenset(("multi_kernel", "size_hint_multi_kernel"))
-"""What looks like a kernel's definition and is a choice among several: the device measures them, and takes one."""
+"""Calls that look like a kernel's definition and are a choice among several, of which the device's timings pick one.
+"""
 
 NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
 """Functions of the wrapper that are for measuring it, not part of a call."""
@@ -42,12 +43,12 @@ NOT_KERNELS = frozenset(
 """Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
 
 UNREACHED = "?"
-"""``Kernel.within`` of a line that no call leads to."""
+"""``Kernel.within`` of a line that no call reaches."""
 
 
 def repeatable(text: str, number: int) -> str:
-    """The text of a wrapper without what is of this process: the count of graphs that it has compiled, in place of
-    which there is the ``number`` in the capture, and the folder in which Inductor puts each Triton kernel."""
+    """Return the text of a wrapper without traces of this process: the count of compiled graphs, replaced by the
+    ``number`` in the capture, and Inductor's folder of each Triton kernel."""
     return _KERNEL_PATH.sub(r"\1", _COUNT.sub(rf"\g<1>{number}_", text))
 
 
@@ -56,7 +57,7 @@ _KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
 
 
 def syntax_of(text: str) -> ast.Module | None:
-    """The syntax of a wrapper module, ``None`` if it is not Python."""
+    """Return the syntax of a wrapper module, None if it is not Python."""
     try:
         return ast.parse(text)
     except SyntaxError:  # who reads it says so
@@ -71,11 +72,11 @@ def kernels(
     loops: Sequence[Node],
     tree: ast.Module | None = None,
 ) -> tuple[tuple[Kernel, ...], Flow | None, str]:
-    """The kernels of a wrapper module, what a call runs of them, and a note for the reader (``""`` mostly).
+    """Return the kernels of a wrapper module, what a call runs of them, and a note for the reader (mostly ``""``).
 
     Args:
-        tree: its syntax, where the caller has it.
-        launched: for each kernel call that Inductor wrote, in order: the kernel's name and its loops.
+        tree: its syntax, if the caller has it.
+        launched: for each kernel call that Inductor generated, in order: the kernel's name and its loops.
         groups, loops: the nodes of those stages; loops carry the post-grad nodes that they compute.
     """
     if tree is None:
@@ -93,13 +94,13 @@ def kernels(
     # Where one of several is launched, each of them may be.
     calls = [(name, line) for callee, line in calls for name in choices.get(callee, (callee,))]
     launched = [(name, members) for kernel, members in launched for name in choices.get(kernel, (kernel,))]
-    made = _KernelBuilder(phase, {m: g for g in groups for m in g.members}, {n.name: n for n in loops})
-    found = [made.generated(name, definitions[name], calls, launched) for name in definitions]
-    found += made.externs(calls, launched, set(definitions))
-    found.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
-    ran, within = flow(tree, sorted(line for k in found for line in k.launch_lines), one_of)
+    builder = _KernelBuilder(phase, {m: g for g in groups for m in g.members}, {n.name: n for n in loops})
+    records = [builder.generated(name, definitions[name], calls, launched) for name in definitions]
+    records += builder.externs(calls, launched, set(definitions))
+    records.sort(key=lambda k: (k.launch_lines or (10**9,), k.first_line))
+    ran, within = flow(tree, sorted(line for k in records for line in k.launch_lines), one_of)
     if ran is not None:
-        found = [
+        records = [
             dataclasses.replace(
                 k,
                 launch_functions=tuple(
@@ -107,13 +108,13 @@ def kernels(
                     for line in k.launch_lines
                 ),
             )
-            for k in found
+            for k in records
         ]
-    return tuple(found), ran, ""
+    return tuple(records), ran, ""
 
 
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.Call, ast.Assign]]:
-    """What the module gives a name to by a call: the name, the call, the statement."""
+    """Yield the names that the module binds to the result of a call: name, call, statement."""
     for statement in tree.body:
         if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
             continue
@@ -123,8 +124,8 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.Call, ast.Assign]]:
 
 
 def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
-    """Generated kernels by name: language, source, first and last line of the definition."""
-    found: dict[str, tuple[str, str, int, int]] = {}
+    """Return the generated kernels by name: language, source, first and last line of the definition."""
+    definitions: dict[str, tuple[str, str, int, int]] = {}
     for name, value, statement in _assigned(tree):
         language = _language(value.func)
         if language in CHOOSES:
@@ -132,26 +133,26 @@ def _definitions(tree: ast.Module) -> dict[str, tuple[str, str, int, int]]:
         sources = [a.value for a in value.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if language and sources:
             source = max(sources, key=len)
-            found[name] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
-    return found
+            definitions[name] = (language, source, statement.lineno, statement.end_lineno or statement.lineno)
+    return definitions
 
 
 def _choices(tree: ast.Module) -> dict[str, tuple[str, ...]]:
-    """Names under which one of several kernels is launched, and their names: which one is measured on the device."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return names under which one of several kernels is launched, and the names of these."""
+    choices: dict[str, tuple[str, ...]] = {}
     for name, value, _ in _assigned(tree):
         if _language(value.func) in CHOOSES:
             lists = (a.elts for a in value.args if isinstance(a, ast.List))
-            found[name] = tuple(
+            choices[name] = tuple(
                 kernel.id for some in lists for kernel in some if isinstance(kernel, ast.Name)
             )
-    return found
+    return choices
 
 
 def _in_cpp(
     text: str, launched: Sequence[str]
 ) -> tuple[dict[str, tuple[str, str, int, int]], list[tuple[str, int]]]:
-    """Kernels and calls of a wrapper that is C++ itself; a call that cannot be found stands in line 0."""
+    """Return the kernels and calls of a wrapper that is C++ itself; a call that cannot be found is in line 0."""
     definitions: dict[str, tuple[str, str, int, int]] = {}
     lines = text.splitlines()
     calls = []
@@ -165,20 +166,20 @@ def _in_cpp(
                     continue  # a declaration
                 end = _closing(lines, number)
                 definitions[name] = ("cpp", "\n".join(lines[number - 1 : end]), number, end)
-        found = [
+        numbers = [
             number
             for number, line in enumerate(lines, 1)
             if number > last
             and re.search(rf"\b\w*{bare}\w*\(", line)
             and not re.match(r'\s*(extern "C"|//)', line)
         ]
-        last = found[0] if found else last
-        calls.append((name, found[0] if found else 0))
+        last = numbers[0] if numbers else last
+        calls.append((name, numbers[0] if numbers else 0))
     return definitions, calls
 
 
 def _closing(lines: Sequence[str], first: int) -> int:
-    """The line that closes the braces which a C++ function, starting at line ``first``, opens."""
+    """Return the line that closes the braces of a C++ function that starts at line ``first``."""
     depth = 0
     for number in range(first, len(lines) + 1):
         depth += lines[number - 1].count("{") - lines[number - 1].count("}")
@@ -200,19 +201,19 @@ def _language(func: ast.expr) -> str:
 
 
 def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
-    """What ``call`` and its partitions launch: (kernel or callee, line), in order of lines."""
-    found = []
+    """Return the launches of ``call`` and its partitions: (kernel or callee, line), in order of lines."""
+    calls = []
     for function in _functions(tree.body):
         if function.name not in NOT_CALL:
             for call in _own_calls(function):
                 name = _callee(call.func, defined)
                 if name:
-                    found.append((name, call.lineno))
-    return sorted(found, key=lambda item: item[1])
+                    calls.append((name, call.lineno))
+    return sorted(calls, key=lambda item: item[1])
 
 
 def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
-    """The functions of a module, wherever they are defined; they stand in no expression."""
+    """Yield the functions of a module, wherever they are defined; none is inside an expression."""
     pending = list(body)
     for node in pending:
         if isinstance(node, ast.FunctionDef):
@@ -239,11 +240,11 @@ _NO_CALL = frozenset(
         ast.FunctionDef,
     )
 )
-"""Types of what no call is made in: nearly all there is, and the calls of a function inside another are its own."""
+"""Types in which no call is made: nearly all there are; the calls of an inner function are its own."""
 
 
 def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
-    """The calls that a function makes, without those of functions inside it."""
+    """Yield the calls of a function, without those of functions inside it."""
     pending: list[Any] = list(function.body)
     while pending:
         node = pending.pop()
@@ -289,7 +290,7 @@ def _dotted(expr: ast.expr) -> str:
 
 
 class _KernelBuilder:
-    """Makes kernels from what is known of a phase: the group of each loop, and the loops."""
+    """Builds kernels from the nodes of a phase: the group of each loop, and the loops."""
 
     def __init__(self, phase: str, group_of: dict[str, Node], loops: dict[str, Node]) -> None:
         self.phase = phase
@@ -303,7 +304,7 @@ class _KernelBuilder:
         calls: list[tuple[str, int]],
         launched: Sequence[tuple[str, tuple[str, ...]]],
     ) -> Kernel:
-        """A kernel whose text is in the module."""
+        """Return a kernel whose text is in the module."""
         language, source, first, last = definition
         loops = [loop for kernel, members in launched if kernel == name for loop in members]
         kernel = self._kernel(name, language, [line for callee, line in calls if callee == name], loops)
@@ -315,9 +316,9 @@ class _KernelBuilder:
         launched: Sequence[tuple[str, tuple[str, ...]]],
         defined: set[str],
     ) -> list[Kernel]:
-        """A kernel for each extern call site: two calls of ``mm`` come from two places."""
+        """Return a kernel for each extern call site: two calls of ``mm`` are in two places."""
         pending = [(kernel, loops) for kernel, loops in launched if kernel not in defined]
-        found: list[Kernel] = []
+        externs: list[Kernel] = []
         counts: dict[str, int] = {}
         for callee, line in calls:
             if callee in defined:
@@ -328,8 +329,8 @@ class _KernelBuilder:
                 continue  # a view that the library makes
             counts[callee] = counts.get(callee, 0) + 1
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
-            found.append(self._kernel(name, "extern", [line], loops))
-        return found
+            externs.append(self._kernel(name, "extern", [line], loops))
+        return externs
 
     def _kernel(self, name: str, language: str, lines: list[int], loops: Sequence[str]) -> Kernel:
         groups = list({self.group_of[x].name: self.group_of[x] for x in loops if x in self.group_of}.values())
@@ -350,7 +351,7 @@ class _KernelBuilder:
 
 
 def _same(kernel: str, callee: str) -> bool:
-    """Whether the name that Inductor gave is the callee in the text, which may add the overload."""
+    """Return True if Inductor's name is the callee in the text, which may add the overload."""
     kernel, callee = kernel.removeprefix("torch.ops."), callee.removeprefix("torch.ops.")
     return kernel == callee or kernel == callee.rpartition(".")[0]
 

@@ -1,7 +1,7 @@
-"""Reads from the text of a wrapper module what its ``call()`` holds, line by line. Never runs it.
+"""Reads from the text of a wrapper module which buffers its ``call()`` keeps live, line by line. Never runs it.
 
-The text is the truth: names are bound (``buf0 = empty_strided_cpu(…)``), bound again (``buf1 = buf0``), deleted
-and returned. Memory is there while a name holds it; an input that is not donated, to the end.
+The text is the truth: names are bound (``buf0 = empty_strided_cpu(…)``), bound again (``buf1 = buf0``), deleted and
+returned. Memory is live while a name refers to it; an input that is not donated, to the end.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ SIZES = {"float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "complex128": 16
 
 
 WHOLE = -1
-"""The index of the only result of a library call that does not return a tuple."""
+"""Index of the only result of a library call that does not return a tuple."""
 
 
 @dataclass(frozen=True)
 class BufferFacts:
-    """What Inductor knows of a buffer that the text cannot say.
+    """Inductor's facts of a buffer that are not in the text.
 
-    ``results`` are the sizes of a library call's results by index, where they get names of their own (``WHOLE``:
-    the only one); ``aliases`` the buffers in
-    whose memory a library call leaves its result.
+    ``results`` are the sizes of a library call's results by index, if they get names of their own (``WHOLE``: the only
+    one); ``aliases`` the buffers in whose memory a library call leaves its result.
     """
 
     nbytes: int | None = None
@@ -46,9 +45,9 @@ class BufferFacts:
 
 @dataclass
 class _Storage:
-    """Memory, and the names that hold it. ``owned``: from outside as well, so that it stays.
+    """Memory, and the names that refer to it. ``owned``: referred to from outside as well, so that it stays.
 
-    ``nameless`` are places of buffers whose own name is gone while views of them still hold the memory.
+    ``nameless`` are positions of buffers whose own name is gone while views of them still keep the memory live.
     """
 
     nbytes: int | None
@@ -58,13 +57,13 @@ class _Storage:
 
 
 class CallMemory:
-    """What ``call()`` holds while it runs.
+    """The live memory of ``call()`` while it runs.
 
     Args:
         text: the wrapper module, or its syntax.
-        facts: what is known of a buffer, by name; ``None`` if it is none.
-        results: how many of the returned values are the function's own (the others are kept for the
-            backward); ``None``: all.
+        facts: facts of a buffer, by name; None if it is none.
+        results: how many of the returned values are the function's own (the others are saved for the
+            backward); None: all.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class CallMemory:
         self._read(text)
 
     def memory(self, phase: str) -> Memory:
-        """The buffers and the peak, as the record has them."""
+        """Return the buffers and the peak, as the record has them."""
         note = self.note
         if not note and self._unknown:
             note = f"the sizes of {', '.join(self._unknown[:3])} depend on data: the peak is not known"
@@ -189,7 +188,7 @@ class CallMemory:
             self._made(part, nbytes, base)
 
     def _made(self, name: str, nbytes: int | None, base: str) -> None:
-        """A result of a call, in the memory of ``base`` where it has one (a view that the library makes)."""
+        """Add a result of a call, in the memory of ``base`` if it has one (a view that the library makes)."""
         if base:
             self._hold(name, self._storage[base])
         else:
@@ -197,7 +196,7 @@ class CallMemory:
         self._note(Buffer(name, "intermediate", nbytes, self._line, base=base))
 
     def _pick(self, name: str, source: str, value: ast.Subscript | ast.Name) -> None:
-        """A result of a library call gets a name of its own."""
+        """Bind a result of a library call to a name of its own."""
         index: object = WHOLE
         if isinstance(value, ast.Subscript):
             index = value.slice.value if isinstance(value.slice, ast.Constant) else None
@@ -274,12 +273,12 @@ class CallMemory:
 
 
 def _is_bound_to_itself(name: str, value: ast.Call) -> bool:
-    """Whether an input is bound to itself: only one that is not aligned, as hardly any is, is copied for it."""
+    """Return True if an input is bound to itself: only a misaligned one, which is rare, is copied."""
     return _last_name(value.func) == "copy_if_misaligned" and [ast.unparse(a) for a in value.args] == [name]
 
 
 def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
-    """``call`` of a module, or of a class in it."""
+    """Return ``call`` of a module, or of a class in it."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "call":
             return statement
@@ -289,7 +288,7 @@ def _call_in(body: list[ast.stmt]) -> ast.FunctionDef | None:
 
 
 def call_text(text: str) -> tuple[int, str]:
-    """The text of ``call`` in a wrapper module, and the line at which it begins; ``(0, "")`` if it has none."""
+    """Return the text of ``call`` in a wrapper module, and its first line; ``(0, "")`` if it has none."""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if re.match(r"\s*def call\(", line)), None)
     if start is None:
@@ -304,12 +303,12 @@ def call_text(text: str) -> tuple[int, str]:
 
 
 def _only_raises(statement: ast.stmt) -> bool:
-    """Whether it is a check of a size: it holds nothing."""
+    """Return True for a check of a size, which allocates nothing."""
     return isinstance(statement, ast.If) and all(isinstance(s, ast.Raise) for s in statement.body)
 
 
 def root(value: Any) -> str:
-    """The name whose memory an expression gives: of itself, of a view of it, of one of its parts."""
+    """Return the name whose memory an expression refers to: itself, or the base of a view or of a part."""
     while True:
         if isinstance(value, ast.Name):
             return value.id
@@ -328,7 +327,7 @@ def _is_view(value: ast.expr) -> bool:
 
 
 def literal_bytes(value: ast.Call) -> int | None:
-    """Bytes that ``empty_strided(size, stride, dtype)`` sets aside; ``None`` if they are not written as numbers."""
+    """Return the bytes that ``empty_strided(size, stride, dtype)`` allocates; None if they are not literal numbers."""
     if len(value.args) < 3:
         return None
     try:
@@ -344,17 +343,17 @@ def literal_bytes(value: ast.Call) -> int | None:
 
 
 def _numbers(value: ast.expr) -> tuple[int, ...]:
-    """A size that is written as numbers. Raises ValueError where it has symbols."""
+    """Return a size of literal numbers. Raises ValueError if it has symbols."""
     if isinstance(value, ast.Tuple):
-        found = [item.value for item in value.elts if type(item) is ast.Constant]
-        if len(found) == len(value.elts):
-            return tuple(found)  # type: ignore[arg-type]
+        items = [item.value for item in value.elts if type(item) is ast.Constant]
+        if len(items) == len(value.elts):
+            return tuple(items)  # type: ignore[arg-type]
     size: tuple[int, ...] = ast.literal_eval(value)
     return size
 
 
 def _last_name(value: ast.expr) -> str:
-    """The last name of what is called: ``c`` of ``a.b.c``."""
+    """Return the last name of a callee: ``c`` of ``a.b.c``."""
     if isinstance(value, ast.Attribute):
         return value.attr
     return value.id if isinstance(value, ast.Name) else ast.unparse(value).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Reads from the text of a wrapper module what one call runs, and what it runs by the turn or by the branch.
+"""Reads from the text of a wrapper module what one call runs, and what it runs per iteration or per branch.
 
 Bodies of ``while_loop``, ``cond`` and ``invoke_subgraph`` are functions of the module, which ``call`` calls where it
 loops or branches. A line that launches one of several kernels is a branch as well. Nothing is run.
@@ -18,22 +18,26 @@ CALL = "call"
 def flow(
     tree: ast.Module, launches: Sequence[int], one_of: Mapping[int, Sequence[str]] | None = None
 ) -> tuple[Flow | None, dict[int, str]]:
-    """What a call runs, and the body that holds each line that launches something.
+    """Return what a call runs, and the body that holds each line that launches something.
 
-    ``None`` where a call runs every line once. ``launches`` are the lines that launch something; ``one_of`` has the
-    kernels of those that launch one of several, each of which is a body of its own.
+    None if a call runs every line once. ``launches`` are the lines that launch something; ``one_of`` has the kernels
+    of those that launch one of several, each of which is a body of its own.
     """
     functions = {f.name: f for f in _functions(tree.body)}
     if CALL not in functions:
         return None, {}
     reader = _Reader(functions, set(launches), one_of or {})
-    found = reader.function(CALL)
-    once = not found.iterations and not found.branches and len(set(found.functions)) == len(found.functions)
-    return (None, {}) if once else (found, reader.within)
+    call_flow = reader.function(CALL)
+    once = (
+        not call_flow.iterations
+        and not call_flow.branches
+        and len(set(call_flow.functions)) == len(call_flow.functions)
+    )
+    return (None, {}) if once else (call_flow, reader.within)
 
 
 def branch_name(line: int, kernel: str) -> str:
-    """The body that is one of several kernels, in a line that launches one of them."""
+    """Return the body for one of several kernels, in a line that launches one of them."""
     return f"line {line}: {kernel}"
 
 
@@ -58,14 +62,15 @@ class _Reader:
         self._inside: list[str] = []
 
     def function(self, name: str) -> Flow:
-        """What one run of a function runs."""
+        """Return what one run of a function runs."""
         self._inside.append(name)
-        found = self._block(self._functions[name].body, "" if name == CALL else name, always=True)
+        flow_ = self._block(self._functions[name].body, "" if name == CALL else name, always=True)
         self._inside.pop()
-        return found
+        return flow_
 
     def _block(self, statements: Sequence[ast.stmt], body: str, always: bool = False) -> Flow:
-        """Statements that run together. ``always``: they are a whole function, which stands even if it does nothing."""
+        """Return the flow of statements that run together. ``always``: they are a whole function, which counts even if
+        it does nothing."""
         bodies: list[str] = [body] if always else []
         turns: list[Flow] = []
         branches: list[tuple[Flow, Flow]] = []
@@ -78,8 +83,11 @@ class _Reader:
                 turns.append(self._block(statement.body, f"line {statement.lineno}"))
                 continue
             if isinstance(statement, ast.If):
-                ways = (statement.body, statement.orelse)
-                one, two = (self._block(way, f"line {way[0].lineno}" if way else "") for way in ways)
+                branch_bodies = (statement.body, statement.orelse)
+                one, two = (
+                    self._block(branch, f"line {branch[0].lineno}" if branch else "")
+                    for branch in branch_bodies
+                )
                 branches.append((one, two))
                 continue
             if isinstance(statement, (ast.With, ast.Try)):
@@ -105,7 +113,7 @@ class _Reader:
 
 
 def _either(line: int, kernels: Sequence[str]) -> Flow:
-    """One of several kernels: the first, or one of the others."""
+    """Return the flow of one of several kernels: the first, or one of the others."""
     first = Flow((branch_name(line, kernels[0]),))
     return Flow((), (), ((first, _either(line, kernels[1:])),)) if len(kernels) > 1 else first
 
@@ -114,12 +122,12 @@ _NOTHING = Flow(())
 _NO_CALL = frozenset(
     (str, int, float, bool, type(None), ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del)
 )
-"""Types of values in a tree in which no call is made: nearly all there are."""
+"""Types of syntax values in which no call is made: nearly all there are."""
 
 SYNTAX = frozenset(
     kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)
 )
-"""Types of the nodes of a tree: to ask for the type of each takes no call."""
+"""Types of syntax nodes: a look-up takes no call."""
 
 _MAY_CALL = SYNTAX - _NO_CALL
 
@@ -139,7 +147,7 @@ def _calls(statement: ast.AST) -> Iterator[ast.Call]:
 
 
 def _called(func: ast.expr) -> str:
-    """The name of a function of the module that an expression calls; a partition stands in a list of them."""
+    """Return the function of the module that an expression calls; a partition is in a list of them."""
     if isinstance(func, ast.Name):
         return func.id
     if (

@@ -1,1 +1,1 @@
-"""Frames, as Dynamo takes them: whose compile it is, where it ends, and what is left to Python."""
+"""Dynamo's frames: which capture a compile belongs to, where a graph ends, and which lines run eagerly."""

@@ -1,7 +1,7 @@
-"""A callable as Dynamo would look at it, on code objects of its own.
+"""Copies of a callable on code objects of their own, as Dynamo would look at it.
 
-Dynamo stores what it compiles on code objects. A capture compiles a copy, so that what Dynamo stores goes with
-the copy, and neither meets nor disturbs what the program compiled.
+Dynamo stores what it compiles on code objects. A capture compiles a copy, so that Dynamo's entries go with
+the copy, and neither meet nor disturb what the program compiled.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ PART_COMPILED = "compiled already: captured here as a part of the whole, with th
 
 
 def compiled_notes(fn: Any) -> tuple[str, ...]:
-    """Notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``), and of parts, or
-    of modules that a function names, that were. The compiler is not loaded for it."""
+    """Return notes for a module that was compiled in place (``module.compile()``, a compiled ``forward``),
+    and for parts, or modules that a function names, that were. Does not load the compiler."""
     fn = compiled_module(fn)
     note = [ALREADY_COMPILED] if isinstance(fn, torch.nn.Module) and _is_compiled_in_place(fn) else []
     return (*note, *parts_note([name for name, part in submodules(fn) if _is_compiled_in_place(part)]))
 
 
 def parts_note(names: list[str]) -> tuple[str, ...]:
-    """The note for parts of these names that were compiled; none for none."""
+    """Return the note for compiled parts of these names; none for none."""
     several = f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} were"
     return (f"{several if len(names) > 1 else names[0] + ' was'} {PART_COMPILED}",) if names else ()
 
 
 def compiled_module(fn: Any) -> Any:
-    """The module, where its ``__call__`` is given and it was compiled in place: in that call is its compiled form."""
+    """Return the module if its ``__call__`` is given and it was compiled in place, which that call runs; else
+    ``fn``."""
     owner = getattr(fn, "__self__", None)
     if not isinstance(fn, types.MethodType) or not isinstance(owner, torch.nn.Module):
         return fn
@@ -44,7 +45,7 @@ def compiled_module(fn: Any) -> Any:
 
 
 def submodules(fn: Any) -> list[tuple[str, torch.nn.Module]]:
-    """The modules in a module, by name; those of them that a method of one names; and those that a function names."""
+    """Return the modules in a module by name, those that a method of one names, and those that a function names."""
     behind = _wrapped_function(fn) or fn
     names = {name for code in _codes(getattr(behind, "__code__", None)) for name in code.co_names}
     owner = fn.__self__ if isinstance(fn, types.MethodType) else fn
@@ -52,8 +53,8 @@ def submodules(fn: Any) -> list[tuple[str, torch.nn.Module]]:
         owner = owner._modules["_orig_mod"]
     if isinstance(owner, torch.nn.Module):
         whole = not isinstance(fn, types.MethodType) or fn.__name__ in _WHOLE
-        found = [(name, part) for name, part in owner.named_modules() if name]
-        return [(name, part) for name, part in found if whole or name.partition(".")[0] in names]
+        named = [(name, part) for name, part in owner.named_modules() if name]
+        return [(name, part) for name, part in named if whole or name.partition(".")[0] in names]
     if not isinstance(behind, types.FunctionType):
         return []
     cells = zip(behind.__code__.co_freevars, (_cell_value(cell) for cell in behind.__closure__ or ()))
@@ -95,15 +96,15 @@ def _is_compiled_in_place(module: torch.nn.Module) -> bool:
 
 
 def _is_compiled(method: Any) -> bool:
-    """Whether it is one that was given to ``torch.compile``."""
+    """Return True if a method was given to ``torch.compile``."""
     return getattr(method, "_torchdynamo_orig_callable", None) is not None and not getattr(
         method, "_torchdynamo_disable", False
     )
 
 
 def call_uncompiled(undo: Undo, module: Any) -> None:
-    """Call a module's own code until ``undo``, not what ``module.compile()`` or a compiled ``forward`` made of it: a
-    compiler around that sees nothing."""
+    """Call a module's own code until ``undo``, not the result of ``module.compile()`` or a compiled
+    ``forward``, in which a compiler around it sees nothing."""
     if not isinstance(module, torch.nn.Module):
         return
     own = vars(module)
@@ -117,7 +118,7 @@ def call_uncompiled(undo: Undo, module: Any) -> None:
 
 
 def _wrapped_function(fn: Any) -> Any:
-    """What a compiled function or method was made of; of a method, bound to what it is bound to."""
+    """Return the function from which a compiled one was made; for a method, bound to the same object."""
     inner = getattr(fn, "_torchdynamo_orig_callable", None)
     if isinstance(fn, types.MethodType) and isinstance(inner, types.FunctionType):
         return types.MethodType(inner, fn.__self__)  # it was compiled where its class was made
@@ -125,8 +126,8 @@ def _wrapped_function(fn: Any) -> Any:
 
 
 def uncompiled_function(fn: Any) -> tuple[Any, str]:
-    """The function behind one that is compiled already, or that is not to be compiled, as ``torch.compile`` looks
-    for it; and a note for the reader."""
+    """Return the function behind one that is compiled or disabled, as ``torch.compile`` looks for it, and a
+    note for the reader."""
     from torch._dynamo.eval_frame import innermost_fn
 
     given, fn = fn, compiled_module(fn)
@@ -154,8 +155,8 @@ def uncompiled_function(fn: Any) -> tuple[Any, str]:
 
 
 def copied(undo: Undo, fn: Any) -> Any:
-    """A callable that does the same on code objects of its own, as ``torch.compile`` would look at it; until
-    ``undo``."""
+    """Return a callable that does the same on code objects of its own, as ``torch.compile`` would look at it;
+    until ``undo``."""
     if not isinstance(fn, torch.nn.Module):
         return _copied_function(fn)
     if not _own_forward(fn):
@@ -182,7 +183,7 @@ def _replace_forward(undo: Undo, module: torch.nn.Module) -> None:
 
 
 def _own_forward(module: torch.nn.Module) -> bool:
-    """Whether the module runs a ``forward`` of the program's own, which can be copied."""
+    """Return True if the module runs a ``forward`` of the program's own, which can be copied."""
     return (
         type(module).__call__ is torch.nn.Module.__call__
         and getattr(module, "_compiled_call_impl", None) is None
@@ -193,7 +194,7 @@ def _own_forward(module: torch.nn.Module) -> bool:
 
 
 def _has_hooks(module: torch.nn.Module) -> bool:
-    """Whether anything but ``forward`` runs when the module is called."""
+    """Return True if anything but ``forward`` runs when the module is called."""
     own = vars(module)
     shared = vars(torch.nn.modules.module)
     hooks = [v for k, v in own.items() if k.startswith(("_forward", "_backward")) and k.endswith("_hooks")]
@@ -206,7 +207,9 @@ def _has_hooks(module: torch.nn.Module) -> bool:
 
 
 def _is_wrapped(fn: Any) -> bool:
-    """Whether torch.compile puts a frame of torch's around a callable: it has none that Dynamo looks at.
+    """Return True if torch.compile puts a frame of torch's around a callable, since it has none that Dynamo looks at.
+
+    Torch is asked, for its rule differs between versions: not all wrap a function without a source file.
 
     Torch is asked, for its rule is not the same in every version: not all wrap a function without a source file.
     """
@@ -219,7 +222,7 @@ def _unused_backend(graph: Any, inputs: Any) -> Any:
 
 
 def _is_skipped(module: torch.nn.Module) -> bool:
-    """Whether torch.compile puts a frame of torch's around a module, as it does around torch's own."""
+    """Return True if torch.compile puts a frame of torch's around a module, as it does around torch's own."""
     from torch._dynamo import trace_rules
 
     return isinstance(module.forward, types.MethodType) and bool(trace_rules.check(module.forward))
@@ -243,7 +246,7 @@ def _copy_method(method: Any) -> types.MethodType:
 
 
 def _wrapped(fn: Any) -> Any:
-    """What ``torch.compile`` does with a callable that has no frame of its own, on code of our own."""
+    """Return a copy of the wrapper that ``torch.compile`` puts around a callable without a frame of its own."""
     from torch._dynamo import external_utils
 
     return _copy_function(external_utils.wrap_inline(fn))

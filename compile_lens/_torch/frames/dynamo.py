@@ -1,4 +1,5 @@
-"""Dynamo: whose compile it is, the text of what it reads, guards, dynamic sizes."""
+"""Dynamo: the capture of a compile, source texts, guards, dynamic sizes, and compiled functions inside the
+captured one."""
 
 from __future__ import annotations
 
@@ -25,18 +26,18 @@ from ..ground.recorder_state import Root
 from . import code_copies, eager_lines
 
 RECORDER_ATTRIBUTE = "compile_lens_recorder"
-"""Attribute of our backend by which Dynamo's objects lead back to the capture that they work for."""
+"""Attribute of our backend that leads from Dynamo's objects to the recorder of the capture."""
 
 
 _TORCH_MODULES = "/torch/nn/modules/"
 
 
 def recorder_of(backend: Any) -> Recorder | None:
-    """The recorder behind a backend callable, or None if the backend is not ours."""
+    """Return the recorder behind a backend callable, or None if the backend is not ours."""
     for _ in range(8):
-        found = getattr(backend, RECORDER_ATTRIBUTE, None)
-        if isinstance(found, Recorder):
-            return found
+        recorder = getattr(backend, RECORDER_ATTRIBUTE, None)
+        if isinstance(recorder, Recorder):
+            return recorder
         inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
             backend, "_torchdynamo_orig_callable", None
         )
@@ -47,7 +48,7 @@ def recorder_of(backend: Any) -> Recorder | None:
 
 
 def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
-    """The draft of the compile that Dynamo is in."""
+    """Return the draft of the compile that Dynamo is in."""
     compile_id = torch._guards.CompileContext.current_compile_id()
     frame_id = getattr(compile_id, "frame_id", None)
     attempt = getattr(compile_id, "frame_compile_id", None)
@@ -67,7 +68,7 @@ def keep_source(recorder: Recorder, code: Any) -> None:
 
 
 def source_of(code: Any) -> Source | None:
-    """The text of a function; None for what has none, is the rest of one, or is not the program's."""
+    """Return the text of a function; None if it has none, is a resume function, or is not the program's."""
     if code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
         return None
     if source_places.is_internal(code.co_filename):
@@ -82,7 +83,7 @@ def source_of(code: Any) -> Source | None:
 
 
 def first_line(recorder: Recorder, code: Any) -> int:
-    """The line where a function begins, also of the code that Dynamo made of its rest."""
+    """Return the line where a function begins, also for its resume functions."""
     first: int = code.co_firstlineno
     if not eager_lines.is_resume(code):
         return first
@@ -92,13 +93,13 @@ def first_line(recorder: Recorder, code: Any) -> int:
 
 
 def qualified_name(function: Any) -> str:
-    """The qualified name of a function, ``""`` without one; torch's own builtins as ``torch.sin``."""
+    """Return the qualified name of a function, ``""`` without one; torch's own builtins as ``torch.sin``."""
     name = str(getattr(function, "__qualname__", "") or "")
     return f"torch.{function.__name__}" if name.startswith("_VariableFunctions") else name
 
 
 def keep_root(recorder: Recorder, target: Any) -> None:
-    """Remember what was captured: its name, where it is written, and its text where there is one."""
+    """Remember the captured callable: its name, its place, and its text if it has one."""
     while isinstance(target, functools.partial):
         target = target.func
     function = inspect.unwrap(target.forward if isinstance(target, torch.nn.Module) else target)
@@ -117,7 +118,7 @@ def keep_root(recorder: Recorder, target: Any) -> None:
 @free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules")
 def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
-    last. Where the captured callable is a module of torch's, there is no such line, and theirs are shown."""
+    last. If the captured callable is a module of torch's, there is no such line, and theirs are shown."""
     recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
     root = recorder.frames.root if recorder is not None else None
     if root is not None and root.of_torch:
@@ -127,7 +128,7 @@ def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) ->
 
 @free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.frame_summary")
 def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo's frames do not say in which line a call ends, so that every call seems to end with its line."""
+    """Add the last line of a call to Dynamo's frame summaries, in which every call seems to end on its first line."""
     summary = real(translator, *args, **kwargs)
     positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
     ours = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None)) is not None
@@ -138,26 +139,26 @@ def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
-    """Guards of a compile, in a stable order; ``tensors`` has the text of what is asked of each tensor."""
-    found = []
+    """Return the guards of a compile, in a stable order; ``tensors`` has the text of the checks of each tensor."""
+    records = []
     for guard in exported:
         kind = kind_of(guard)
         lines = conditions(guard)
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
-        found.append(Guard(messages.stable(" and ".join(lines)) or kind, messages.stable(name), kind))
-    return tuple(sorted(set(found), key=lambda g: (g.source, g.kind, g.text)))
+        records.append(Guard(messages.stable(" and ".join(lines)) or kind, messages.stable(name), kind))
+    return tuple(sorted(set(records), key=lambda g: (g.source, g.kind, g.text)))
 
 
 def conditions(guard: Any) -> list[str]:
-    """The conditions of a guard, each once: to those of the state of the process torch adds the same ones again with
-    each compile."""
+    """Return the conditions of a guard, each once: torch repeats those on the state of the process with each
+    compile."""
     return list(dict.fromkeys(str(line) for line in getattr(guard, "code_list", None) or ()))
 
 
 def kind_of(guard: Any) -> str:
-    """What kind of guard it is, as torch names them: ``TENSOR_MATCH``."""
+    """Return the kind of a guard, as torch names it: ``TENSOR_MATCH``."""
     create = getattr(guard, "create_fn_name", None)
     return str(create() if callable(create) else create or "")
 
@@ -166,44 +167,44 @@ _CHECK = re.compile(r"check_tensor\((?P<name>.+?), (?:Tensor|Parameter|[\w.]+), 
 
 
 def tensor_checks(manager: Any) -> dict[str, str]:
-    """What the guards of a compiled form ask of each tensor, by its name."""
-    found = {}
+    """Return the checks of each tensor in the guards of a cache entry, by its name."""
+    checks = {}
     for leaf in manager.get_leaf_guards():
         for part in leaf.verbose_code_parts():
             check = _CHECK.match(part)
             if check:
-                found[check["name"]] = part.partition("  # ")[0].strip()
+                checks[check["name"]] = part.partition("  # ")[0].strip()
     for child in manager.get_child_managers():
-        found |= tensor_checks(child)
-    return found
+        checks |= tensor_checks(child)
+    return checks
 
 
 def failed_guard(recorder: Recorder, reason: str) -> str:
-    """Why a form of a function did not fit, under the id that the form has in this capture."""
+    """Return why a cache entry did not match, under the id that the entry has in this capture."""
     text = " ".join(reason.partition("\nUser stack trace:")[0].split())
-    found = re.match(r"(\d+)/(\d+): ", text)
-    return recorder.numbers.own_id(int(found[1]), int(found[2])) + text[found.end() - 2 :] if found else text
+    match = re.match(r"(\d+)/(\d+): ", text)
+    return recorder.numbers.own_id(int(match[1]), int(match[2])) + text[match.end() - 2 :] if match else text
 
 
 @free_hook("torch._dynamo.guards:profile_guard_manager")
 def skip_latency(real: Any, *args: Any, **kwargs: Any) -> float:
-    """How many microseconds the guards of a form take, for torch's log and trace: nobody asks it of a capture's.
+    """Skip torch's measurement of the microseconds that the guards of an entry take, for its log and trace.
 
-    Before torch measures it writes over all that the processor's caches hold: 20 ms for each compile, as long as a
-    small function takes to be compiled, and what comes next finds the caches empty.
+    Before torch measures, it overwrites the processor's caches: 20 ms for each compile, as long as the
+    compile of a small function, and the next step finds the caches empty.
     """
     return 0.0 if is_capturing() and not _shows_latency() else float(real(*args, **kwargs))
 
 
 def _shows_latency() -> bool:
-    found = hook_points.find("torch._dynamo.guards:guards_log")
-    log = None if found is None else getattr(*found)
+    place = hook_points.find("torch._dynamo.guards:guards_log")
+    log = None if place is None else getattr(*place)
     return log is None or log.isEnabledFor(logging.DEBUG) or log_filters.is_traced()
 
 
 def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
-    """Sizes that were compiled as symbols, with where they come from."""
-    found: dict[tuple[str, str], DynamicDim] = {}
+    """Return the sizes that were compiled as symbols, with their sources."""
+    dims: dict[tuple[str, str], DynamicDim] = {}
     for node in gm.graph.nodes:
         if node.op != "placeholder":
             continue
@@ -215,14 +216,14 @@ def dynamic_dims(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
                     entry = DynamicDim(
                         f"{source}.size({i})", str(fx_values.size(length)), fx_values.hint(length)
                     )
-                    found[entry.source, entry.symbol] = entry
-    return tuple(found.values())
+                    dims[entry.source, entry.symbol] = entry
+    return tuple(dims.values())
 
 
 def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
-    """As ``dynamic_dims``, and numbers of the program, and sizes of tensors that are no inputs of the graph."""
+    """Return ``dynamic_dims``, and numbers of the program, and sizes of tensors that are no inputs of the graph."""
     dims = dynamic_dims(gm)
-    found: dict[str, DynamicDim] = {}
+    numbers: dict[str, DynamicDim] = {}
     sizes = {d.symbol for d in dims}
     for node in gm.graph.nodes:
         value = node.meta.get("example_value") if node.op == "placeholder" else None
@@ -230,16 +231,16 @@ def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
             symbol = str(fx_values.size(value))
             if symbol not in sizes:
                 source = messages.plain_sizes(_source_name(node))
-                found.setdefault(source, DynamicDim(source, symbol, fx_values.hint(value)))
+                numbers.setdefault(source, DynamicDim(source, symbol, fx_values.hint(value)))
         elif getattr(node.meta.get("grapharg"), "pass_arg_as_tensor", False):  # a float that is no constant
             source = _source_name(node)
-            found.setdefault(source, DynamicDim(source, _number_symbol(node)))
-    return (*dims, *found.values())
+            numbers.setdefault(source, DynamicDim(source, _number_symbol(node)))
+    return (*dims, *numbers.values())
 
 
 def with_environment_symbols(known: tuple[DynamicDim, ...], shapes: Any) -> tuple[DynamicDim, ...]:
-    """What is known of a graph's symbols with what torch's shape environment says more: the value of a number, and the
-    symbols that no graph takes, such as of a number that is only given on to what follows a graph break."""
+    """Return a graph's known symbols completed from torch's shape environment: the value of a number, and
+    symbols that no graph takes, such as a number that is only passed on past a graph break."""
     every = {d.source: d for d in symbols(shapes)}
     own = tuple(d if d.observed else every.get(d.source, d) for d in known)
     have = {d.source for d in own}
@@ -247,11 +248,13 @@ def with_environment_symbols(known: tuple[DynamicDim, ...], shapes: Any) -> tupl
 
 
 def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
-    """What is a symbol in torch's shape environment, and did not become one value, with what was seen; of a tensor's
-    base, which a program does not name, nothing; nor of what a tensor holds, which is data, unless a guard asks for it.
+    """Return the unspecialised symbols of torch's shape environment, with the values seen.
+
+    Left out: symbols of a tensor's base, which a program does not name, and values that a tensor holds, which
+    are data, unless a guard checks them.
     """
-    asked = {symbol for guard in getattr(shapes, "guards", ()) for symbol in guard.expr.free_symbols}
-    found = []
+    guarded = {symbol for guard in getattr(shapes, "guards", ()) for symbol in guard.expr.free_symbols}
+    dims = []
     new = hasattr(shapes, "backed_var_to_val")  # torch 2.11 has the other name, of which 2.13 warns
     seen = getattr(shapes, "backed_var_to_val" if new else "var_to_val", {})
     for symbol, sources in getattr(shapes, "var_to_sources", {}).items():
@@ -260,11 +263,11 @@ def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
             continue
         for source in sources:
             name = source.name if isinstance(source.name, str) else source.name()
-            told = _NUMBER.sub(r"\g<source>", name)
-            held = told.endswith(".item()") and not now.free_symbols & asked
-            if "._base." not in name and not source.is_ephemeral() and not held:
-                found.append(_symbol(told, str(now), seen.get(symbol)))
-    return tuple(found)
+            plain_name = _NUMBER.sub(r"\g<source>", name)
+            is_data = plain_name.endswith(".item()") and not now.free_symbols & guarded
+            if "._base." not in name and not source.is_ephemeral() and not is_data:
+                dims.append(_symbol(plain_name, str(now), seen.get(symbol)))
+    return tuple(dims)
 
 
 _NUMBER = re.compile(r"___as_tensor\((?P<source>.+)\)\.item\(\)")
@@ -280,20 +283,21 @@ def _symbol(name: str, symbol: str, seen: Any) -> DynamicDim:
 
 
 def _number_symbol(node: torch.fx.Node) -> str:
-    """The symbol of a number that a graph is given in a tensor; the name of that where it is never taken out."""
+    """Return the symbol of a number that a graph gets in a tensor; the name of that tensor if it is never read."""
     values = (user.meta.get("example_value") for user in node.users)
     symbols = [str(value) for value in values if isinstance(value, torch.SymFloat)]
     return symbols[0] if symbols else node.name
 
 
 def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:
-    """The inputs of a graph under the names that they have in the function; what a module holds is none of them."""
+    """Return the inputs of a graph under the names that they have in the function, without those that a
+    module holds."""
     named = zip((_source_name(n) for n in gm.graph.nodes if n.op == "placeholder"), example_inputs)
-    held = ("._parameters[", "._buffers[", "._modules[")
+    module_paths = ("._parameters[", "._buffers[", "._modules[")
     return [
         (re.sub(r"^L\['(\w+)'\]", r"\1", name), value)
         for name, value in named
-        if isinstance(value, torch.Tensor) and not any(part in name for part in held)
+        if isinstance(value, torch.Tensor) and not any(part in name for part in module_paths)
     ]
 
 
@@ -306,8 +310,8 @@ def _source_name(node: torch.fx.Node) -> str:
 
 
 def recompile_limit(code: Any, recorder: Recorder) -> int:
-    """The user's limit on recompiles, counted from what this capture compiled: where torch keeps the entries
-    of others beside ours, they do not count."""
+    """Return the user's limit on recompiles for what this capture compiled: entries of others in the same
+    list do not count."""
     limit = int(torch._dynamo.config.recompile_limit)
     if can_isolate():
         return limit
@@ -317,10 +321,10 @@ def recompile_limit(code: Any, recorder: Recorder) -> int:
 
 @functools.cache
 def can_isolate() -> bool:
-    """Whether this torch can keep the entries of one compile in a region of their own, on its thread alone.
+    """Return True if this torch can keep the entries of one compile in a region of their own, on its thread alone.
 
-    Before 2.15 there is one region for the whole process: what another thread compiled while a capture ran would
-    stand in the capture's, be found by nobody and be compiled again.
+    Before 2.15 there is one region for the whole process: what another thread compiles while a capture runs would
+    stand in the capture's region, be found by nobody and be compiled again.
     """
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     return "isolate_recompiles" in known and torch_version() >= (2, 15)
@@ -328,7 +332,7 @@ def can_isolate() -> bool:
 
 @free_hook("torch._dynamo.variables.functions:WrapperUserFunctionVariable.call_function")
 def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo looks through a wrapper: keep it, if it is what ``torch.compile`` returned."""
+    """Keep the wrapper that Dynamo looks through if ``torch.compile`` returned it."""
     wrapper = getattr(variable, "wrapper_obj", None)
     if getattr(wrapper, "_torchdynamo_orig_callable", None) is not None:
         recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
@@ -338,10 +342,11 @@ def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwarg
 
 
 def compiled_inside(recorder: Recorder, fn: Any) -> list[str]:
-    """What those are called that were met, without the parts of the module ``fn``, of which more is known."""
+    """Return the names of compiled functions that Dynamo inlined, without the parts of the module ``fn``, of
+    which more is known."""
     of_parts = {id(_underlying(part.forward)) for _, part in code_copies.submodules(fn)}
-    found = [one for key, one in recorder.frames.inlined.items() if key not in of_parts]
-    return list(dict.fromkeys(str(one.__qualname__).rpartition("<locals>.")[2] for one in found))
+    wrappers = [one for key, one in recorder.frames.inlined.items() if key not in of_parts]
+    return list(dict.fromkeys(str(one.__qualname__).rpartition("<locals>.")[2] for one in wrappers))
 
 
 def _underlying(method: Any) -> Any:

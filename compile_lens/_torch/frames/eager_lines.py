@@ -1,4 +1,4 @@
-"""Which lines of a function Python runs where Dynamo stops."""
+"""The lines of a function that run eagerly after Dynamo stops."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from ...record.messages import plain as plain
 from ...record.messages import resumes
 
 _FINISHING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
-"""Instructions that end a statement: what was computed before them was computed elsewhere."""
+"""Instructions that end a statement: its value was computed elsewhere."""
 
 
 def is_resume(code: Any) -> bool:
-    """Whether a code object is what Dynamo made of the rest of a function after a graph break."""
+    """Return True if a code object is a resume function, which Dynamo made after a graph break."""
     return resumes(code.co_name) is not None
 
 
 def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
-    """The lines of a code object as ranges: all of them, or those that can be reached from an instruction on.
+    """Return the lines of a code object as ranges: all of them, or those that can be reached from an instruction on.
+
+    For a resume function these are the lines after the break: its code holds the whole function.
 
     Of the rest of a function it is what follows the break: the code that Dynamo made holds all of the function.
     """
@@ -51,11 +53,12 @@ _COMPUTING = (
     "UNPACK_",
     "YIELD_VALUE",
 )
-"""How instructions begin that can be an operation of a tensor, or call one."""
+"""Prefixes of instructions that can be, or call, an operation on a tensor."""
 
 
 def may_compute(code: Any) -> bool:
-    """Whether a code, or what follows the break where it is a rest, has an instruction that may compute something."""
+    """Return True if a code, or the part of a resume function after the break, has an instruction that may
+    compute something."""
     instructions = list(dis.get_instructions(code))
     start = _resume_target(instructions) if is_resume(code) else None
     first = _reached(instructions, start) if start is not None else 0
@@ -63,8 +66,8 @@ def may_compute(code: Any) -> bool:
 
 
 def uses_plain_values_only(code: Any, names: Mapping[str, Any]) -> bool:
-    """Whether a code reaches nothing but constants, Python's own functions and plain containers that it finds by their
-    names: no value is given to it, or made in it, that could be a tensor (``calls.append(1)``)."""
+    """Return True if a code reaches only constants, Python's own functions and plain containers by their
+    names: it gets and makes no value that could be a tensor (``calls.append(1)``)."""
     of_python = vars(builtins)
     for x in dis.get_instructions(code):
         if x.opname.startswith(_OF_A_FRAME):
@@ -86,12 +89,12 @@ _OF_A_FRAME = (
     "LOAD_FAST",
     "MAKE_FUNCTION",
 )
-"""How instructions begin that come to a value that was given, or that a container holds."""
+"""Prefixes of instructions that load an argument, or a value from a container."""
 _PLAIN = (list, dict, set, int, float, str, bool)
 
 
 def _reached(instructions: list[dis.Instruction], start: int) -> int:
-    """The first instruction that can be reached from one on, after those that end its statement."""
+    """Return the first instruction that can be reached from one on, after those that end its statement."""
     at = next((i for i, x in enumerate(instructions) if x.offset >= start), len(instructions))
     while at + 1 < len(instructions) and instructions[at].opname in _FINISHING:
         at += 1
@@ -100,13 +103,13 @@ def _reached(instructions: list[dis.Instruction], start: int) -> int:
 
 
 def _resume_target(instructions: list[dis.Instruction]) -> int | None:
-    """Where the code of the rest of a function jumps to first: the instruction after the break."""
+    """Return the first jump target of a resume function: the instruction after the break."""
     jumps = (x.argval for x in instructions if x.opname in ("JUMP_FORWARD", "JUMP_ABSOLUTE"))
     return next((target for target in jumps if isinstance(target, int)), None)
 
 
 def _with_loops(instructions: list[dis.Instruction], first: int) -> int:
-    """The first instruction that can be reached: a loop that is left in the middle begins again at its top."""
+    """Return the first instruction that can be reached: a loop that is left in the middle begins again at its top."""
     back = [(x.offset, x.argval) for x in instructions if x.opcode in _JUMPS and isinstance(x.argval, int)]
     while True:
         earlier = min((to for at, to in back if at >= first), default=first)
@@ -119,13 +122,15 @@ _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 
 
 def code_lines(code: Any) -> set[int]:
-    """The lines of a code object that have code."""
-    found: set[int] = {line for _, _, line in code.co_lines()}  # of an instruction without a line None, or 0
-    return found - {None, 0}
+    """Return the lines of a code object that have code."""
+    numbers: set[int] = {
+        line for _, _, line in code.co_lines()
+    }  # of an instruction without a line None, or 0
+    return numbers - {None, 0}
 
 
 def body_lines(code: Any) -> set[int]:
-    """Those of the body: the first line only where more than the head stands there."""
+    """Return the lines of the body: the first line only if more than the head is on it."""
     numbers = code_lines(code)
     first = code.co_firstlineno
     if is_resume(code):
@@ -139,26 +144,26 @@ def body_lines(code: Any) -> set[int]:
 
 
 _HEADS = ("RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "NOP", "GEN_START")
-"""Instructions of a function's head, of which its body has none alone on a line."""
+"""Instructions of a function's head; none of them stands alone on a line of the body."""
 
 
 def ranges(wanted: set[int], known: set[int]) -> tuple[tuple[int, int], ...]:
-    """Lines as ranges, which go over lines without code."""
-    found: list[tuple[int, int]] = []
+    """Return lines as ranges, which span lines without code."""
+    spans: list[tuple[int, int]] = []
     joined = False
     for line in sorted(known | wanted):
         if line not in wanted:
             joined = False
         elif joined:
-            found[-1] = (found[-1][0], line)
+            spans[-1] = (spans[-1][0], line)
         else:
-            found.append((line, line))
+            spans.append((line, line))
             joined = True
-    return tuple(found)
+    return tuple(spans)
 
 
 def code_ranges(code: Any) -> tuple[tuple[int, int], ...]:
-    """The lines of a code object that have code as ranges, which end before a line that has none; its first one where
-    the body stands there too, or nowhere else."""
-    found = body_lines(code)
-    return ranges(found, set(range(min(found), max(found) + 1))) if found else ()
+    """Return the lines with code as ranges, which end before a line that has none; with the first one if the
+    body is on it too, or nowhere else."""
+    numbers = body_lines(code)
+    return ranges(numbers, set(range(min(numbers), max(numbers) + 1))) if numbers else ()

@@ -1,4 +1,4 @@
-"""The error that ended a capture: where in the program it arose, and what the compiler advises."""
+"""The error that ended a capture: its place in the program, and the compiler's advice."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..ground.source_places import is_internal
 from . import eager_lines, graph_breaks, skipped_frames
 
 REFUSED = "The code is written, and {title} refuses this when it runs: {why}"
-"""What stands beside an error of the device's (``targets.device_refusals``)."""
+"""Hint for an error of the device (``targets.device_refusals``)."""
 
 
 def failure(recorder: Recorder, error: Exception) -> Failure:
-    """The plain form of what the function or the compiler raised."""
+    """Return the record of an error that the function or the compiler raised."""
     of_dynamo = isinstance(error, exc.TorchDynamoException)
     stage = recorder.failed_stage or ("dynamo" if of_dynamo else "run")
     inner = getattr(error, "inner_exception", None) or error
@@ -42,7 +42,7 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
 
 
 def _lowered(error: BaseException) -> tuple[Frame, ...]:
-    """The stack of the node that Inductor was lowering, callers first; none where it failed at something else."""
+    """Return the stack of the node that Inductor was lowering, callers first; empty if it failed at something else."""
     node = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         # ``GraphLowering.run_node(self, n)``, and the interpreter's own below it.
@@ -52,20 +52,20 @@ def _lowered(error: BaseException) -> tuple[Frame, ...]:
 
 
 def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
-    """The stack of the program where it raised, callers first, without what is torch's or of the library."""
-    found: list[tuple[traceback.FrameSummary, Any]] = []
+    """Return the program's stack at the error, callers first, without frames of torch and of the library."""
+    own_frames: list[tuple[traceback.FrameSummary, Any]] = []
     for summary, (frame, _) in zip(
         traceback.extract_tb(error.__traceback__), traceback.walk_tb(error.__traceback__), strict=True
     ):
         if is_internal(summary.filename) or skipped_frames.is_foreign(summary.filename):
             continue
-        if eager_lines.is_resume(frame.f_code) and found:  # what called it is the part before the break
-            before = eager_lines.plain(found[-1][0].name)
-            if before == eager_lines.plain(summary.name) and found[-1][0].filename == summary.filename:
-                found.pop()
-        found.append((summary, frame.f_code))
-    frames = graph_breaks.stack(summary for summary, _ in found)
-    if frames and frames[-1].line == found[-1][1].co_firstlineno:
+        if eager_lines.is_resume(frame.f_code) and own_frames:  # what called it is the part before the break
+            before = eager_lines.plain(own_frames[-1][0].name)
+            if before == eager_lines.plain(summary.name) and own_frames[-1][0].filename == summary.filename:
+                own_frames.pop()
+        own_frames.append((summary, frame.f_code))
+    frames = graph_breaks.stack(summary for summary, _ in own_frames)
+    if frames and frames[-1].line == own_frames[-1][1].co_firstlineno:
         # Code that Dynamo made for what stands after a break has no lines: the break before it is the place.
         last = frames[-1]
         ends = [d.ending.frames for d in recorder.drafts.values() if d.ending is not None and d.ending.frames]

@@ -1,8 +1,8 @@
-"""Graph breaks with the reason and the place that Dynamo logs, not what it tells the backend of them.
+"""Graph breaks with the reason and the place that Dynamo logs.
 
-What ends a graph is handed on as a short text, which for a break that Dynamo could not resume from
-(``step_unsupported``) and for a branch on a tensor (``generic_jump``) says nothing of the cause, and names the
-line where the graph ends. The exception that Dynamo logs has both.
+The backend gets the end of a graph as a short text, which for a break that Dynamo could not resume from
+(``step_unsupported``) and for a branch on a tensor (``generic_jump``) has no cause, and names the line where
+the graph ends. The exception that Dynamo logs has both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLACEHOLDERS = {
 def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Dynamo logs a graph break: keep its reason until the graph that it ends is complete."""
+    """Keep the reason of a graph break that Dynamo logs until the graph that it ends is complete."""
     recorder = dynamo.recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
     if recorder is not None and not getattr(exc, "logged", False):
         recorder.frames.current.logged = LoggedBreak(
@@ -45,7 +45,7 @@ def log_graph_break(
 
 @free_hook("torch._dynamo.output_graph:OutputGraph.compile_subgraph")
 def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
-    """A frame's graph is complete: note why it ends here, and what is left to Python behind it."""
+    """Note why the graph of a frame ends here, and which lines run eagerly after it."""
     recorder = dynamo.recorder_of(getattr(output, "compiler_fn", None))
     if recorder is None:
         return real(output, *args, **kwargs)
@@ -80,7 +80,7 @@ def _resume_skip(recorder: Recorder, compilation: str, code: Any, output: Any, w
 
 
 def ending(reason: Any) -> Ending | None:
-    """How a graph ended, from Dynamo's ``GraphCompileReason``, which is all that a backend is given."""
+    """Return how a graph ended, from Dynamo's ``GraphCompileReason``, which is all that a backend gets."""
     if reason is None:
         return None
     frames = stack(reason.user_stack)
@@ -92,15 +92,17 @@ def ending(reason: Any) -> Ending | None:
 
 
 def cause(error: Any, kind: str = BREAK) -> Ending:
-    """Why Dynamo gave up, from its exception: the break itself, not what it met while it handled that."""
-    found = getattr(error, "real_stack", None)
-    if not found:
-        found = torch._guards.TracingContext.extract_stack() if torch._guards.TracingContext.try_get() else ()
-    return messages.ending(str(error), stack(found), kind)
+    """Return why Dynamo gave up, from its exception: the break itself, not what went wrong while handling it."""
+    summaries = getattr(error, "real_stack", None)
+    if not summaries:
+        summaries = (
+            torch._guards.TracingContext.extract_stack() if torch._guards.TracingContext.try_get() else ()
+        )
+    return messages.ending(str(error), stack(summaries), kind)
 
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
-    """Frames of the program, callers first, under the names that their functions have there."""
+    """Return frames of the program, callers first, under the names that their functions have there."""
     import linecache
 
     frames = (fx.frame_of(s) for s in summaries)

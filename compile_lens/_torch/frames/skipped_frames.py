@@ -1,4 +1,4 @@
-"""Functions that Dynamo gave up: which, where, why, and which lines it left to Python."""
+"""Frames that Dynamo skipped: which, where, why, and which lines run eagerly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_THE_PROGRAM = ("nn", "optim")
 @free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
 @with_stack_room
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo looks at a frame: note why it leaves it alone, if it does."""
+    """Note why Dynamo skips a frame, if it does."""
     recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return real(converter, frame, *args, **kwargs)
@@ -69,7 +69,7 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
 
 @free_hook("torch._dynamo.convert_frame:ConvertFrame.__call__")
 def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any:
-    """Around that: what torch counts there is not counted for a capture."""
+    """Exclude a capture's frames from what torch counts around the conversion."""
     recorder = dynamo.recorder_of(getattr(converter, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return real(converter, *args, **kwargs)
@@ -79,46 +79,46 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
 
 @free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__")
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """What becomes of a frame: an error that ends here was swallowed, and Python runs the function."""
+    """Record a frame whose error Dynamo swallowed: Python runs the function."""
     result = real(wrapper, frame, *args, **kwargs)
     if getattr(result, "guarded_code", None) is not None:
         return result
     recorder = dynamo.recorder_of(getattr(wrapper, "_torchdynamo_orig_backend", None))
     if recorder is None:
         return result
-    found, recorder.frames.current.given_up = recorder.frames.current.given_up, None
+    skip, recorder.frames.current.given_up = recorder.frames.current.given_up, None
     mode = str(getattr(result, "skip_reason", None) or "")
-    if found is None and "dispatch mode" in mode:
-        found = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
-    if found is not None:
-        record_skip(recorder, found, frame.f_code)
+    if skip is None and "dispatch mode" in mode:
+        skip = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
+    if skip is not None:
+        record_skip(recorder, skip, frame.f_code)
     return result
 
 
-def record_skip(recorder: Recorder, found: Skip, code: Any) -> None:
-    """Keep a function that was given up; what is neither the program's nor torch's layers is only counted."""
-    recorder.frames.skips.append(f"{found.function}: {messages.gist(found.cause.reason)}")
+def record_skip(recorder: Recorder, skip: Skip, code: Any) -> None:
+    """Record a skipped function; one outside of the program and of torch's layers is only counted."""
+    recorder.frames.skips.append(f"{skip.function}: {messages.gist(skip.cause.reason)}")
     root = recorder.frames.root
-    if source_places.is_internal(found.file) and root is not None:  # torch's wrapper around what was captured
-        found = dataclasses.replace(found, function=root.name, file=root.file, line=root.line, lines=())
-    elif is_foreign(found.file):
+    if source_places.is_internal(skip.file) and root is not None:  # torch's wrapper around what was captured
+        skip = dataclasses.replace(skip, function=root.name, file=root.file, line=root.line, lines=())
+    elif is_foreign(skip.file):
         recorder.frames.foreign_count += 1
         return
     else:
         dynamo.keep_source(recorder, code)
-        found = dataclasses.replace(found, line=dynamo.first_line(recorder, code))
+        skip = dataclasses.replace(skip, line=dynamo.first_line(recorder, code))
     for call in recorder.frames.calls[-1:]:
-        call.skipped.append(f"{found.function}: {found.kind}")
-    same = dataclasses.replace(found, count=1)
+        call.skipped.append(f"{skip.function}: {skip.kind}")
+    same = dataclasses.replace(skip, count=1)
     for i, known in enumerate(recorder.frames.skipped):
         if dataclasses.replace(known, count=1) == same:
             recorder.frames.skipped[i] = dataclasses.replace(known, count=known.count + 1)
             return
-    recorder.frames.skipped.append(found)
+    recorder.frames.skipped.append(skip)
 
 
 def foreign_note(recorder: Recorder) -> str:
-    """How much was given up outside of the program, in a note; ``""`` for nothing."""
+    """Return a note with how many functions outside of the program were skipped; ``""`` for none."""
     if not recorder.frames.foreign_count:
         return ""
     what = (
@@ -129,7 +129,7 @@ def foreign_note(recorder: Recorder) -> str:
 
 
 def summary(recorder: Recorder, limit: int = 4) -> str:
-    """What was given up and why, in a sentence without a full stop; ``""`` for nothing."""
+    """Return the skipped functions and the reasons, in a sentence without a full stop; ``""`` for none."""
     never = [s.consequence for s in recorder.frames.skipped if s.kind == NEVER_RAN]
     names = [
         f"{s.function}: {messages.gist(s.cause.reason)}"
@@ -147,32 +147,34 @@ def summary(recorder: Recorder, limit: int = 4) -> str:
 
 
 def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
-    """Whether the call of ``function`` only made a coroutine or a generator. It is noted, and a coroutine is closed:
-    what it was made for is over, and Python warns of those that nothing awaited."""
+    """Return True if the call of ``function`` only made a coroutine or a generator, and record that.
+
+    A coroutine is closed: its purpose is over, and Python warns about one that nothing awaited.
+    """
     if inspect.iscoroutine(result) and inspect.getcoroutinestate(result) == inspect.CORO_CREATED:
         code = result.cr_code
         result.close()
-        made, hint = "coroutine", "Capture the functions that it calls, those that are not async."
+        kind, hint = "coroutine", "Capture the functions that it calls, those that are not async."
     elif inspect.isasyncgen(result) and result.ag_frame is not None and not result.ag_running:
-        code, made = result.ag_code, "asynchronous generator"
+        code, kind = result.ag_code, "asynchronous generator"
         hint = "Capture the functions that it calls, those that are not async."
     elif inspect.isgenerator(result) and inspect.getgeneratorstate(result) == inspect.GEN_CREATED:
-        code, made = result.gi_code, "generator"
+        code, kind = result.gi_code, "generator"
         hint = f"Capture a function that uses it up, as list({code.co_name}(…)) in an ordinary function does."
     else:
         return False
     own = getattr(function, "__code__", None)  # what Dynamo made of it has no line but the first
     if own is not None and (own.co_filename, own.co_firstlineno) == (code.co_filename, code.co_firstlineno):
         code = own
-    why = f"calling it made {'an' if made[0] == 'a' else 'a'} {made}, and nothing ran its body"
+    why = f"calling it made {'an' if kind[0] == 'a' else 'a'} {kind}, and nothing ran its body"
     known = [
         s for s in recorder.frames.skipped if (s.file, s.line) == (code.co_filename, code.co_firstlineno)
     ]
     recorder.frames.skipped = [s for s in recorder.frames.skipped if s not in known]
     because = known[0].cause if known else Ending(NEVER_RAN, why)
     hint = "\n".join(h for h in (hint, because.hint) if h)
-    found = _skip(code, NEVER_RAN, dataclasses.replace(because, hint=hint), why)
-    recorder.frames.skipped.append(found)
+    skip = _skip(code, NEVER_RAN, dataclasses.replace(because, hint=hint), why)
+    recorder.frames.skipped.append(skip)
     return True
 
 
@@ -196,7 +198,7 @@ _NO_BFLOAT16 = (
 
 
 def skip_by_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
-    """The compiler asks to leave the frame alone, and Python runs it."""
+    """Note that the compiler asked to skip the frame, so that it runs eagerly."""
     if code is not None:
         kind = REST if eager_lines.is_resume(code) else WHOLE
         hint = _NO_BFLOAT16 if "BF16" in str(error) else ""
@@ -219,8 +221,8 @@ def _definition(code: Any) -> Any:
 
 
 def is_foreign(file: str) -> bool:
-    """Whether a file is none of the program's: of the standard library, of an installed package that does not use
-    torch, or of torch, but not of its layers and optimizers."""
+    """Return True if a file is not the program's: of the standard library, of an installed package that does
+    not use torch, or of torch outside of its layers and optimizers."""
     if file.startswith("<frozen"):
         return True
     library, own = _roots()
@@ -240,10 +242,11 @@ _PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 
 def uses_no_torch(file: str) -> bool:
-    """Whether a file is of an installed package of which no module that is loaded uses torch."""
-    found = _PACKAGES.findall(file)
+    """Return True if a file belongs to an installed package of which no loaded module uses torch (a
+    notebook's kernel), unlike a model's package."""
+    packages = _PACKAGES.findall(file)
     # What is loaded later may use it.
-    return bool(found) and not _uses_torch(found[-1].partition(".")[0], len(sys.modules))
+    return bool(packages) and not _uses_torch(packages[-1].partition(".")[0], len(sys.modules))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -259,12 +262,13 @@ def _imports(module: str, _count: int) -> bool:
 
 
 def _globals(module: str) -> dict[str, Any]:
-    found = sys.modules.get(module)
-    return vars(found) if isinstance(found, types.ModuleType) else {}
+    loaded = sys.modules.get(module)
+    return vars(loaded) if isinstance(loaded, types.ModuleType) else {}
 
 
 def _is_torchs(value: Any) -> bool:
-    """Whether a global is a module, a function or a class of torch, or a class that derives from one of its own."""
+    """Return True if a global is a module, a function or a class of torch, or a class that derives from one
+    of its own."""
     if isinstance(value, types.ModuleType):
         return _is_torch_module(vars(value).get("__name__"))
     if isinstance(value, type):

@@ -1,10 +1,10 @@
-"""What an operator accesses in memory if it runs by itself: the bytes before, by the rule of the bytes after.
+"""Memory accesses of an operator that runs by itself: the bytes before, by the rule of the bytes after.
 
 The rule, for operators here and for Inductor's loops in ``loop_accesses``: of each buffer, the elements that can be
 touched, each once, never more than the buffer has. Which rows an index picks depends on data, so an indexed read
-counts as many elements as it gathers, an indexed write as many as it places; one that adds up reads them as well.
-A scatter that makes a new tensor copies the old one first, as eager PyTorch and Inductor do. What functional graphs
-only have because nothing is changed in place in them, counts as eager PyTorch runs it: in place.
+counts as many elements as it gathers, an indexed write as many as it places; one that accumulates reads them as well.
+A scatter that makes a new tensor copies the old one first, as eager PyTorch and Inductor do. Copies that functional
+graphs only have because they change nothing in place count as eager PyTorch runs them: in place.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ LOOKUPS = {
     "constant_pad_nd": "self",
     **dict.fromkeys("grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback".split(), "input"),
 }
-"""Operators that take of one argument only as many elements as they make, and the name of that argument; bags take
-a row for each index, samplers the neighbours of each point."""
+"""Operators that read of one argument only as many elements as they make, and the name of that argument; bags read a
+row for each index, samplers the neighbours of each point."""
 
 SHAPE_ONLY = frozenset(
     "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
     "uniform normal exponential random cauchy geometric log_normal".split()
 )
-"""Operators that want only the shape and the type of ``self``, in place or not."""
+"""Operators that use only the shape and the type of ``self``, in place or not."""
 
 SCATTERS = {
     **dict.fromkeys("scatter scatter_add scatter_reduce put".split(), "index"),
@@ -55,13 +55,13 @@ ACCUMULATES = frozenset(
 """Those of them that always read what they write to."""
 
 PART_WRITES = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
-"""What functional graphs have for a write to a part of a tensor: ``self`` with that part replaced by ``src``."""
+"""Functional forms of a write to a part of a tensor: ``self`` with that part replaced by ``src``."""
 
 _Tensors = dict[int, tuple[torch.Tensor, "int | None", int]]
 """Tensors by their ``id``, each with its bytes and the buffer that it is in."""
 
 BY_INDEX = frozenset((*LOOKUPS, *SCATTERS)) - {"constant_pad_nd"}
-"""Operators of which data says what they touch."""
+"""Operators whose accesses depend on data."""
 
 
 class Accesses:
@@ -72,7 +72,8 @@ class Accesses:
         self._held: dict[torch.fx.Node, _Tensors] = {}
 
     def of(self, node: torch.fx.Node) -> Moved:
-        """Bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not ATen's."""
+        """Return the bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not
+        ATen's."""
         name = operator_kinds.base_name(node.target)
         if not isinstance(node.target, torch._ops.OpOverload):
             return (
@@ -97,12 +98,12 @@ class Accesses:
         return self._plain(node)
 
     def moved(self, node: torch.fx.Node, in_place: bool) -> Moved:
-        """Bytes of an operator, where the caller knows whether it writes into what it takes."""
+        """Return the bytes of an operator, if the caller knows whether it writes into its input."""
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _value)
         return moved(node.target, args, kwargs, _value(node), in_place)
 
     def _plain(self, node: torch.fx.Node) -> Moved:
-        """Each distinct input once, of views of one buffer together no more than it has; each output once."""
+        """Count each distinct input once, views of one buffer together no more than the buffer; each output once."""
         reads: int | None = 0
         taken: _Tensors = {}
         for source in node._input_nodes:
@@ -117,18 +118,18 @@ class Accesses:
         return reads, total([size for _, size, _ in self._of(node).values()])
 
     def _of(self, node: torch.fx.Node) -> _Tensors:
-        """What a node makes; nearly all are asked several times, by those that read them."""
+        """Return the tensors of a node; cached, since most have several readers."""
         if node not in self._held:
-            found = values.tensors(_value(node))
-            self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in found}
+            tensors = values.tensors(_value(node))
+            self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in tensors}
         return self._held[node]
 
     def _written_already(self, target: Any, source: Any) -> bool:
-        """Whether a copy into an input stands for the in-place form of the operator that made the value."""
+        """Return True if a copy into an input is the in-place form of the operator that made the value."""
         return isinstance(target, torch.fx.Node) and target.op != "call_function" and self._made_here(source)
 
     def _made_here(self, source: Any) -> bool:
-        """Whether an elementwise operator or a scatter made it, which nothing outside of the graph sees."""
+        """Return True if an elementwise operator or a scatter made it, and nothing outside of the graph sees it."""
         root = _root(source)
         if root is None or root.op != "call_function":
             return False
@@ -140,7 +141,8 @@ class Accesses:
         return kind in ("pointwise", "random", "mutation") and not seen
 
     def _in_place(self, node: torch.fx.Node) -> bool:
-        """Whether eager PyTorch would not have to copy: the old value goes back to an input, or is never used again."""
+        """Return True if eager PyTorch would not have to copy: the old value goes back to an input, or is never used
+        again."""
         root = _root(node.args[0])
         if root is None or operator_kinds.base_name(node.target) == "embedding_dense_backward":
             return False
@@ -163,26 +165,26 @@ class Accesses:
 
 
 def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False) -> Moved:
-    """Bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
+    """Return the bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
     name = operator_kinds.base_name(target)
     bare = name if name in SCATTERS or name in LOOKUPS else name.removesuffix("_")
     named = _named(target, args, kwargs)
-    made = _distinct(values.tensors(out))
+    results = _distinct(values.tensors(out))
     given = values.tensors((args, kwargs))
     taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
-    if bare in LOOKUPS and made:
-        _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, made[0]))
+    if bare in LOOKUPS and results:
+        _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, results[0]))
     if (
         bare in SHAPE_ONLY or name == "bernoulli_"
     ):  # ``bernoulli`` itself takes the probabilities from ``self``
         _limit(taken, named.get("self"), 0)
     places = _places(bare, named) if bare in SCATTERS else None
     if places is None:
-        made += _changed(target, named, made)
-    writes = total(_bytes(t) for t in made)
+        results += _changed(target, named, results)
+    writes = total(_bytes(t) for t in results)
     again: int | None = 0
     if places is not None:
-        base = named["self"] if "self" in named else made[0]
+        base = named["self"] if "self" in named else results[0]
         whole = _bytes(base)
         placed = None if whole is None else min(places * base.dtype.itemsize, whole)
         if in_place:
@@ -195,30 +197,30 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     return total((_capped(given, taken), again)), writes
 
 
-def _changed(target: Any, named: dict[str, Any], made: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What a call writes into and does not return: lists of tensors (``_foreach_mul_``), running statistics."""
+def _changed(target: Any, named: dict[str, Any], results: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the tensors that a call writes into and does not return: lists (``_foreach_mul_``), running statistics."""
     schema = getattr(target, "_schema", None)
     if schema is None or not schema.is_mutable:
         return []
     written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    found = _distinct(t for name in written for t in values.tensors(named.get(name)))
-    returned = {_buffer(t) for t in made}
-    return [t for t in found if _buffer(t) not in returned]
+    tensors = _distinct(t for name in written for t in values.tensors(named.get(name)))
+    returned = {_buffer(t) for t in results}
+    return [t for t in tensors if _buffer(t) not in returned]
 
 
-def _looked_up(name: str, named: dict[str, Any], made: torch.Tensor) -> int | None:
-    """How many elements a lookup takes: as many as it makes, but bags add up a row for each index, and samplers
+def _looked_up(name: str, named: dict[str, Any], result: torch.Tensor) -> int | None:
+    """Return how many elements a lookup reads: as many as it makes, but bags add up a row for each index, and samplers
     weigh the neighbours of each point."""
     if "embedding_bag" in name:
         return _product(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
     if "grid_sampler" in name:
         side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
-        return _product(_numel(made.shape), side ** (made.dim() - 2))
-    return _numel(made.shape)
+        return _product(_numel(result.shape), side ** (result.dim() - 2))
+    return _numel(result.shape)
 
 
 def _places(name: str, named: dict[str, Any]) -> int | None:
-    """How many elements a scatter places; ``None`` where a mask says which: then any of them may be."""
+    """Return how many elements a scatter places; None if a mask selects them, so that it may be any of them."""
     what = SCATTERS[name]
     if what != "indices":
         given = named.get(what)
@@ -237,11 +239,11 @@ def _places(name: str, named: dict[str, Any]) -> int | None:
 
 
 def _broadcast(shapes: list[Any]) -> list[Any]:
-    found: list[Any] = [1] * max((len(s) for s in shapes), default=0)
+    sizes: list[Any] = [1] * max((len(s) for s in shapes), default=0)
     for shape in shapes:
         for i, size in enumerate(reversed(shape), 1):
-            found[-i] = size if fx_values.hint(found[-i]) == 1 else found[-i]
-    return found
+            sizes[-i] = size if fx_values.hint(sizes[-i]) == 1 else sizes[-i]
+    return sizes
 
 
 def _named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:
@@ -260,12 +262,12 @@ def _limit(taken: dict[int, int | None], tensor: Any, elements: int | None) -> N
 
 
 def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | None:
-    """The sum of what is taken of each tensor; of views of one buffer together never more than the buffer has."""
-    found = _distinct(tensors)
-    if len(found) < 2:
-        return total([taken[id(t)] for t in found])
+    """Return the sum of the bytes read of each tensor; views of one buffer together never more than the buffer."""
+    distinct = _distinct(tensors)
+    if len(distinct) < 2:
+        return total([taken[id(t)] for t in distinct])
     buffers: dict[int, list[torch.Tensor]] = {}
-    for tensor in found:
+    for tensor in distinct:
         buffers.setdefault(_buffer(tensor), []).append(tensor)
     found_bytes: int | None = 0
     for group in buffers.values():
@@ -278,7 +280,7 @@ def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | 
 
 
 def _buffer(tensor: torch.Tensor) -> int:
-    """Which memory a tensor is a view of. A tensor without a storage is its own."""
+    """Return the memory of which a tensor is a view. A tensor without a storage is its own."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
@@ -302,7 +304,7 @@ def _is_view(node: torch.fx.Node) -> bool:
 
 
 def _root(value: Any) -> torch.fx.Node | None:
-    """What a node is a view of, itself if of nothing."""
+    """Return the node of which another is a view, itself if of none."""
     if not isinstance(value, torch.fx.Node):
         return None
     while _is_view(value) and value.args and isinstance(value.args[0], torch.fx.Node):
@@ -312,18 +314,18 @@ def _root(value: Any) -> torch.fx.Node | None:
 
 def _aliases(root: torch.fx.Node) -> dict[torch.fx.Node, None]:
     """A node and its views."""
-    found = {root: None}
+    aliases = {root: None}
     pending = [root]
     for alias in pending:
         for user in alias.users:
-            if user not in found and _is_view(user):
-                found[user] = None
+            if user not in aliases and _is_view(user):
+                aliases[user] = None
                 pending.append(user)
-    return found
+    return aliases
 
 
 def _goes_back(node: torch.fx.Node, home: torch.fx.Node) -> bool:
-    """Whether a value, perhaps after further writes to parts of it, is copied into ``home`` in the end."""
+    """Return True if a value, perhaps after further writes to parts of it, is finally copied into ``home``."""
     seen = {node}
     pending = [node]
     for value in pending:
@@ -352,13 +354,13 @@ def _numel(shape: Iterable[Any]) -> int | None:
 
 
 def total(parts: Iterable[int | None]) -> int | None:
-    """The sum; ``None`` if a part of it is not known."""
-    found = 0
+    """Return the sum; None if a part is unknown."""
+    sum_ = 0
     for part in parts:
         if part is None:
             return None
-        found += part
-    return found
+        sum_ += part
+    return sum_
 
 
 def _product(a: int | None, b: int | None) -> int | None:

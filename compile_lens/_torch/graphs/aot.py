@@ -1,4 +1,4 @@
-"""AOTAutograd: the graph after pre-grad passes, the joint graph, and what is handed to Inductor."""
+"""AOTAutograd: the graph after pre-grad passes, the joint graph, and the graphs handed to Inductor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .provenance import Lineage, joint_origins, modules
 
 @hook("torch._inductor.compile_fx:_recursive_pre_grad_passes")
 def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Inductor's passes over the Dynamo graph; called once more for each nested body, which is not recorded."""
+    """Record Inductor's passes over the Dynamo graph; those over each nested body are not recorded."""
     chain = following.chain_of(draft)
     if chain.in_pre_grad:
         return real(gm, *args, **kwargs)
@@ -40,7 +40,7 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
 
 @hook("torch._inductor.compile_fx:partition_fn")
 def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """The joint graph, before Inductor's joint passes and the partitioner change it."""
+    """Record the joint graph, before Inductor's joint passes and the partitioner change it."""
     chain = following.chain_of(draft)
     lineage, key = chain.traced
     origins = joint_origins(lineage, gm) if lineage else None
@@ -61,7 +61,8 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
 
 @hook("torch._inductor.compile_fx:_recursive_joint_graph_passes")
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """Without a backward there is no joint graph, but the same passes run over what AOTAutograd traced."""
+    """Record the joint passes; without a backward there is no joint graph, and they run over what AOTAutograd
+    traced."""
     chain = following.chain_of(draft)
     lineage, _ = chain.traced
     joint = chain.joint
@@ -80,20 +81,21 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
 
 
 def _inference_origins(untouched: InferenceTrace) -> fx.Origins:
-    """Origins of what is left of the traced graph after the joint passes."""
+    """Return origins of what the joint passes left of the traced graph."""
     known = untouched.origins
 
     def origins(node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         names, reason = untouched.lineage.origins(node)
-        found = tuple(dict.fromkeys(o for n in names for o in known.get(n, ((), ""))[0]))
+        nodes = tuple(dict.fromkeys(o for n in names for o in known.get(n, ((), ""))[0]))
         reasons = [known[n][1] for n in names if n in known and known[n][1]]
-        return found, "" if found else reason or (reasons[0] if reasons else "its origin has none itself")
+        return nodes, "" if nodes else reason or (reasons[0] if reasons else "its origin has none itself")
 
     return origins
 
 
 def _saved(forward: torch.fx.GraphModule, outputs: int) -> tuple[str, ...]:
-    """Names of what the forward graph returns beyond the function's own results: what backward needs."""
+    """Return names of the values that the forward returns beyond the function's own results: those that backward
+    needs."""
     output = next(n for n in reversed(forward.graph.nodes) if n.op == "output")
     kept = output.args[0][outputs:] if isinstance(output.args[0], (tuple, list)) else ()
     return tuple(dict.fromkeys(n.name for n in kept if isinstance(n, torch.fx.Node)))

@@ -1,6 +1,7 @@
-"""What torch makes of its graphs for readers that are not there: while a capture compiles, it is left out.
+"""Work of torch that nobody reads, left out while a capture compiles.
 
-Nothing else hangs on it, and whoever asks for it (by a setting, a variable of the environment, a trace) has it as ever.
+Nothing else depends on it, and if somebody asks for it (by a setting, an environment variable, a trace) it is done as
+usual.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from ..ground.recorder import Draft
 
 _LAZY = hook_points.find("torch.fx._lazy_graph_module:_LazyGraphModule")
 LazyModule: type[torch.fx.GraphModule] = torch.fx.GraphModule if _LAZY is None else getattr(*_LAZY)
-"""Torch's module of a graph that writes its Python when it is called: most graphs never are."""
+"""Torch's graph module that generates its Python when it is called: most graphs never are."""
 
 _MODULE_CLASS = "torch.fx._lazy_graph_module:_get_graph_module_cls"
 
 
 @hook("torch.fx.graph_module:GraphModule.__new__")
 def new_module(draft: Draft, real: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A graph gets a module. Some of torch's passes make one that writes its Python, and compiles it, each time that
-    the graph changes; where nothing is built, nobody calls it."""
+    """Make a lazy module for a graph. Some of torch's passes make one that generates and compiles its Python each time
+    that the graph changes; if nothing is built, nobody calls it."""
     if cls is torch.fx.GraphModule and not _runs(draft):
-        found = hook_points.find(_MODULE_CLASS)
-        cls = cls if found is None else getattr(*found)()  # as the program's own setting has it
+        place = hook_points.find(_MODULE_CLASS)
+        cls = cls if place is None else getattr(*place)()  # as the program's own setting has it
     return real(cls, *args, **kwargs)
 
 
 @hook("torch.fx.graph_module:GraphModule.__deepcopy__")
 def copy_for_late_backward(draft: Draft, real: Any, gm: Any, *args: Any) -> Any:
-    """AOTAutograd has a copy of the backward compiled, and keeps the graph itself for a backward that is compiled when
-    it is called; where nothing is built none is."""
+    """Skip AOTAutograd's copy of the backward, which it keeps for a backward that is compiled when it is called; if
+    nothing is built, none is."""
     asked_by = _caller(3)  # past the wrapper, ``deepcopy``
     if _runs(draft) or asked_by != "torch._functorch._aot_autograd.graph_compile":
         return real(gm, *args)
@@ -46,24 +47,24 @@ def copy_for_late_backward(draft: Draft, real: Any, gm: Any, *args: Any) -> Any:
 
 
 def _runs(draft: Draft) -> bool:
-    """Whether what is compiled will be called."""
+    """Return True if the compiled code will be called."""
     return draft.recorder.spec.build or draft.recorder.spec.interpret is not None
 
 
 def _caller(depth: int) -> str:
-    """The module of a function that is in progress."""
+    """Return the module of a function that is in progress."""
     return str(sys._getframe(depth + 1).f_globals.get("__name__"))
 
 
 @hook("torch._inductor.compile_fx:wrap_compiler_debug")
 def copy_for_minifier(draft: Draft, real: Any, compiler: Any, *args: Any, **kwargs: Any) -> Any:
-    """A graph is copied before it is compiled, for the case that this fails and the minifier is to run."""
+    """Skip the copy of a graph that is made before its compile, for the minifier, in case the compile fails."""
     return compiler if torch._dynamo.config.repro_after is None else real(compiler, *args, **kwargs)
 
 
 @hook("torch._dynamo.repro.after_aot:save_graph_repro")
 def write_repro(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """A graph is written as a program of its own: by Inductor, for torch's trace."""
+    """Skip the program that Inductor writes of a graph for torch's trace."""
     inductors = _caller(2) == "torch._inductor.compile_fx"  # past the wrapper
     return None if inductors and not log_filters.is_traced() else real(*args, **kwargs)
 
@@ -72,12 +73,12 @@ DEBUG_FILTER = "torch._inductor.pattern_matcher:_should_debug_node"
 
 
 def debug_filter(real: Callable[[str], bool]) -> Callable[[str], bool]:
-    """The pattern matcher asks the environment, for each pattern at each node, whether it is to be told of. That does
-    not change while a capture runs."""
-    told = bool(os.environ.get("TORCHINDUCTOR_PATTERN_MATCH_DEBUG"))
+    """Cache the environment variable that the pattern matcher reads for each pattern at each node. It does not change
+    while a capture runs."""
+    debugs = bool(os.environ.get("TORCHINDUCTOR_PATTERN_MATCH_DEBUG"))
 
     def should_debug(node_name: str) -> bool:
-        return real(node_name) if told or current() is None else False
+        return real(node_name) if debugs or current() is None else False
 
     return should_debug
 

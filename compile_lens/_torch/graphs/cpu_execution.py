@@ -1,8 +1,8 @@
-"""Runs the graph that Dynamo captured for a device that is not there: where the caller's tensors are.
+"""Runs a graph that Dynamo captured for an absent device on the CPU, where the caller's tensors are.
 
-On the CPU its operators give the CPU's values, in the types that the device would give. What the CPU has no operator
-for gives zeros of the right shape, a kernel of the program's own that Triton's interpreter cannot run writes nothing,
-and the record says so. Of tensors on ``meta`` nothing is computed.
+Its operators return the CPU's values, in the types that the device would return. An operator that the CPU lacks
+returns zeros of the right shape, a user kernel that Triton's interpreter cannot run writes nothing, and the record
+notes both. On ``meta`` nothing is computed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..ground import source_places
 from ..targets import attention, user_kernels
-from ..targets.device_queries import Questions, internal, line_running
+from ..targets.device_queries import DeviceQueries, is_internal, running_line
 from ..targets.replacements import marked
-from ..targets.target_inputs import GIVEN
+from ..targets.target_inputs import FAKING
 from . import fx_values
 
 _AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast
@@ -28,13 +28,14 @@ _AUTOCAST = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._ex
 _ATTENTION = torch._C._nn.scaled_dot_product_attention
 
 _NAMES_DEVICES = r"\b(?i:cpu|cuda|gpu|mps)\b|_cpu\b|not implemented for '"
-"""What PyTorch says where an operator has a limit on one kind of device that it has not on others."""
+"""Words of PyTorch's errors for an operator that has a limit on one kind of device and not on others."""
 
 _HALVES = torch.float16, torch.bfloat16
 
 
-def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: Questions) -> Callable[..., Any]:
-    """What runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on meta."""
+def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: DeviceQueries) -> Callable[..., Any]:
+    """Return a function that runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on
+    meta."""
     graph = _graph_on_cpu(gm, device)
 
     def run(*args: Any) -> Any:
@@ -48,12 +49,12 @@ def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: Question
 
 
 def _graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
-    """A copy in which every ``device`` is the CPU, in nested graphs too."""
+    """Return a copy in which every ``device`` is the CPU, in nested graphs too."""
     graph = torch.fx.Graph()
     nodes: dict[torch.fx.Node, torch.fx.Node] = {}
     bodies: dict[str, torch.fx.GraphModule] = {}
     for node in gm.graph.nodes:
-        made = nodes[node] = graph.node_copy(node, nodes.__getitem__)
+        copy = nodes[node] = graph.node_copy(node, nodes.__getitem__)
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
@@ -62,13 +63,13 @@ def _graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.Gr
             continue
         if node.target is _AUTOCAST[0]:
             # Regions of the device cast here as the CPU does; those of the CPU cast nothing of the device's.
-            kind, dtype, enabled, *more = made.args
-            made.args = ("cpu", dtype, enabled and kind == device.type, *more)
+            kind, dtype, enabled, *more = copy.args
+            copy.args = ("cpu", dtype, enabled and kind == device.type, *more)
             continue
         if node.op == "call_method" and node.target == device.type:  # x.cuda()
-            made.target, made.args, made.kwargs = "to", (made.args[0], "cpu"), {}
-        made.args = torch.fx.node.map_aggregate(made.args, lambda v: _on_cpu(v, device))
-        made.kwargs = torch.fx.node.map_aggregate(made.kwargs, lambda v: _on_cpu(v, device))
+            copy.target, copy.args, copy.kwargs = "to", (copy.args[0], "cpu"), {}
+        copy.args = torch.fx.node.map_aggregate(copy.args, lambda v: _on_cpu(v, device))
+        copy.kwargs = torch.fx.node.map_aggregate(copy.kwargs, lambda v: _on_cpu(v, device))
     graph._codegen = gm.graph._codegen
     copied = torch.fx.GraphModule(gm, graph)
     copied.meta = dict(gm.meta)
@@ -86,7 +87,7 @@ def _on_cpu(value: Any, device: torch.device) -> Any:
 
 
 class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
-    def __init__(self, gm: torch.fx.GraphModule, device: torch.device, questions: Questions) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, device: torch.device, questions: DeviceQueries) -> None:
         super().__init__(gm)
         self._device, self._questions = device, questions
         self._casting = 0
@@ -98,8 +99,8 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
             self._casting += 1 if node.target is _AUTOCAST[0] else -1
             return super().run_node(node)
         try:
-            with attention.any_back_end() if node.target is _ATTENTION else contextlib.nullcontext():
-                found = (
+            with attention.all_backends() if node.target is _ATTENTION else contextlib.nullcontext():
+                result = (
                     self._in_full(node)
                     if self._casting and self._is_cast_up(node)
                     else super().run_node(node)
@@ -110,10 +111,10 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
                 raise  # the program's own
             self._say(node, error)
             return self._zeros(node)
-        return _as_on_device(node, found, [self.env.get(one) for one in node.all_input_nodes])
+        return _as_on_device(node, result, [self.env.get(one) for one in node.all_input_nodes])
 
     def _is_cast_up(self, node: torch.fx.Node) -> bool:
-        """Whether the device's autocast makes single precision of what the node is given."""
+        """Return True if the device's autocast converts the node's inputs to single precision."""
         example = _example(node)
         if not isinstance(example, torch.Tensor) or example.dtype != torch.float32:
             return False
@@ -132,14 +133,14 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         name = kernel or fx_values.target_text(node.target)
         trace = [*reversed(source_places.frames(node.meta.get("stack_trace")))]
         # In a frame of a library's (Triton's, that launches) Dynamo knows no line of the program's.
-        own = (f for f in trace if not internal(f.file))
-        frame = next(own, None) or line_running() or next(iter(trace), None)
+        own = (f for f in trace if not is_internal(f.file))
+        frame = next(own, None) or running_line() or next(iter(trace), None)
         if kernel:
             why = why.removeprefix("NotLaunched: ")
         self._questions.put("not run" if kernel else "zeros", name, why[:200], frame)
 
     def _zeros(self, node: torch.fx.Node) -> Any:
-        """What the node gives by its fake implementation, for these inputs."""
+        """Return the result of the node's fake implementation for these inputs, filled with zeros."""
         args, kwargs = self.fetch_args_kwargs_from_env(node)
         mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
 
@@ -149,16 +150,16 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         fakes = torch.utils._pytree.tree_map(there, (args, kwargs))
         with mode, torch.no_grad():
             if node.op == "call_method":
-                found = getattr(fakes[0][0], str(node.target))(*fakes[0][1:], **fakes[1])
+                result = getattr(fakes[0][0], str(node.target))(*fakes[0][1:], **fakes[1])
             else:
-                found = node.target(*fakes[0], **fakes[1])
+                result = node.target(*fakes[0], **fakes[1])
         grad = _example(node)
         needs = isinstance(grad, torch.Tensor) and grad.requires_grad
-        return torch.utils._pytree.tree_map(lambda v: _real(v, "cpu", needs), found)
+        return torch.utils._pytree.tree_map(lambda v: _real(v, "cpu", needs), result)
 
 
 def _kernel(node: torch.fx.Node) -> str:
-    """The name of the kernel that the program wrote in Triton, where the node launches one and nothing else."""
+    """Return the name of the user's Triton kernel if the node launches one and nothing else."""
     index = node.kwargs.get("kernel_idx")
     if not isinstance(index, int) or not fx_values.target_text(node.target).startswith(
         "triton_kernel_wrapper"
@@ -166,11 +167,11 @@ def _kernel(node: torch.fx.Node) -> str:
         return ""
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
-    return user_kernels.name(kernel_side_table.get_kernel(index))
+    return user_kernels.kernel_name(kernel_side_table.get_kernel(index))
 
 
 def _is_of_the_cpu(error: Exception) -> bool:
-    """Whether it is raised for the kind of device that the operator runs on here, which is not the target's."""
+    """Return True if an error is about the CPU, on which the operator runs here, and not about the target."""
     lines = str(error).strip().splitlines()
     names = isinstance(error, RuntimeError) and lines and re.search(_NAMES_DEVICES, lines[0])
     return isinstance(error, NotImplementedError) or bool(names)
@@ -184,36 +185,36 @@ def _example(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value")
 
 
-def _as_on_device(node: torch.fx.Node, found: Any, given: list[Any]) -> Any:
-    """The result in the type that the device gives it, and in memory of its own where it would be moved."""
+def _as_on_device(node: torch.fx.Node, result: Any, given: list[Any]) -> Any:
+    """Return the result in the type that the device gives it, and in memory of its own if it would be moved."""
     example = _example(node)
-    if not isinstance(found, torch.Tensor) or not isinstance(example, torch.Tensor):
-        return found
-    if found.dtype != example.dtype:
-        found = found.to(example.dtype)
-    found = _laid_out(found, example, given)
+    if not isinstance(result, torch.Tensor) or not isinstance(example, torch.Tensor):
+        return result
+    if result.dtype != example.dtype:
+        result = result.to(example.dtype)
+    result = _laid_out(result, example, given)
     for one in node.all_input_nodes[:1]:
         before = _example(one)
         moved = isinstance(before, torch.Tensor) and before.device.type != example.device.type
         if moved and node.target in ("to", "cpu", "cuda"):
-            found = found.clone()
-    return found
+            result = result.clone()
+    return result
 
 
-def _laid_out(found: torch.Tensor, example: torch.Tensor, given: list[Any]) -> torch.Tensor:
-    """The result with its dimensions in the order in which the device has them in memory, unless it is a view."""
-    order = _order(example, found)
-    if not order or order == _order(found, found):
-        return found
-    place = found.untyped_storage().data_ptr()
+def _laid_out(result: torch.Tensor, example: torch.Tensor, given: list[Any]) -> torch.Tensor:
+    """Return the result with its dimensions in the device's memory order, unless it is a view."""
+    order = _order(example, result)
+    if not order or order == _order(result, result):
+        return result
+    place = result.untyped_storage().data_ptr()
     if any(isinstance(v, torch.Tensor) and v.untyped_storage().data_ptr() == place for v in given):
-        return found
-    back = sorted(range(found.dim()), key=order.__getitem__)
-    return found.permute(order).contiguous().permute(back)
+        return result
+    back = sorted(range(result.dim()), key=order.__getitem__)
+    return result.permute(order).contiguous().permute(back)
 
 
 def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
-    """Dimensions by their strides, those of one element last; empty where there are no strides, or none is known."""
+    """Return dimensions by their strides, those of one element last; empty if there are no known strides."""
     if tensor.layout != torch.strided or of.layout != torch.strided:
         return []
     steps = [s if isinstance(s, int) else s.node.hint for s in tensor.stride()]
@@ -223,28 +224,28 @@ def _order(tensor: torch.Tensor, of: torch.Tensor) -> list[int]:
 
 
 def _on_meta(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
-    """The results as tensors on meta: their shapes and types on the device."""
+    """Return the results as tensors on meta: their shapes and types on the device."""
     mode: Any = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = [_faked(mode, a) for a in args]
     known = {id(fake): given for fake, given in zip(fakes, args)}
-    with mode, marked(GIVEN):
-        found = torch.fx.Interpreter(gm).run(*fakes)
+    with mode, marked(FAKING):
+        result = torch.fx.Interpreter(gm).run(*fakes)
     return torch.utils._pytree.tree_map(
-        lambda v: known.get(id(v), _real(v, "meta", getattr(v, "requires_grad", False))), found
+        lambda v: known.get(id(v), _real(v, "meta", getattr(v, "requires_grad", False))), result
     )
 
 
 def _faked(mode: Any, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
-    with marked(GIVEN):
+    with marked(FAKING):
         return mode.from_tensor(value, static_shapes=True)
 
 
 def _real(value: Any, home: str, grad: bool) -> Any:
     if not isinstance(value, FakeTensor):
         return value
-    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=home)
+    tensor = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=home)
     if home != "meta":
-        made.zero_()
-    return made.requires_grad_(grad and (made.is_floating_point() or made.is_complex()))
+        tensor.zero_()
+    return tensor.requires_grad_(grad and (tensor.is_floating_point() or tensor.is_complex()))

@@ -1,7 +1,7 @@
 """Runs the bodies of a program's own ``autograd.Function`` and of ``checkpoint`` as eager PyTorch would.
 
-Dynamo hands each to the compiler as a higher-order operator with its bodies; what it does there (no early stop of a
-checkpoint, no count of what is saved) is for tracing, so neither is called here.
+Dynamo hands each to the compiler as a higher-order operator with its bodies; its implementation there (no early stop
+of a checkpoint, no count of what is saved) is for tracing, so neither is called here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ FUNCTION, CHECKPOINT = "autograd_function_apply", "tag_activation_checkpoint"
 
 
 class UnknownOperators(Exception):
-    """What eager PyTorch dispatches cannot be told; ``reason`` says why (torch adds to the message on the way)."""
+    """The operators that eager PyTorch dispatches are not known; ``reason`` says why (torch adds to the message on the
+    way)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -32,7 +33,8 @@ class UnknownOperators(Exception):
 
 
 def data_dependent(gm: torch.fx.GraphModule) -> str:
-    """The first operator, in the graph or in its bodies, that only a run can tell of; ``""`` if there is none."""
+    """Return the first operator, in the graph or its bodies, whose operators only a run can tell; ``""`` if there is
+    none."""
     for module in gm.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             higher = isinstance(node.target, torch._ops.HigherOrderOperator)
@@ -45,8 +47,7 @@ def data_dependent(gm: torch.fx.GraphModule) -> str:
 class Bodies:
     """Calls of the two operators.
 
-    ``gives_zeros``: whether a gradient that is not there is given to a backward as zeros, as by default; ``None`` if it
-    is not known.
+    ``gives_zeros``: a missing gradient is passed to a backward as zeros, as by default; None if not known.
     """
 
     run: Run
@@ -88,13 +89,13 @@ class Bodies:
     ) -> Any:
         run, gives_zeros, added = self.run, self.gives_zeros, _added_results(backward)
         kept: list[Any] = []
-        made: list[torch.Tensor] = []
+        results: list[torch.Tensor] = []
 
         class Applied(torch.autograd.Function):  # type: ignore[misc]  # torch is not typed here
             @staticmethod
             def forward(*given: Any) -> Any:
                 outputs, kept[:] = run(forward, given)
-                made[:] = outputs if added else ()
+                results[:] = outputs if added else ()
                 return outputs
 
             @staticmethod
@@ -113,7 +114,7 @@ class Bodies:
                         torch.zeros(result.shape, dtype=result.dtype, device=result.device)
                         if grad is None and at < len(grads) - added
                         else grad
-                        for at, (grad, result) in enumerate(zip(grads, made))
+                        for at, (grad, result) in enumerate(zip(grads, results))
                     )
                 elif not gives_zeros and any(grad is None for grad in grads[: len(grads) - added]):
                     raise UnknownOperators(
@@ -129,7 +130,7 @@ class Bodies:
 
 
 def _added_results(backward: torch.fx.GraphModule) -> int:
-    """How many results Dynamo of torch before 2.13 added to the program's, at their end, for what is kept."""
+    """Return how many results Dynamo before torch 2.13 added at the end of the program's, for saved values."""
     if versions.torch_version() >= (2, 13):
         return 0
     names = [str(node.target) for node in backward.graph.find_nodes(op="placeholder")]
@@ -137,8 +138,8 @@ def _added_results(backward: torch.fx.GraphModule) -> int:
 
 
 def gives_zeros() -> bool | None:
-    """Whether each ``autograd.Function`` that is in the compile in progress leaves ``set_materialize_grads`` alone;
-    ``None`` if it is not known."""
+    """Return True if no ``autograd.Function`` in the compile in progress calls ``set_materialize_grads``; None if not
+    known."""
     context = torch._guards.TracingContext.try_get()
     traced = getattr(context, "traced_code", None)
     if traced is None:

@@ -1,4 +1,4 @@
-"""Counts what eager PyTorch would dispatch for a Dynamo graph and its backward, on fake tensors.
+"""Counts the operators that eager PyTorch would dispatch for a Dynamo graph and its backward, on fake tensors.
 
 Fake tensors have shapes but no data, so nothing happens twice: no side effect, no random number, no memory.
 """
@@ -33,8 +33,8 @@ _DEVICE = torch.ops.prim.device.default
 
 
 class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed here
-    """A mode of fake tensors that counts the operators that are dispatched to it: one mode, so that each is dispatched
-    once. What its own work dispatches in turn (decompositions, kernels for shapes) is not eager PyTorch's."""
+    """A fake tensor mode that counts the operators dispatched to it: one mode, so that each is dispatched once.
+    Operators that it dispatches itself (decompositions, kernels for shapes) are not eager PyTorch's."""
 
     supports_higher_order_operators = True
 
@@ -64,20 +64,20 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
 
     @contextlib.contextmanager
     def counting(self, phase: str) -> Iterator[None]:
-        """Operators that are dispatched meanwhile are those of a phase."""
+        """Count the operators dispatched meanwhile in a phase."""
         self.phase = self.phases[phase] = _Operators()
         with self:
             yield
         self.phase = None
 
     def ops(self, phase: str, named: str = "") -> list[EagerOp]:
-        """The operators of a phase, under that name or another."""
+        """Return the operators of a phase, under that name or another."""
         return self.phases[phase].ops(named or phase) if phase in self.phases else []
 
 
 def _rule(func: Any) -> Callable[..., Any]:
-    """How fake tensors run an operator of a library's own: by the rule that is registered for their mode (torch looks
-    for one of the very class of a mode), else as any other."""
+    """Return how fake tensors run a library's own operator: by the rule registered for their mode (torch looks for one
+    of the very class of a mode), else as any other."""
     from torch._library.simple_registry import find_torch_dispatch_rule
 
     rule: Callable[..., Any] | None = find_torch_dispatch_rule(func, FakeTensorMode)
@@ -85,7 +85,7 @@ def _rule(func: Any) -> Callable[..., Any]:
 
 
 class _Operators:
-    """How often each operator was dispatched, and the bytes that it moved."""
+    """Counts and bytes moved, by operator."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class _Operators:
         self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
 
     def ops(self, phase: str) -> list[EagerOp]:
-        """As they are recorded."""
+        """Return them as they are recorded."""
         return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
 
 
@@ -108,10 +108,10 @@ class _Operators:
 def count(
     gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool, device: torch.device | None = None
 ) -> tuple[tuple[EagerOp, ...] | None, str]:
-    """The eager operators of a graph, forward and backward, or None and why they could not be counted.
+    """Return the eager operators of a graph, forward and backward, or None and why they could not be counted.
 
-    Inputs are taken as tensors of ``device``, if one is given: autocast casts those of its own device alone.
-    Runs under a fake mode of its own, with static sizes, so that the compile in progress learns nothing of it.
+    Inputs are treated as tensors of ``device``, if one is given: autocast casts those of its own device alone. Runs
+    under a fake mode of its own, with static sizes, so that the compile in progress is not affected.
     """
     undecided = eager_bodies.data_dependent(gm)
     if undecided:
@@ -151,8 +151,7 @@ _NO_KERNEL = "DispatchStub: missing kernel for"
 
 
 def _with_sizes(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
-    """``given`` with the sizes that a program keeps from the compiler (``mark_unbacked``): those that its tensors
-    have."""
+    """Fill in the sizes that a program keeps from the compiler (``mark_unbacked``), from its tensors."""
     if None not in given:
         return given
     seen: dict[str, int] = {}
@@ -190,8 +189,8 @@ def _run(runner: _Faked, fake: _Counting, inputs: list[Any], backward: bool) -> 
 
 
 class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
-    """Runs a graph with stand-ins for the tensors that it holds, so that none of them is changed in place. They are
-    where Dynamo saw them, if that is ``elsewhere`` than here."""
+    """Runs a graph with fake tensors for the tensors that it holds, so that none is changed in place. If
+    ``elsewhere``, they are on the device where Dynamo saw them."""
 
     def __init__(
         self, gm: torch.fx.GraphModule, mode: Any, elsewhere: bool, backward: bool, gives_zeros: bool | None
@@ -263,7 +262,12 @@ _LOOP = re.compile(r"for\s+[\w\s,()]+\s+in\s+(?:enumerate\()?[A-Za-z_][\w.]*\)?\
 
 
 def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
-    """The nodes that are a row of a tensor that was unpacked, each with how many rows the tensor must have for it."""
+    """Return the nodes that are a row of an unpacked tensor (``q, k, v = t``, ``for row in t``), with how many rows
+    the tensor must have.
+
+    Dynamo records one index after the other. Eager PyTorch calls one ``unbind``, whose derivative is one ``stack``;
+    each index has a derivative of its own. The line shows that it was one: only where it can be nothing else.
+    """
     if sys.version_info < (3, 11):
         return {}  # its traces do not tell one expression of a line from another
     runs: dict[tuple[torch.fx.Node, Frame], list[list[torch.fx.Node]]] = {}
@@ -287,8 +291,8 @@ def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
 
 
 def _unpacks(frame: Frame) -> bool:
-    """Whether what stands at the beginning of a line takes a tensor apart: an index that is written out begins later,
-    or is at the beginning and no target."""
+    """Return True if the expression at the beginning of a line unpacks a tensor: an explicit index begins later, or is
+    at the beginning and no target."""
     text = frame.text.strip()
     begins = frame.column is None or (frame.call != "" and text.startswith(frame.call))
     return bool(_LOOP.match(text)) or (begins and bool(_NAMES.match(text)))
@@ -305,7 +309,7 @@ class Rows:
         return node in self._known
 
     def of(self, node: torch.fx.Node, source: Any) -> torch.Tensor | None:
-        """The row that a node takes of a tensor; ``None`` where it is no row of one that was unpacked."""
+        """Return the row that a node takes of a tensor; None if it is no row of an unpacked one."""
         count = self._known.get(node)
         if count is None or not isinstance(source, torch.Tensor) or source.dim() == 0 or len(source) != count:
             return None

@@ -1,4 +1,4 @@
-"""torch.fx graphs as record graphs, copied at once: torch changes a graph after it has handed it over."""
+"""torch.fx graphs as record graphs, copied at once: torch changes a graph after handing it over."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Origins = Callable[[torch.fx.Node], "tuple[tuple[str, ...], str]"]
 """For a node: the names of its origins in the stage before, and why there are none if there are none."""
 
 NO_LINE = "compile_lens_no_line"
-"""Key in ``node.meta`` of what is of no line, whatever torch's trace says; copies of the node keep it."""
+"""Key in ``node.meta`` of a node that has no line, whatever torch's trace says; its copies keep it."""
 
 Moved = Callable[[torch.fx.Node], "tuple[int | None, int | None]"]
 """For a node: the bytes that it reads and writes by itself."""
@@ -36,10 +36,10 @@ def convert(
     origins: Origins | None = None,
     text: str | None = None,
 ) -> Graph:
-    """A copy of ``gm`` as plain data.
+    """Return a copy of ``gm`` as plain data.
 
     Args:
-        origins: where each node came from; None for the first stage.
+        origins: the origins of each node; None for the first stage.
         text: its text form; made here if not given.
     """
     moved = accesses.Accesses().of
@@ -70,22 +70,22 @@ def convert(
 
 
 class _Inside:
-    """Origins of the nodes of a body: one that says nothing itself is there for the operator that has the body."""
+    """Origins of the nodes of a body: a node without any has those of the operator that owns the body."""
 
     def __init__(self, origins: Origins, owner: torch.fx.Node) -> None:
         self._origins = origins
         self._owner = owner
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        found, _ = self._origins(node)
-        if not found and node.op not in ("placeholder", "output"):
-            found, _ = self._origins(self._owner)
-        return found, "" if found else f"inside the body {self._owner.name} of a higher-order operator"
+        names, _ = self._origins(node)
+        if not names and node.op not in ("placeholder", "output"):
+            names, _ = self._origins(self._owner)
+        return names, "" if names else f"inside the body {self._owner.name} of a higher-order operator"
 
     def derivative(self, node: torch.fx.Node) -> bool:
-        """Whether autograd made the operator that has the body."""
-        said = getattr(self._origins, "derivative", None)
-        return said is not None and bool(said(self._owner))
+        """Return True if autograd made the operator that owns the body."""
+        derivative = getattr(self._origins, "derivative", None)
+        return derivative is not None and bool(derivative(self._owner))
 
 
 def _attribute(gm: torch.fx.GraphModule, target: str) -> Any:
@@ -99,7 +99,7 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
     kind = _kind(node)
     outputs = tensors(node)
     stack = frames(node.meta.get("stack_trace"))
-    found, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
+    names, reason = origins(node) if origins is not None else ((), "" if stack else _why_no_line(node))
     if NO_LINE in node.meta:
         stack = ()
     derivative = getattr(origins, "derivative", None)
@@ -122,7 +122,7 @@ def _node(node: torch.fx.Node, origins: Origins | None, moved: Moved) -> Node:
         module=path,
         module_type=module_type,
         frames=stack,
-        origins=found,
+        origins=names,
         no_origin=reason,
         derivative=derivative is not None and derivative(node),
         reads=reads,
@@ -190,16 +190,16 @@ def frame_of(summary: Any) -> Frame:
 
 
 def aliases_inputs(gm: torch.fx.GraphModule) -> bool:
-    """Whether a Dynamo graph returns tensors that need a gradient, each of them in the memory of an input."""
+    """Return True if a Dynamo graph returns tensors that need a gradient, each in the memory of an input."""
     output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
     inputs = {_storage(n.meta.get("example_value")) for n in gm.graph.nodes if n.op == "placeholder"} - {None}
-    found = (n.meta.get("example_value") for n in output.all_input_nodes)
-    learning = [x for x in found if isinstance(x, torch.Tensor) and x.requires_grad]
+    outputs = (n.meta.get("example_value") for n in output.all_input_nodes)
+    learning = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
     return bool(learning) and all(_storage(x) in inputs for x in learning)
 
 
 def _storage(value: Any) -> int | None:
-    """Which memory a tensor is in; None for one that has none of its own (a wrapper, a sparse tensor)."""
+    """Return the memory of a tensor; None if it has none of its own (a wrapper, a sparse tensor)."""
     try:
         return int(value.untyped_storage()._cdata) if isinstance(value, torch.Tensor) else None
     except (RuntimeError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""What the nodes of torch.fx graphs take and make, as plain data: arguments, tensors, sizes."""
+"""Arguments, results and sizes of torch.fx nodes as plain data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ref = functools.lru_cache(maxsize=8192)(Ref)
 
 @functools.lru_cache(maxsize=4096)
 def target_text(target: Any) -> str:
-    """The name of what a node calls: ``aten.sin.default``, ``torch.sin``, ``operator.pow``."""
+    """Return the name of a node's target: ``aten.sin.default``, ``torch.sin``, ``operator.pow``."""
     if isinstance(target, str):
         return target
     if isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
@@ -68,10 +68,10 @@ def _clip(text: str) -> str:
 
 
 def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
-    """What a node makes, from the fake value that the compiler keeps for it."""
-    found: list[Tensor] = []
-    _collect(made(node), found)
-    return tuple(found)
+    """Return the tensors of a node, from the fake value that the compiler keeps for it."""
+    tensors_: list[Tensor] = []
+    _collect(made(node), tensors_)
+    return tuple(tensors_)
 
 
 def made(node: torch.fx.Node) -> Any:
@@ -86,38 +86,37 @@ def output(graph: torch.fx.Graph) -> torch.fx.Node | None:
 
 
 def results(graph: torch.fx.Graph) -> list[Any]:
-    """What a graph returns, in order."""
+    """Return the results of a graph, in order."""
     end = output(graph)
-    found = end.args[0] if end is not None and end.args else ()
-    return list(found) if isinstance(found, (tuple, list)) else [found]
+    value = end.args[0] if end is not None and end.args else ()
+    return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 MADE = "compile_lens_made"
-"""Key in ``node.meta`` of what a node makes for which the compiler keeps no value yet."""
+"""Key in ``node.meta`` of a node's value, if the compiler keeps none yet."""
 
 _RUNS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1, "graphsafe_run_with_rng_state": 0}
-"""Higher-order operators that run one operator, which is the argument at this place, and see to the generator of random
-numbers."""
+"""Higher-order operators that run one operator, the argument at this position, and handle the random generator."""
 
 
 def ran(node: torch.fx.Node) -> Any:
-    """The operator that a node runs which only sees to the generator; None for all others."""
+    """Return the operator that such a node runs; None for all others."""
     if not isinstance(node.target, torch._ops.HigherOrderOperator):
         return None
     place = _RUNS.get(target_text(node.target))
     return node.args[place] if place is not None and len(node.args) > place else None
 
 
-def _collect(val: Any, found: list[Tensor]) -> None:
+def _collect(val: Any, tensors_: list[Tensor]) -> None:
     if isinstance(val, torch.Tensor):
-        found.append(tensor(val))
+        tensors_.append(tensor(val))
     elif isinstance(val, (tuple, list)):
         for item in val:
-            _collect(item, found)
+            _collect(item, tensors_)
 
 
 def tensor(val: torch.Tensor) -> Tensor:
-    """A tensor's facts. Reads sizes without installing guards on symbols."""
+    """Return a tensor's facts. Reads sizes without installing guards on symbols."""
     strided = val.layout == torch.strided and not isinstance(val, torch.nn.parameter.UninitializedTensorMixin)
     shape = tuple(val.shape)
     stride = val.stride() if strided else None
@@ -148,7 +147,7 @@ _PLAIN = frozenset((int,))
 
 
 _fixed = functools.lru_cache(maxsize=4096)(_tensor)
-"""Most tensors of a graph are like others, and each is met in every stage."""
+"""Cached: most tensors of a graph are like others, and each appears in every stage."""
 
 
 def size(number: Any) -> int | str:
@@ -160,20 +159,20 @@ def size(number: Any) -> int | str:
 
 
 def hint(number: Any) -> int | None:
-    """The size that was seen for a symbol, without installing a guard; None if it has none."""
+    """Return the size seen for a symbol, without installing a guard; None if it has none."""
     if not isinstance(number, torch.SymInt):
         return int(number)
     known = number.node.maybe_as_int()
     if known is not None:
         return int(known)
-    found = getattr(number.node, "_hint", None)
-    if isinstance(found, int):
-        return found
+    hint_ = getattr(number.node, "_hint", None)
+    if isinstance(hint_, int):
+        return hint_
     return None
 
 
 def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
-    """Bytes of the distinct elements of a tensor; None if a size is not known."""
+    """Return the bytes of the distinct elements of a tensor; None if a size is not known."""
     total = span = itemsize
     for length, step in zip(shape, stride if stride is not None else shape):
         known = length if type(length) is int else hint(length)

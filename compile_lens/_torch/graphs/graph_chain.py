@@ -1,4 +1,4 @@
-"""The graphs of one compile on their way to Inductor: what each was made of, and which one is followed now."""
+"""The graphs of one compile on their way to Inductor, and the one whose rewrites are recorded now."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .provenance import Lineage
 
 @dataclasses.dataclass
 class InferenceTrace:
-    """What AOTAutograd traced where there is no joint graph, before the passes that run over joint graphs.
+    """The graph that AOTAutograd traced without a joint graph, before the passes that run over joint graphs.
 
-    ``origins`` are those of its nodes and of its bodies', by name, each with the reason where there are none.
+    ``origins`` are those of its nodes and of its bodies', by name, each with the reason if there are none.
     """
 
     lineage: Lineage
@@ -21,17 +21,17 @@ class InferenceTrace:
 
 @dataclasses.dataclass
 class GraphChain:
-    """Written by ``aot`` as the graphs come by, from the one that Dynamo captured on.
+    """Written by ``aot`` as the graphs appear, from Dynamo's on.
 
     Attributes:
-        captured: Dynamo's graph; ``None`` for a backward that is compiled when the rest is long done.
+        captured: Dynamo's graph; None for a backward that is compiled long after the rest.
         in_pre_grad: its pre-grad passes run.
-        prepared: what they left, once they are done: the graph that AOTAutograd traces.
-        joint: the joint graph, where there is one.
-        inference_trace: what stands for it, where there is none.
-        current: the graph whose rewrites are noted at the moment.
-        saved: names of what the forward keeps for the backward; ``None`` while it is not known.
-        results: how many values the forward returns that are the function's own, as torch said it.
+        prepared: their result, once they are done: the graph that AOTAutograd traces.
+        joint: the joint graph, if there is one.
+        inference_trace: its counterpart, if there is none.
+        current: the graph whose rewrites are recorded at the moment.
+        saved: names of the values saved for the backward; None while not known.
+        results: how many values returned by the forward are the function's own, as torch reports.
     """
 
     captured: Lineage | None = None
@@ -53,7 +53,7 @@ CHAIN: Slot[GraphChain] = Slot()
 
 
 def chain_of(draft: Draft) -> GraphChain:
-    """What is known of the graphs of this compile."""
+    """Return the chain of this compile."""
     return CHAIN.of(draft) or CHAIN.put(draft, GraphChain())
 
 

@@ -1,4 +1,4 @@
-"""The FX text of graphs, written once: torch writes it too, for its trace, and so do several stages of one graph."""
+"""The FX text of graphs, generated once: torch writes it too, for its trace, and so do several stages of one graph."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TEXT_OPTIONS = {
     "include_device": True,
     "fast_sympy_print": True,
 }
-"""What is asked of ``print_readable``: shapes, strides and devices; sizes that are symbols as sympy writes them."""
+"""Options of ``print_readable``: shapes, strides and devices; symbolic sizes as sympy writes them."""
 
 _TEXT = "compile_lens_text"
-"""Attribute of a graph: its state when it was last written, and the text."""
+"""Attribute of a graph: its state at its last text, and that text."""
 
 _NUMBERED = "mutation_region_id"
-"""Torch's pattern matcher numbers all nodes that it looks at; no text shows that."""
+"""Key under which torch's pattern matcher numbers all nodes that it looks at; no text shows it."""
 
 State = list[Any]
 
@@ -40,7 +40,7 @@ def readable(gm: torch.fx.GraphModule) -> str:
 
 @hook("torch.fx.graph_module:GraphModule.print_readable")
 def cached_text(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) -> Any:
-    """A graph is written: for the record, or by torch for its trace, in the very form that the record has."""
+    """Return the text of a graph, written for the record, or by torch for its trace in the same form."""
     now = _state(gm) if not args and options == TEXT_OPTIONS else []
     if not now:
         return real(gm, *args, **options)
@@ -52,8 +52,7 @@ def cached_text(draft: Draft, real: Any, gm: Any, *args: Any, **options: Any) ->
 
 @factory_hook("torch.fx.graph:_parse_stack_trace")
 def cached_stack_line(real: Callable[..., Any]) -> Callable[..., Any]:
-    """The line of the program that a text gives for a node is looked up in its stack trace, which many nodes have, in
-    one text after another."""
+    """Cache the program's line for a stack trace, which many nodes have, in one text after another."""
     known = functools.lru_cache(maxsize=4096)(real)
 
     def parse(stack_trace: Any, *args: Any, **kwargs: Any) -> Any:
@@ -65,15 +64,15 @@ def cached_stack_line(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _state(gm: torch.fx.GraphModule) -> State:
-    """All that a text is written from; empty for a graph with bodies, whose text is theirs too, and where torch is to
-    show all that it keeps of a node."""
+    """Return everything from which a text is made; empty for a graph with bodies, whose text includes theirs, and if
+    torch is to show all that it keeps of a node."""
     if next(gm.named_children(), None) is not None or "FX_GRAPH_SHOW_META" in os.environ:
         return []
-    found: State = [type(gm), gm.graph._codegen]
+    state: State = [type(gm), gm.graph._codegen]
     for node in gm.graph.nodes:
-        found += (node, node.name, node.target, node._args, node._kwargs, node.type)
-        found += [value for key, value in node.meta.items() if key != _NUMBERED]
-    return found
+        state += (node, node.name, node.target, node._args, node._kwargs, node.type)
+        state += [value for key, value in node.meta.items() if key != _NUMBERED]
+    return state
 
 
 def _same(one: State, other: State) -> bool:
@@ -82,7 +81,7 @@ def _same(one: State, other: State) -> bool:
 
 
 def _log_graphs(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """The joint graph, or its halves, are written for torch's log and trace."""
+    """Log the joint graph, or its halves, for torch's log and trace, if somebody listens."""
     return real(*_quiet(args), **kwargs)
 
 
@@ -91,13 +90,13 @@ for _name in ("_log_joint_graph", "_log_fw_bw_graphs"):
 
 
 def _quiet(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments of a function that logs, with torch's own switch off where nobody listens: it would write the graphs
-    all the same."""
+    """Return the arguments of a function that logs, with torch's own switch off if nobody listens: it would write the
+    graphs all the same."""
     from torch._functorch._aot_autograd import graph_compile
 
-    heard = [getattr(graph_compile, name, None) for name in ("aot_joint_log", "aot_graphs_log")]
+    logs = [getattr(graph_compile, name, None) for name in ("aot_joint_log", "aot_graphs_log")]
     if logging.getLogger("torch.__trace").handlers or any(
-        log is None or log.isEnabledFor(logging.INFO) for log in heard
+        log is None or log.isEnabledFor(logging.INFO) for log in logs
     ):
         return args
     return tuple(

@@ -1,7 +1,7 @@
-"""What changed in a torch.fx graph since one looked last: nodes gone, new, or with other arguments.
+"""Changes of a torch.fx graph since the last look: nodes removed, new, or with other arguments.
 
-The graph is compared with a copy of what each node called, so no pass needs to say anything. What only
-follows from another change (a node that now reads what stands in for its old input) is not counted again.
+The graph is compared with a copy of what each node called, so no pass needs to report anything. A change that only
+follows from another (a node that now reads the replacement of its old input) is not counted again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import torch.fx
 from . import fx_values
 
 MAX_LINES = 40
-"""Lines of a text; what is beyond is counted in one more line."""
+"""Most lines of a text; the rest is counted in one more line."""
 
 
 class NodeState(NamedTuple):
-    """What a node was when it was last seen: torch takes its arguments away when it erases it."""
+    """A node at the last look: torch takes its arguments away when it erases it."""
 
     name: str
     op: str
@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
 
 class Changes:
-    """What became of some nodes.
+    """The changes of some nodes.
 
     Attributes:
         gone: nodes that were erased, or that nobody reads any more since others read a stand-in; as they were.
@@ -57,7 +57,7 @@ class Changes:
         return bool(self.gone or self.made or self.old)
 
     def groups(self) -> Iterator[Group]:
-        """The changes that hang together by arguments, each group on its own."""
+        """Yield the changes that are connected by arguments, each group on its own."""
         # Another operator for the same arguments, as for every view of the graph, is one change.
         renamed: dict[tuple[str, str], list[torch.fx.Node]] = {}
         leader: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -92,7 +92,7 @@ class Changes:
             yield self.group(nodes)
 
     def _only_operator(self, node: torch.fx.Node) -> tuple[str, str] | None:
-        """The operators before and after, if no more than that changed in a node."""
+        """Return the operators before and after, if no more than that changed in a node."""
         old = self.old.get(node)
         if old is None:
             return None
@@ -102,7 +102,7 @@ class Changes:
         return fx_values.target_text(old.target), fx_values.target_text(node.target)
 
     def group(self, nodes: Iterable[torch.fx.Node], matched: Iterable[torch.fx.Node] = ()) -> Group:
-        """These nodes as one group; ``matched`` come first, also where they did not change."""
+        """Return these nodes as one group; ``matched`` come first, also if they did not change."""
         chosen = set(nodes)
         before: dict[torch.fx.Node, NodeState] = {}
         for node in matched:
@@ -118,7 +118,7 @@ class Changes:
 
 
 class Tracked:
-    """One graph, and what its nodes were when it was last looked at."""
+    """One graph, and its nodes at the last look."""
 
     def __init__(self, gm: torch.fx.GraphModule, body: str) -> None:
         self.graph: torch.fx.Graph = gm.graph
@@ -133,19 +133,19 @@ class Tracked:
         return len(self._seen)
 
     def touch(self, node: torch.fx.Node) -> None:
-        """A node is being made or erased (torch calls this)."""
+        """Note that a node is being made or erased (torch calls this)."""
         if node.graph is self.graph:
             self.touched[node] = None
 
     def forget(self) -> None:
-        """Let go of the nodes: a copy that torch made of the graph module may hold on to our hooks."""
+        """Release the nodes: a copy that torch made of the graph module may hold on to our hooks."""
         self._seen.clear()
         self._order.clear()
         self.touched.clear()
         self.graph = torch.fx.Graph()
 
     def settle(self, nodes: Iterable[torch.fx.Node] | None = None) -> tuple[Changes, int]:
-        """What changed since the last time, in ``nodes`` or everywhere, and how many nodes moved."""
+        """Return the changes since the last time, in ``nodes`` or everywhere, and how many nodes moved."""
         moved = 0
         if nodes is None:
             here = list(self.graph.nodes)
@@ -191,8 +191,8 @@ class Tracked:
     def _explain(
         self, changes: Changes, node: torch.fx.Node, old: NodeState, swapped: list[tuple[Any, Any]]
     ) -> None:
-        """A node reads other inputs: they stand in for nodes that are gone or that nobody reads any more, or
-        the node itself was changed."""
+        """Attribute changed inputs: they replace nodes that are gone or that nobody reads any more, or the node itself
+        was changed."""
         followed = {}
         for was, now in swapped:
             if not isinstance(was, torch.fx.Node) or not isinstance(now, torch.fx.Node):
@@ -209,12 +209,12 @@ class Tracked:
 
 
 def state_of(node: torch.fx.Node) -> NodeState:
-    """What a node is now."""
+    """Return the state of a node now."""
     return NodeState(node.name, node.op, node.target, node._args, node._kwargs)
 
 
 def arguments(seen: NodeState) -> Iterator[torch.fx.Node]:
-    """The nodes that it reads."""
+    """Yield the nodes that it reads."""
     stack = [seen.args, seen.kwargs]
     while stack:
         arg = stack.pop()
@@ -259,16 +259,15 @@ def argument_text(arg: Any) -> str:
 
 
 def text(lines: Iterable[tuple[str, str]]) -> str:
-    """Lines of a group as one text, of at most ``MAX_LINES`` lines and one that counts the rest."""
-    found = [content for _, content in lines]
-    if len(found) > MAX_LINES:
-        found = [*found[:MAX_LINES], f"… and {len(found) - MAX_LINES} more"]
-    return "\n".join(found)
+    """Return the lines of a group as one text, of at most ``MAX_LINES`` lines and one that counts the rest."""
+    contents = [content for _, content in lines]
+    if len(contents) > MAX_LINES:
+        contents = [*contents[:MAX_LINES], f"… and {len(contents) - MAX_LINES} more"]
+    return "\n".join(contents)
 
 
 def _changed_arguments(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
-    """Pairs of what stood somewhere in the arguments and what stands there now; pairs of None for another
-    structure."""
+    """Yield pairs of old and new at each place in the arguments; pairs of None for another structure."""
     if old is new:
         return
     if isinstance(old, (tuple, list)) and isinstance(new, (tuple, list)) and len(old) == len(new):
@@ -286,7 +285,7 @@ def _changed_arguments(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _moved_count(places: list[int]) -> int:
-    """The fewest nodes that one must take out for the rest to be in their old order."""
+    """Return the fewest nodes to take out so that the rest is in its old order."""
     tails: list[int] = []
     for place in places:
         at = bisect.bisect_left(tails, place)

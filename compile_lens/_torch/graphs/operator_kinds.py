@@ -1,4 +1,4 @@
-"""What kind of operation a node is, and whether it counts as work in the ledger."""
+"""The kind of operation of a node, and whether it counts as work in the ledger."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def _full_name(operator: Any) -> str:
 
 
 def base_name(target: Any) -> str:
-    """The bare name of an operator: ``aten.sin.default`` gives ``sin``, ``torch.nn.functional.gelu`` ``gelu``.
+    """Return the bare name of an operator: ``aten.sin.default`` gives ``sin``, ``torch.nn.functional.gelu`` ``gelu``.
 
-    Of one that is not torch's it is the whole name, ``lib::sin``.
+    For one that is not torch's it is the whole name, ``lib::sin``.
     """
     if isinstance(target, _OPERATORS):
         full = _full_name(target)
@@ -168,5 +168,5 @@ def _is_pointwise(target: Any, name: str) -> bool:
 
 
 def is_work(kind: str) -> bool:
-    """Whether a kind counts in the ledger."""
+    """Return True if a kind counts in the ledger."""
     return kind not in NO_WORK

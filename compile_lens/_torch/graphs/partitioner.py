@@ -1,7 +1,8 @@
-"""What the forward keeps for the backward, and what AOTAutograd's default partitioner would have kept.
+"""The values that the forward saves for the backward, those of AOTAutograd's default partitioner, and the
+partitioner's settings.
 
-The default partitioner is asked about the joint graph that Inductor's partitioner gets, once that one has made its own
-graph from it and is done with it, and is stopped once it has chosen: the halves that it would make are of no use here.
+The default partitioner is queried about the joint graph that Inductor's partitioner gets, once that one has made its
+own graph from it and is done with it, and is stopped once it has chosen: the halves that it would make are not needed.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ from . import fx_values, graph_chain, operator_kinds
 from .provenance import Lineage
 
 Choice = tuple[tuple[SavedTensor, ...] | None, str]
-"""What the default partitioner would keep; ``None`` and a reason where it does not say."""
+"""The values that the default partitioner would save; None and a reason if not known."""
 
 CHOICE: Slot[Choice] = Slot()
-"""Its answer, until Inductor's partitioner has chosen."""
+"""Its choice, until Inductor's partitioner has chosen."""
 
 QUERIED: Slot[Lineage] = Slot()
-"""The joint graph that it is being asked about; nothing while it is not asked."""
+"""The joint graph about which it is being queried; empty otherwise."""
 
 
 @dataclasses.dataclass
 class Query:
-    """A joint graph that Inductor's partitioner got, and what it was told of it."""
+    """A joint graph that Inductor's partitioner got, and its options."""
 
     gm: torch.fx.GraphModule
     options: dict[str, Any]
 
 
 QUERY: Slot[Query] = Slot()
-"""What the default partitioner will be asked about, until it is."""
+"""The next query of the default partitioner."""
 
 
 @dataclasses.dataclass
 class ForwardResults:
-    """What the partitioner's forward returns: names of nodes, ``""`` for what is none, and how many of them are results
+    """Results of the partitioner's forward: names of nodes, ``""`` for other values, and how many of them are results
     of the function."""
 
     names: tuple[str, ...]
@@ -56,11 +57,11 @@ class ForwardResults:
 
 
 FORWARD_RESULTS: Slot[ForwardResults] = Slot()
-"""Until the forward is lowered, which decides where each value lies (``inductor/saved_storage.py``)."""
+"""SavedTensor until the forward is lowered, which decides the memory of each value (``inductor/saved_storage.py``)."""
 
 
 class _Chosen(Exception):
-    """The default partitioner has chosen: ``nodes`` of the copy."""
+    """Raised when the default partitioner has chosen: ``nodes`` of the copy."""
 
     def __init__(self, nodes: list[torch.fx.Node]) -> None:
         super().__init__()
@@ -68,12 +69,12 @@ class _Chosen(Exception):
 
 
 class _PassedOn(Exception):
-    """The default partitioner passed the question on to the min-cut partitioner."""
+    """Raised when the default partitioner calls the min-cut partitioner."""
 
 
 @hook("torch._inductor.compile_fx:min_cut_rematerialization_partition")
 def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-    """The joint passes are done, and the min-cut partitioner is next."""
+    """Query the default partitioner before the min-cut partitioner runs, now that the joint passes are done."""
     from torch._functorch import config
 
     lineage = graph_chain.joint_of(draft)
@@ -88,7 +89,7 @@ def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwa
 
 
 def query_default(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None:
-    """The min-cut partitioner has made its own graph from ``graph``: the default partitioner is asked about that."""
+    """Query the default partitioner about ``graph``, once the min-cut partitioner has made its own graph from it."""
     question = QUERY.of(draft)
     if question is not None and question.gm.graph is graph:
         QUERY.take(draft)
@@ -96,13 +97,14 @@ def query_default(draft: Draft, lineage: Lineage, graph: torch.fx.Graph) -> None
 
 
 @slot_hook("torch._functorch.partitioners:classify_nodes", QUERIED)
-def classify_lazily(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """The default partitioner has the nodes classified, for the halves that it will not make."""
+def classify_lazily(lineage: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Classify the nodes only if somebody looks: the default partitioner wants it for the halves that it will not
+    make."""
     return _Lazy(functools.partial(real, *args, **kwargs))
 
 
 class _Lazy:
-    """Stands for what a function returns, which is worked out once somebody looks at it."""
+    """Stands for the result of a function, which is computed on first use."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = functools.cache(work)
@@ -112,19 +114,19 @@ class _Lazy:
 
 
 @slot_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", QUERIED)
-def extract(asked: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
-    """The default partitioner has chosen, and is about to make the halves from its choice."""
+def extract(lineage: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
+    """Stop the default partitioner, which has chosen, before it makes the halves."""
     raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
 
 
 @slot_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", QUERIED)
-def refuse_min_cut(asked: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """For some graphs with checkpoints the default partitioner calls the other one."""
+def refuse_min_cut(lineage: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Stop the default partitioner where it calls the other one, as for some graphs with checkpoints."""
     raise _PassedOn
 
 
 def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, results: Any) -> None:
-    """Keep what was chosen: ``forward`` returns ``results`` values of the function, then what it keeps."""
+    """Record the choice: ``forward`` returns ``results`` values of the function, then the saved ones."""
     lineage = graph_chain.joint_of(draft)
     default, note = CHOICE.take(draft) or (None, "Inductor's own partitioner did not run")
     if lineage is None or not isinstance(results, int):
@@ -143,8 +145,8 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
 def _default_choice(
     draft: Draft, lineage: Lineage, gm: torch.fx.GraphModule, options: dict[str, Any]
 ) -> Choice:
-    """What the default partitioner keeps of ``gm``, a graph of which nobody else has need; ``None`` and a reason if it
-    does not say."""
+    """Return the values that the default partitioner saves of ``gm``, a graph that nobody else needs; None and a
+    reason if it does not say."""
     from torch._functorch import config, partitioners
 
     results = options.get("num_fwd_outputs")
@@ -171,7 +173,8 @@ def _default_choice(
 
 
 def _copy(gm: torch.fx.GraphModule) -> Any:
-    """The graph with nodes of its own; what hangs on them (fake tensors, bodies) is shared and only read."""
+    """Return the graph with nodes of its own; what is attached to them (fake tensors, bodies) is shared and only
+    read."""
     from torch.fx._lazy_graph_module import _make_graph_module, _use_lazy_graph_module
 
     graph = torch.fx.Graph()
@@ -184,7 +187,7 @@ def _copy(gm: torch.fx.GraphModule) -> Any:
 def _needed_by_backward(
     graph: torch.fx.Graph, saved: Sequence[torch.fx.Node], results: int
 ) -> dict[torch.fx.Node, None]:
-    """Those of ``saved`` that the backward reads: it is what leads to the gradients, and what has effects."""
+    """Return those of ``saved`` that the backward reads, which leads to the gradients and has the effects."""
     choice, seen = set(saved), set[torch.fx.Node]()
 
     def reach(pending: list[torch.fx.Node]) -> None:
@@ -214,17 +217,17 @@ def _kept_values(
             storage = storage_of(node.meta.get("val"))
             if storage is not None:
                 owners.setdefault(storage, node.name)
-    found = []
+    values = []
     for node in nodes:
         if isinstance(node, torch.fx.Node):
             val = node.meta.get("val")
             shares = owners.get(storage_of(val) or 0, "")
-            found.append(SavedTensor(node.name, _nbytes(val), lineage.by_name(node)[0], shares))
-    return tuple(found)
+            values.append(SavedTensor(node.name, _nbytes(val), lineage.by_name(node)[0], shares))
+    return tuple(values)
 
 
 def _nbytes(val: Any) -> int | None:
-    """Bytes of the memory that a value spans; a number takes none."""
+    """Return the bytes of memory that a value spans; a number takes none."""
     if isinstance(val, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
         return 0
     if not isinstance(val, torch.Tensor):
@@ -236,7 +239,8 @@ def _nbytes(val: Any) -> int | None:
 
 @contextlib.contextmanager
 def patched_settings(settings: Mapping[str, Any]) -> Iterator[None]:
-    """For the duration, they are set so. Raises ``UsageError`` for one that this torch does not have."""
+    """For the duration, patch settings of the partitioner, for which Inductor has no option. Raises ``UsageError`` for
+    one that this torch does not have."""
     if not settings:
         yield
         return

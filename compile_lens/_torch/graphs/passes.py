@@ -1,7 +1,7 @@
-"""Inductor's passes, as they run: the graph is compared before and after each, and around each pattern applied.
+"""Inductor's passes, as they run: the graph is compared before and after each, and around each applied pattern.
 
-One region for each graph, from one recorded stage to the next. A pass is what torch names: what its observer
-wraps, or a set of patterns. What changes outside of those is kept under a name that says so.
+One region for each graph, from one recorded stage to the next. A pass is what torch names: what its observer wraps, or
+a set of patterns. Other changes are kept under a name that says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNOBSERVED = (
     "torch._inductor.fx_passes.joint_graph:canonicalize_aten_ir_passes",
     "torch.fx.graph:Graph.eliminate_dead_code",
 )
-"""Functions that change a graph without being announced; they are passes when they changed something."""
+"""Functions that change a graph without an observer; they are passes if they changed something."""
 
 OBSERVER = "torch.fx.passes.graph_transform_observer:GraphTransformObserver"
 
@@ -69,7 +69,7 @@ class Passes:
             self._unhook.callback(getattr(module, f"_unregister_{kind}_hook"), touch)
 
     def close(self, gm: torch.fx.GraphModule | None = None) -> None:
-        """The next stage is there (``gm``), or will not come."""
+        """Close the region: the next stage is there (``gm``), or will not come."""
         self._unhook.close()
         if gm is not None:
             for tracked in self._tracked.values():
@@ -87,7 +87,7 @@ class Passes:
 
     @contextlib.contextmanager
     def matching(self, matcher: Any, graph: torch.fx.Graph) -> Iterator[None]:
-        """Patterns are applied; inside of another pass over the same graph they belong to that one."""
+        """Record applied patterns; inside of another pass over the same graph they belong to that one."""
         tracked = self._tracked.get(graph)
         if tracked is None:  # a graph that torch makes on the side, of a pattern or its replacement
             yield
@@ -104,7 +104,7 @@ class Passes:
 
     @contextlib.contextmanager
     def named(self, function: Callable[..., Any], graph: torch.fx.Graph) -> Iterator[None]:
-        """A function runs that no observer announces; it is kept if it changed the graph."""
+        """Record a function that no observer announces, if it changed the graph."""
         tracked = self._tracked.get(graph)
         if tracked is None or not self._start(function.__name__, patterns.place_of(function), tracked):
             yield
@@ -115,14 +115,14 @@ class Passes:
             self._finish(always=False)
 
     def enter(self, observer: Any) -> None:
-        """A pass begins that torch's observer watches."""
+        """Begin a pass that torch's observer watches."""
         where, self._where = self._where, ""
         tracked = self._tracked.get(observer.gm.graph)
         started = tracked is not None and self._start(str(observer.passname), where, tracked)
         self._observers.append((observer, started))
 
     def leave(self, observer: Any) -> None:
-        """It is over."""
+        """End it."""
         while self._observers:
             last, started = self._observers.pop()
             if started:
@@ -131,7 +131,7 @@ class Passes:
                 break
 
     def _start(self, name: str, where: str, tracked: Tracked) -> bool:
-        """Whether this begins a pass of its own."""
+        """Begin a pass of its own and return True; False inside of another."""
         if self._open and self._open[-1].tracked is tracked:
             return False
         self._between(tracked)
@@ -163,8 +163,8 @@ class Passes:
         misses: tuple[str, ...] = (),
     ) -> None:
         after = len(tracked.graph.nodes)
-        made = Pass(self._stage, name, before, after, tuple(rewrites), misses, moved, tracked.body)
-        self._draft.passes.append(made)
+        finished = Pass(self._stage, name, before, after, tuple(rewrites), misses, moved, tracked.body)
+        self._draft.passes.append(finished)
 
     def _rewrites(self, changes: Changes, where: str) -> list[Rewrite]:
         return [self._rewrite("", group, where) for group in changes.groups()] if changes else []
@@ -185,7 +185,7 @@ class Passes:
 
     @contextlib.contextmanager
     def applying(self, entry: Any, match: Any, graph: torch.fx.Graph) -> Iterator[None]:
-        """A pattern has matched and is applied. One that decides to change nothing leaves no trace."""
+        """Record a pattern that has matched and is applied. One that changes nothing leaves no trace."""
         tracked = self._tracked.get(graph)
         if tracked is None or not self._open:
             yield
@@ -203,7 +203,7 @@ class Passes:
             self._open[-1].rewrites.append(applied)
 
     def tell(self, function: Callable[..., Any]) -> None:
-        """The function that the next pass runs."""
+        """Note the function that the next pass runs."""
         self._where = patterns.place_of(function)
 
 
@@ -212,7 +212,7 @@ PASSES: Slot[Passes] = Slot()
 
 
 def begin(draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
-    """Start to record the passes that lead from the graph as it is now to ``stage``."""
+    """Start to record the passes that lead from the present graph to ``stage``."""
     end(draft)
     PASSES.put(draft, Passes(draft, stage, gm, origins))
 
@@ -228,7 +228,7 @@ def end(draft: Draft, gm: torch.fx.GraphModule | None = None) -> None:
 def record(
     draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins
 ) -> Iterator[Callable[[Any], Any]]:
-    """Record the passes that run inside; call what this gives with the graph module that they left."""
+    """Record the passes that run inside; call the yielded function with the graph module that they left."""
     begin(draft, stage, gm, origins)
 
     def left(result: Any) -> Any:
@@ -275,7 +275,7 @@ def match(passes: Passes, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs
 
 
 def _named(passes: Passes, real: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of torch's that changes a graph without its observer: it is a pass under its own name."""
+    """Record a function of torch's that changes a graph without an observer as a pass under its own name."""
     graph = given.graph if isinstance(given, torch.fx.GraphModule) else given
     if not isinstance(graph, torch.fx.Graph):
         return real(given, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Spines of patterns: the parts that the matcher tries first, one in the other, and how far they fit at a node."""
+"""Prefixes of patterns: the nested parts that the matcher tries first, and how many of them fit at a node."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import torch.fx
 
 Prefix = tuple[tuple[Any, int | None], ...]
-"""Parts of a pattern, each with the place of the next one in its arguments."""
+"""Parts of a pattern, each with the position of the next one in its arguments."""
 
 _prefixes: weakref.WeakKeyDictionary[Any, tuple[Prefix, Any]] = weakref.WeakKeyDictionary()
 
 
 def prefix_of(pattern: Any) -> tuple[Prefix, Any]:
-    """The parts of a pattern that the matcher tries first, and what is equal for patterns that begin alike."""
+    """Return the parts of a pattern that the matcher tries first, and a key that is equal for patterns with equal
+    prefixes."""
     known = _prefixes.get(pattern)
     if known is None:
         spine = tuple(_parts(pattern))
@@ -26,19 +27,19 @@ def prefix_of(pattern: Any) -> tuple[Prefix, Any]:
 def walk(
     spine: Prefix, alike: Any, node: Any, fitting: dict[tuple[Any, Any], bool]
 ) -> tuple[int, Any] | None:
-    """How many parts fit at a node, and where the next does not; None if all of them fit.
+    """Return how many parts fit at a node, and the node at which the next does not; None if all of them fit.
 
-    The first part fits: the node was found under its operator. ``fitting`` keeps what was asked: most patterns have
-    parts in common.
+    The first part fits: the node was found under its operator. ``fitting`` caches results: most patterns have parts in
+    common.
     """
     for fits, (part, place_of_next) in enumerate(spine):
         if fits:
             if type(node) is not torch.fx.Node:
                 return fits, node
-            asked = alike[fits][0], node
-            if asked not in fitting:
-                fitting[asked] = bool(part._match_fns(node))
-            if not fitting[asked]:
+            key = alike[fits][0], node
+            if key not in fitting:
+                fitting[key] = bool(part._match_fns(node))
+            if not fitting[key]:
                 return fits, node
         if place_of_next is not None:
             given = node._args[place_of_next : place_of_next + 1]  # at most one
@@ -48,13 +49,13 @@ def walk(
 
 
 def _criterion(part: Any) -> Any:
-    """What decides whether a part fits a node: equal for parts that fit the same nodes."""
+    """Return the criterion by which a part fits a node: equal for parts that fit the same nodes."""
     wanted = getattr(part, "fns_set", None)
     return part if wanted is None else (getattr(part, "op", None), frozenset(wanted))
 
 
 def _parts(pattern: Any) -> Iterator[tuple[Any, int | None]]:
-    """The parts of a pattern that are tried one in the other, each with the place of the next in its arguments."""
+    """Yield the nested parts that are tried in order, each with the position of the next in its arguments."""
     part = (getattr(pattern, "outputs", None) or [pattern])[0]
     while hasattr(part, "_match_fns"):
         given = getattr(part, "args", ())

@@ -18,24 +18,24 @@ from . import fx_values, pattern_prefixes
 from .node_changes import argument_text, line, state_of
 
 MIN_NODES = 3
-"""Nodes that must fit before one speaks of a miss."""
+"""Nodes that must fit for a miss to be reported."""
 
 MIN_SHARE = 1 / 3
 """The share of a pattern's nodes that must fit, unless the whole pattern fits with one node taken out: a
 matrix product alone is no attention."""
 
 MAX_EXPERIMENTS = 24
-"""Of one pass, the misses for which it is tried whether the pattern fits without the node in its way."""
+"""Most misses of one pass for which the pattern is tried without the node in its way."""
 
 ANCHORS = "{anchors}"
-"""Stands in a sentence for the nodes of which it is true."""
+"""Placeholder in a sentence for the nodes to which it applies."""
 
 _sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _variables: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 class Miss(NamedTuple):
-    """Where one pattern failed: ``expected`` is the part of the pattern, ``found`` what stands there."""
+    """The failure of one pattern: ``expected`` is the part of the pattern, ``found`` the node or value there."""
 
     entry: Any
     anchor: torch.fx.Node
@@ -47,7 +47,7 @@ class Miss(NamedTuple):
 
 
 def name(entry: Any) -> str:
-    """The name of a pattern: as registered, else of the function that it was traced from or that it calls."""
+    """Return the name of a pattern: as registered, else of the function that it was traced from or that it calls."""
     registered = getattr(entry, "pattern_name", None)
     if registered:
         return str(registered)
@@ -58,12 +58,12 @@ def name(entry: Any) -> str:
 
 
 def place_of_pattern(entry: Any) -> str:
-    """The place in torch of the function that a pattern was traced from or that it calls."""
+    """Return the place in torch of the function that a pattern was traced from or that it calls."""
     return place_of(_function(entry))
 
 
 def place_of(function: Any) -> str:
-    """The place of a function, ``""`` for what has no code of its own (a partial is looked into)."""
+    """Return the place of a function, ``""`` if it has no code of its own (a partial is looked into)."""
     while not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
         inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
         if inner is None:
@@ -73,7 +73,7 @@ def place_of(function: Any) -> str:
 
 
 def text_of(pattern: Any) -> str:
-    """A pattern as text: ``aten.mul.Tensor(aten.sin.default(x), *)``."""
+    """Return a pattern as text: ``aten.mul.Tensor(aten.sin.default(x), *)``."""
     if isinstance(pattern, (tuple, list)):
         return f"[{', '.join(map(text_of, pattern))}]"
     outputs = getattr(pattern, "outputs", None)
@@ -92,7 +92,7 @@ def text_of(pattern: Any) -> str:
 
 
 def matcher_name(matcher: Any) -> str:
-    """The name of a set of patterns: its own, else the variable of torch's that holds it."""
+    """Return the name of a set of patterns: its own, else the variable of torch's that holds it."""
     named = getattr(matcher, "pass_name", None) or _variables.get(matcher)
     if named is None:
         named = _variables[matcher] = _variable(matcher)
@@ -109,9 +109,9 @@ def _variable(matcher: Any) -> str:
 
 
 def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tuple[str, ...]:
-    """What came close in a graph that the pass has left: at each node the pattern of which most fitted.
+    """Return the near misses in a graph that the pass has left: at each node the pattern that fitted best.
 
-    Torch's own matcher does the matching. ``there`` are the nodes that the pass found: it looked at no others.
+    Torch's own matcher does the matching. ``there`` are the nodes at the start of the pass: it looked at no others.
     """
     nearest: dict[torch.fx.Node, list[Miss]] = {}
     # How far each sequence of parts fits at each node: many patterns begin alike.
@@ -139,16 +139,17 @@ def misses(matcher: Any, graph: torch.fx.Graph, there: set[torch.fx.Node]) -> tu
                 elif miss is not best[0] and _nearness(miss) == _nearness(best[0]):
                     best.append(miss)
     copied = _Copy(graph)
-    told: dict[str, list[str]] = {}
+    sentences: dict[str, list[str]] = {}
     for anchor, best in sorted(nearest.items()):
-        told.setdefault(_report(best, copied), []).append(f"%{anchor.name}")
+        sentences.setdefault(_report(best, copied), []).append(f"%{anchor.name}")
     return tuple(
-        sentence.replace(ANCHORS, ", ".join(anchors)) for sentence, anchors in told.items() if sentence
+        sentence.replace(ANCHORS, ", ".join(anchors)) for sentence, anchors in sentences.items() if sentence
     )
 
 
 def _is_hopeless(pattern: Any, spine: pattern_prefixes.Prefix, fits: int, node: Any) -> bool:
-    """Whether the parts that the matcher tries first already show that nothing would be told: nearly always.
+    """Return True if the parts that the matcher tries first already show that nothing would be reported: nearly
+    always.
 
     The first ``fits`` of them fit, and the next does not fit at ``node``.
     """
@@ -162,18 +163,18 @@ def _is_worth_reporting(miss: Miss) -> bool:
 
 
 def _of_onednn(pattern: Any) -> bool:
-    """Whether a pattern has calls of oneDNN in it, which is there for the CPU alone."""
+    """Return True if a pattern has calls of oneDNN, which exists for the CPU alone."""
     functions = (fn for part in _targets(pattern) for fn in getattr(part, "fns", ()))
     return any(getattr(fn, "namespace", "") == "mkldnn" for fn in functions)
 
 
 def _on_cpu(node: torch.fx.Node) -> bool:
-    found = fx_values.tensors(node)
-    return not found or found[0].device == "cpu"
+    outputs = fx_values.tensors(node)
+    return not outputs or outputs[0].device == "cpu"
 
 
 def size(pattern: Any) -> int:
-    """How many nodes a pattern describes."""
+    """Return how many nodes a pattern describes."""
     known = _sizes.get(pattern)
     if known is None:
         known = _sizes[pattern] = len(set(_targets(pattern)))
@@ -185,7 +186,7 @@ def _nearness(miss: Miss) -> tuple[bool, int]:
 
 
 def _share(pattern: Any, fits: int) -> float:
-    """The share of a pattern that fits: of the part that leads to its first result, where it has several."""
+    """Return the share of a pattern that fits: of the part for its first result, if it has several."""
     return fits / size((getattr(pattern, "outputs", None) or [pattern])[0])
 
 
@@ -214,22 +215,22 @@ def _report(best: list[Miss], copied: _Copy) -> str:
 
 
 def _expectation(miss: Miss) -> str:
-    """What the pattern expects and what is there instead."""
-    expected, found = miss.expected, miss.found
-    if not isinstance(found, torch.fx.Node):
-        return f"it wants {_short(expected)} and finds {argument_text(found)}"
-    there = line(state_of(found))
+    """Return what the pattern expects and what is there instead."""
+    expected, actual = miss.expected, miss.found
+    if not isinstance(actual, torch.fx.Node):
+        return f"it wants {_short(expected)} and finds {argument_text(actual)}"
+    there = line(state_of(actual))
     if hasattr(expected, "fns"):
-        if not expected._match_fns(found):
+        if not expected._match_fns(actual):
             if miss.beyond:
-                inside = found.args[0]
+                inside = actual.args[0]
                 return f"it wants {_short(expected)} and finds {there}, whose input %{inside} is one"
             return f"it wants {_short(expected)} and finds {there}"
-        if hasattr(expected, "args") and len(expected.args) != len(found.args):
-            return f"{there} has {len(found.args)} arguments by place, in the pattern {len(expected.args)}"
-        if isinstance(expected.users, int) and len(found.users) != expected.users:
+        if hasattr(expected, "args") and len(expected.args) != len(actual.args):
+            return f"{there} has {len(actual.args)} arguments by place, in the pattern {len(expected.args)}"
+        if isinstance(expected.users, int) and len(actual.users) != expected.users:
             return (
-                f"%{found.name} is read by {_count(len(found.users))}, in the pattern by "
+                f"%{actual.name} is read by {_count(len(actual.users))}, in the pattern by "
                 f"{_count(expected.users)}"
             )
     return f"{there} does not fit {text_of(expected)}: {_reason(miss.failure)}"
@@ -240,8 +241,8 @@ def _count(nodes: int) -> str:
 
 
 def _reason(failure: Any) -> str:
-    """What kind of mismatch torch's matcher found."""
-    said = str(getattr(failure, "format_string", ""))
+    """Return the kind of mismatch that torch's matcher found."""
+    template = str(getattr(failure, "format_string", ""))
     kinds = {
         "constant_args": "another constant",
         "args_structure": "another nesting of arguments",
@@ -250,7 +251,9 @@ def _reason(failure: Any) -> str:
         "exclusive arg": "two inputs that must differ are one",
         "multiple_users": "another number of readers",
     }
-    return next((words for start, words in kinds.items() if said.startswith(start)), said or "unknown")
+    return next(
+        (words for start, words in kinds.items() if template.startswith(start)), template or "unknown"
+    )
 
 
 def _short(pattern: Any) -> str:
@@ -258,7 +261,8 @@ def _short(pattern: Any) -> str:
 
 
 def _calls(pattern: Any) -> str:
-    """What a node of a pattern may call; an operator without a named overload stands for all of them."""
+    """Return the possible targets of a node of a pattern; an operator without a named overload stands for all of
+    them."""
     fns = list(pattern.fns) if isinstance(pattern.fns, (list, tuple)) else [pattern.fns]
     packets = [f for f in fns if isinstance(f, torch._ops.OpOverloadPacket)]
     kept = [f for f in fns if not (isinstance(f, torch._ops.OpOverload) and f.overloadpacket in packets)]
@@ -267,7 +271,7 @@ def _calls(pattern: Any) -> str:
 
 
 def _attempt(entry: Any, anchor: torch.fx.Node) -> Miss:
-    """Let torch match a pattern, and watch where it fails."""
+    """Let torch match a pattern, and observe where it fails."""
     pattern = entry.pattern
     outputs = getattr(pattern, "outputs", None) or [pattern]
     watch = _watch()(outputs, graph=anchor.graph)
@@ -320,7 +324,7 @@ def _watch() -> Callable[..., Any]:
 
 
 def _is_beyond(part: Any, node: Any) -> bool:
-    """Whether a node that does not fit computes one value from another that does."""
+    """Return True if a node that does not fit computes one value from another that does."""
     if not hasattr(part, "_match_fns") or not isinstance(node, torch.fx.Node) or part._match_fns(node):
         return False
     inputs = node.all_input_nodes
@@ -328,7 +332,7 @@ def _is_beyond(part: Any, node: Any) -> bool:
 
 
 class _Copy:
-    """A copy of the graph, to try what would fit if a node were not there. The graph itself is left alone."""
+    """A copy of the graph, to try what would fit if a node were removed. The graph itself is left alone."""
 
     def __init__(self, graph: torch.fx.Graph) -> None:
         self._graph = graph
@@ -337,7 +341,7 @@ class _Copy:
         self._copied: dict[torch.fx.Node, torch.fx.Node] = {}
 
     def fits_without(self, miss: Miss) -> bool:
-        """Whether torch's matcher takes the pattern once ``miss.found`` is taken out."""
+        """Return True if torch's matcher takes the pattern once ``miss.found`` is removed."""
         if miss.found not in self._gone:
             if self._left == 0:
                 return False
@@ -352,7 +356,7 @@ class _Copy:
 
 
 def _targets(pattern: Any) -> Iterator[Any]:
-    """Every part of a pattern that describes a node."""
+    """Yield every part of a pattern that describes a node."""
     stack, seen = [pattern], set()
     while stack:
         part = stack.pop()
@@ -374,26 +378,26 @@ def _is_pattern(part: Any) -> bool:
 
 
 def _function(entry: Any) -> Any:
-    """The function of torch's that a pattern was traced from, or that it calls."""
+    """Return the function of torch's that a pattern was traced from, or that it calls."""
     return getattr(entry, "handler", None) or _closed_over(entry.extra_check).get("search_fn")
 
 
 def _condition(entry: Any) -> str:
-    """The name of the condition under which a pattern that fits is applied, ``""`` if it has no name."""
+    """Return the name of the condition under which a fitting pattern is applied, ``""`` if it has no name."""
     check = _closed_over(entry.extra_check).get("extra_check", entry.extra_check)
     called = str(getattr(check, "__name__", ""))
     return called if called.isidentifier() and not called.startswith("_return") else ""
 
 
 def _closed_over(function: Any) -> dict[str, Any]:
-    """What a function made inside another one holds on to, by name."""
+    """Return the closure of a function, by name."""
     code = getattr(function, "__code__", None)
     cells = zip(getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ())
     return {variable: cell.cell_contents for variable, cell in cells}
 
 
 def _serialized(pattern: Any, called: str) -> str:
-    """The name under which torch keeps a pattern that it need not trace again."""
+    """Return the name under which torch keeps a pattern that it need not trace again."""
     try:
         module = importlib.import_module(f"torch._inductor.fx_passes.serialized_patterns.{called}")
     except ImportError:

@@ -1,10 +1,10 @@
-"""Where each node came from: origins from one stage to the next, by facts that torch keeps, never by guess.
+"""Origins of each node in the stage before, by facts that torch keeps, never by guess.
 
-Four facts are used, in this order: the node *is* a node of the stage before (a pass left it alone); a pass
-said that it stands in for one (pattern matcher, ``replace_all_uses_with``); tracing noted which node it ran
-(``meta["from_node"]``); autograd gave the backward node the sequence number of its forward operator, and the stack
-trace of that. Where number and trace differ the trace is right: an operator in place takes two numbers, and a view that
-is made anew after one takes the next. A node for which none holds has no origin, and says why.
+Four facts are used, in this order: the node *is* a node of the stage before (a pass left it alone); a pass reported
+that it replaces one (pattern matcher, ``replace_all_uses_with``); tracing noted which node it ran
+(``meta["from_node"]``); autograd gave the backward node the sequence number of its forward operator, and its stack
+trace. If number and trace differ the trace is right: an operator in place takes two numbers, and a view that is made
+again after one takes the next. A node for which none holds has no origin, and says why.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MERGED = "compile_lens_merged"
 """Key in ``node.meta`` under which a node that others were merged into keeps the origins of all of them."""
 
 SEEDS = "inductor_seeds"
-"""The operator that Inductor puts in place of the single seeds that random operators asked for."""
+"""The operator by which Inductor replaces the single seeds of random operators."""
 
 
 class Lineage:
@@ -78,10 +78,10 @@ class Lineage:
                 gm._unregister_replace_node_hook(on_replace)
 
     def origins(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        """Names in the followed graph that ``node`` came from."""
-        found = self._names.get(node)
-        if found is not None:
-            return (found,), ""
+        """Return the names in the followed graph from which ``node`` came, and why there are none."""
+        name = self._names.get(node)
+        if name is not None:
+            return (name,), ""
         if MERGED in node.meta:
             return node.meta[MERGED], ""
         names = self._trail(node, set())
@@ -97,19 +97,19 @@ class Lineage:
         return (), _why_no_origin(node)
 
     def by_name(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
-        """As ``origins``, for a graph whose nodes were copied under their own names (the partitioner does)."""
+        """Like ``origins``, for a graph whose nodes were copied under their own names (the partitioner does)."""
         name = self._paths.get(node.graph, "") + node.name
         if name in self._known and not {TAG, MERGED} & node.meta.keys() and node not in self._names:
             return (name,), ""
         return self.origins(node)
 
     def copied(self, gm: torch.fx.GraphModule) -> Origins:
-        """``by_name`` for the nodes of ``gm`` and of its bodies, which keep the place that they had."""
+        """Return ``by_name`` for the nodes of ``gm`` and of its bodies, which keep their place."""
         self._paths = {module.graph: prefix for prefix, module in modules(gm)}
         return self.by_name
 
     def own(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """Its own name where the followed graph has it: a copy that stands for others as well was that one."""
+        """Return its own name if the followed graph has it: a copy that also stands for others was that one."""
         return (node.name,) if node.name in self._known else ()
 
     def _trail(self, node: torch.fx.Node, seen: set[str]) -> tuple[str, ...]:
@@ -124,27 +124,27 @@ class Lineage:
         return tuple(names) or self.traced(node)
 
     def traced(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """Names in the followed graph that tracing noted for ``node``. A body that was run in line (of a user's
+        """Return the names in the followed graph that tracing noted for ``node``. An inlined body (of a user's
         ``autograd.Function``) has names of its own."""
         graph, name = node.meta.get(BODY, (0, ""))
         if graph in self._graphs and self._graphs[graph] + name in self._known:
             return (self._graphs[graph] + name,)
-        found = sources(node.meta.get("from_node", ()))
-        named = (self._graphs[s.graph_id] + s.name for s in found if s.graph_id in self._graphs)
+        trail = sources(node.meta.get("from_node", ()))
+        named = (self._graphs[s.graph_id] + s.name for s in trail if s.graph_id in self._graphs)
         return tuple(dict.fromkeys(name for name in named if name in self._known))
 
     def names_of(self, nodes: Iterable[torch.fx.Node]) -> tuple[str, ...]:
-        """Names in the followed graph of nodes that are in it, or stand in for nodes that were."""
-        found: dict[str, None] = {}
+        """Return the names in the followed graph of nodes that are in it, or that replace nodes in it."""
+        names: dict[str, None] = {}
         for node in nodes:
             if node in self._names:
-                found[self._names[node]] = None
+                names[self._names[node]] = None
             else:
-                found.update(dict.fromkeys(node.meta.get(MERGED) or node.meta.get(TAG, ())))
-        return tuple(found)
+                names.update(dict.fromkeys(node.meta.get(MERGED) or node.meta.get(TAG, ())))
+        return tuple(names)
 
     def follows(self, graph: torch.fx.Graph) -> bool:
-        """Whether any node of ``graph`` is a followed one (else the graph was built anew)."""
+        """Return True if any node of ``graph`` is a followed one (else the graph was rebuilt)."""
         return any(node in self._names for node in graph.nodes)
 
     @property
@@ -153,18 +153,19 @@ class Lineage:
         return self._inputs
 
     def views_of_result(self, place: Any) -> list[str]:
-        """Names of the views on the way to a result of the followed graph, by its place, the last of them first."""
+        """Return the names of the views on the way to a result of the followed graph, by its position, the last of
+        them first."""
         at_place = isinstance(place, int) and place < len(self._results)
         return [node.name for node in view_path(self._results[place])] if at_place else []
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Names of the nodes that read a tensor of the followed graph's module, by its place there."""
+        """Names of the nodes that read a tensor of the followed graph's module, by its path there."""
         return self._attributes
 
 
 def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, torch.fx.GraphModule]]:
-    """A graph module and the bodies of its higher-order operators, each with the prefix of its names."""
+    """Yield a graph module and the bodies of its higher-order operators, each with the prefix of its names."""
     yield prefix, gm
     for node in gm.graph.nodes:
         if node.op == "get_attr":
@@ -174,27 +175,29 @@ def modules(gm: torch.fx.GraphModule, prefix: str = "") -> Iterator[tuple[str, t
 
 
 def view_path(node: Any) -> list[torch.fx.Node]:
-    """A view, what it is a view of as long as that is a view as well, and so on."""
-    found: list[torch.fx.Node] = []
+    """Return a view, its base as long as that is a view too, and so on."""
+    views: list[torch.fx.Node] = []
     while (
         isinstance(node, torch.fx.Node)
         and node.op.startswith("call_")
         and operator_kinds.kind_of(node.target) == "view"
     ):
-        found.append(node)
+        views.append(node)
         node = node.all_input_nodes[0] if node.all_input_nodes else None
-    return found
+    return views
 
 
 def _described_results(graph: torch.fx.Graph) -> list[tuple[Any, Any]]:
-    """What a graph returns, each after what AOTAutograd says that it is; nothing where it says none of it."""
+    """Return a graph's results, each with AOTAutograd's description; empty if it has none."""
     end = fx_values.output(graph)
-    said = end.meta.get("desc") if end is not None else None
-    return list(zip(said, fx_values.results(graph))) if isinstance(said, (tuple, list)) else []
+    descriptions = end.meta.get("desc") if end is not None else None
+    return (
+        list(zip(descriptions, fx_values.results(graph))) if isinstance(descriptions, (tuple, list)) else []
+    )
 
 
 def sources(trail: Iterable[Any]) -> Iterator[Any]:
-    """Every ``NodeSource`` of a trail, the nearest first."""
+    """Yield every ``NodeSource`` of a trail, the nearest first."""
     for source in trail:
         yield source
         yield from sources(source.from_node)
@@ -248,23 +251,22 @@ class JointOrigins:
         return self._lineage.origins(node)
 
     def _made_anew(self) -> dict[torch.fx.Node, tuple[str, ...]]:
-        """Views that AOTAutograd makes anew at the end, since what they are of was changed in place after the program
-        had made them: no operator was traced then, but each is a result of the graph, or on the way to one.
-        """
-        found: dict[torch.fx.Node, tuple[str, ...]] = {}
+        """Return views that AOTAutograd makes again at the end, since their base was changed in place after the
+        program had made them: no operator was traced then, but each is a result of the graph, or on the way to one."""
+        origins: dict[torch.fx.Node, tuple[str, ...]] = {}
         for one, result in self._results:
             if type(one).__name__ != "PlainAOTOutput":
                 continue
-            made = [n for n in view_path(result) if not n.meta.get("from_node") and "seq_nr" not in n.meta]
+            rebuilt = [n for n in view_path(result) if not n.meta.get("from_node") and "seq_nr" not in n.meta]
             views = self._lineage.views_of_result(getattr(one, "idx", None))
-            if len(made) != len(views):
-                views = views[:1] * len(made)
-            for node, name in zip(made, views):
-                found[node] = tuple(dict.fromkeys((*found.get(node, ()), name)))
-        return found
+            if len(rebuilt) != len(views):
+                views = views[:1] * len(rebuilt)
+            for node, name in zip(rebuilt, views):
+                origins[node] = tuple(dict.fromkeys((*origins.get(node, ()), name)))
+        return origins
 
     def derivative(self, node: torch.fx.Node) -> bool:
-        """Whether autograd made it, for the derivative of what it came from, where that is known."""
+        """Return True if autograd made the node, for the derivative of its origin, if known."""
         if self._traces(node) or node.op not in ("call_function", "get_attr"):
             return False
         value = _written_back(node)
@@ -273,8 +275,8 @@ class JointOrigins:
         return bool(self._names(node)) or bool(node.meta.get("autograd_backward"))
 
     def _traces(self, node: torch.fx.Node) -> tuple[str, ...]:
-        found = self._traced.get(node)
-        return self._lineage.traced(node) if found is None else found
+        names = self._traced.get(node)
+        return self._lineage.traced(node) if names is None else names
 
     def _names(self, node: torch.fx.Node) -> tuple[str, ...]:
         if node in self._cache:
@@ -304,14 +306,14 @@ class JointOrigins:
         return names
 
     def _of_result(self, tangent: torch.fx.Node) -> tuple[str, ...]:
-        """What made the result of the graph whose gradient a tangent is."""
+        """Return the origins of the result whose gradient a tangent is."""
         of = getattr(tangent.meta.get("desc"), "output", None)
-        made = next((node for one, node in self._results if of is not None and one == of), None)
-        return self._names(made) if isinstance(made, torch.fx.Node) else ()
+        result = next((node for one, node in self._results if of is not None and one == of), None)
+        return self._names(result) if isinstance(result, torch.fx.Node) else ()
 
     def _differentiated(self, node: torch.fx.Node) -> tuple[str, ...]:
-        """The operator of the forward that a node of the backward has the number of, unless its stack trace says that
-        it is another; and where that is not one alone, none."""
+        """Return the forward operator with the number of a backward node, unless its stack trace points to another;
+        empty if that is not a single one."""
         named = self._first.get(node.meta["seq_nr"], ())
         at = self._at.get(node.meta.get("stack_trace", ""))
         if at is None or named in at:
@@ -320,9 +322,9 @@ class JointOrigins:
 
 
 def _written_back(node: torch.fx.Node) -> torch.fx.Node | None:
-    """The value that AOTAutograd writes into an input at the end of the graph (running statistics, the parameters of a
-    step), as the program changed it in place. Its number is that of whatever came last: its value says what it is of.
-    """
+    """Return the value that AOTAutograd writes into an input at the end of the graph (running statistics, the
+    parameters of a step), as the program changed it in place. Its number is that of the last operator: its value has
+    the origin."""
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
         return None
     place, *rest = node.all_input_nodes or (node,)
@@ -336,17 +338,21 @@ def _is_tangent(node: torch.fx.Node) -> bool:
 
 
 def joint_origins(lineage: Lineage, gm: torch.fx.GraphModule) -> Origins:
-    """Origins of the nodes that AOTAutograd traced from the graph that ``lineage`` follows."""
+    """Return the origins of the nodes that AOTAutograd traced from the graph that ``lineage`` follows."""
     return JointOrigins(lineage, gm)
 
 
 BODY = "compile_lens_body"
-"""Key in ``node.meta`` under which what was traced of a body keeps the operator: the ``id`` of its graph, its name."""
+"""Key in ``node.meta`` under which a node traced from a body keeps its operator: the ``id`` of the body's graph, and a
+name."""
 
 
 class BodyTracer(torch.fx.Interpreter):  # type: ignore[misc]
-    """A body as a function that notes, while it is traced, what each of its operators becomes. Nothing of torch's own
-    notes is changed."""
+    """A body of FlexAttention, which tracing runs as a function; it notes which operators become which nodes.
+
+    Torch notes this itself for the bodies of ``cond`` and the like; here all of a body bears the call's mark. Torch's
+    own notes are not changed.
+    """
 
     def __call__(self, *args: Any) -> Any:
         return self.run(*args)
@@ -363,7 +369,7 @@ class BodyTracer(torch.fx.Interpreter):  # type: ignore[misc]
 
 
 def _call_flex(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """The operator is called, by whatever runs or traces the graph that has it."""
+    """Call the operator with bodies that note their operators, in whatever graph it runs or is traced."""
     return real(*map(_traced_body, args), **{name: _traced_body(value) for name, value in kwargs.items()})
 
 

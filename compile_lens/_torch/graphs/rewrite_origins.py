@@ -1,7 +1,8 @@
-"""Equal nodes that torch merges into one when it makes a graph anew, as the partitioner and freezing do
-(``fx_graph_cse``).
+"""Origins of rewritten nodes: each new node keeps the names of the nodes that it replaces.
 
-Into which one a node was merged is seen, not worked out: what read it reads the other in the new graph.
+Pattern rewrites, random operators of a checkpoint, constant folding, and equal nodes that torch merges into one when
+it rebuilds a graph, as the partitioner and freezing do (``fx_graph_cse``). The node into which another was merged is
+observed, not worked out: a reader of the old node reads the other in the new graph.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .provenance import MERGED, TAG, Lineage, modules
 
 @hook("torch._functorch.partitioners:fx_graph_cse")
 def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
-    """The partitioner makes the joint graph anew, with one node for all that compute the same."""
+    """Record the nodes that the partitioner merges when it rebuilds the joint graph."""
     result = real(graph, *args, **kwargs)
     lineage = graph_chain.joint_of(draft)
     if lineage is not None:
@@ -41,7 +42,8 @@ def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, 
 
 @hook("torch._inductor.freezing:fx_graph_cse")
 def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
-    """Freezing makes the graph anew: a copy keeps the origins of its node and of all that were merged with it."""
+    """Record the nodes that freezing merges: a copy keeps the origins of its node and of all that were merged
+    with it."""
     result = real(graph, *args, **kwargs)
     lineage = graph_chain.chain_of(draft).current
     if lineage is None or not lineage.follows(graph):
@@ -62,7 +64,8 @@ def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **k
 def _fold_constant(
     draft: Draft, real: Any, gm: torch.fx.GraphModule, node: torch.fx.Node, *args: Any, **kwargs: Any
 ) -> None:
-    """What a node computes does not depend on an input: a constant takes its place, and that of all it was made of."""
+    """Give a folded constant the origins of the node that it replaces and of all from which that was computed, as it
+    depends on no input."""
     lineage = graph_chain.chain_of(draft).current
     before = node.prev
     names: tuple[str, ...] = ()
@@ -82,8 +85,8 @@ for _place in ("freezing", "constant_folding"):
 
 @hook("torch._inductor.freezing:convert_conv_weights_to_channels_last")
 def convert_layouts(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
-    """Weights are copied into the layout that a convolution wants, and results into that of the program: a copy is
-    there for what reads it, or for what the graph returns."""
+    """Give layout copies an origin. Weights are copied into the layout that a convolution wants, and results into the
+    program's: a copy is there for its readers, or for the graph's result."""
     lineage = graph_chain.chain_of(draft).current
     before = set(gm.graph.nodes)
     real(gm, *args, **kwargs)
@@ -94,7 +97,8 @@ def convert_layouts(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: An
 
 
 def clear_tags(gm: torch.fx.GraphModule) -> None:
-    """The graph is a stage of the record: from here on its nodes are followed under their own names."""
+    """Remove the tags: the graph is a stage of the record, and its nodes are followed under their own names from
+    here."""
     for _, module in modules(gm):
         for node in module.graph.nodes:
             node.meta.pop(TAG, None)
@@ -104,7 +108,7 @@ def clear_tags(gm: torch.fx.GraphModule) -> None:
 def _rewrite(
     lineage: Lineage, where: str, stays: torch.fx.Node, kept: torch.fx.Node, gone: list[torch.fx.Node]
 ) -> Rewrite:
-    """Give the node that stays the origins of all that it stands for, and tell of it."""
+    """Give the node that stays the origins of all that it replaces, and return the rewrite."""
     origins = tuple(dict.fromkeys(name for node in (kept, *gone) for name in lineage.origins(node)[0]))
     stays.meta[MERGED] = origins
     before = [(node.name, node_changes.line(node_changes.state_of(node))) for node in gone]
@@ -118,9 +122,9 @@ def _rewrite(
 def merges(
     old: torch.fx.Graph, new: torch.fx.Graph
 ) -> list[tuple[torch.fx.Node, torch.fx.Node, list[torch.fx.Node]]]:
-    """Nodes of ``new`` that stand for several of ``old``, each with its own original and with the others.
+    """Return the nodes of ``new`` that replace several of ``old``, each with its own original and with the others.
 
-    ``new`` is a copy of ``old``, its nodes under their own names, in which some nodes were left out.
+    ``new`` is a copy of ``old``, its nodes under their own names, without some nodes.
     """
     if len(new.nodes) == len(old.nodes):
         return []
@@ -146,23 +150,27 @@ def merges(
 
 
 def _inputs(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """The nodes in its arguments, as often as they stand there."""
-    found: list[torch.fx.Node] = []
+    """Return the nodes in its arguments, as often as they occur."""
+    nodes: list[torch.fx.Node] = []
 
     def read(arg: torch.fx.Node) -> torch.fx.Node:
-        found.append(arg)
+        nodes.append(arg)
         return arg
 
     torch.fx.node.map_arg((node.args, node.kwargs), read)
-    return found
+    return nodes
 
 
 @slot_hook("torch._functorch.partitioners:functionalize_rng_ops", CHAIN)
 def _run_with_state(
     chain: GraphChain, real: Any, joint: Any, forward: Any, backward: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """What is new stands in for the operator that it runs. Names say nothing: torch numbers new ones from what is free
-    in the half, where ``getitem_2`` is another than in the joint graph."""
+    """Tag the operators of a checkpoint that run a random operator again.
+
+    The partitioner replaces each by a higher-order operator that runs it and keeps the state of the generator, or sets
+    it. Names do not help: torch numbers new ones from what is free in the half, where ``getitem_2`` is another than in
+    the joint graph.
+    """
     before = [(half.graph, [*half.graph.nodes]) for half in (forward, backward)]
     values = {node: node.meta.get("val") for _, nodes in before for node in nodes}
     result = real(joint, forward, backward, *args, **kwargs)
@@ -174,10 +182,10 @@ def _run_with_state(
 def _tag(graph: torch.fx.Graph, before: list[torch.fx.Node], values: dict[torch.fx.Node, Any]) -> None:
     left, known = set(graph.nodes), set(before)
     gone = [node for node in before if node not in left]
-    made = [node for node in graph.nodes if node not in known and ran(node) is not None]
-    if [ran(node) for node in made] != [node.target for node in gone if node.op != "output"]:
+    runners = [node for node in graph.nodes if node not in known and ran(node) is not None]
+    if [ran(node) for node in runners] != [node.target for node in gone if node.op != "output"]:
         return  # each stands where its operator stood: else it is not known which is which
-    for node, old in zip(made, gone):
+    for node, old in zip(runners, gone):
         node.meta[TAG] = (old.name,)
         saves = target_text(node.target) == "run_and_save_rng_state"
         outs = [user for user in node.users if user not in known]
@@ -190,7 +198,7 @@ def _tag(graph: torch.fx.Graph, before: list[torch.fx.Node], values: dict[torch.
 def _apply_pattern(
     chain: GraphChain, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
 ) -> Any:
-    """The pattern matcher rewrites a match: every node it makes stands in for the nodes that it matched."""
+    """Tag every node that the pattern matcher makes with the nodes that it matched."""
     lineage = chain.current
     if lineage is None:
         return real(entry, match, graph, *args, **kwargs)
@@ -212,16 +220,16 @@ for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternE
 def _decompose_write(
     chain: GraphChain, real: Any, graph: torch.fx.Graph, node: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """A write into a view is spelt out: the view and the copy stand in for the write."""
+    """Tag the view and the copy into which a write into a view is decomposed."""
     lineage = chain.current
     if lineage is None:
         return real(graph, node, *args, **kwargs)
     names = lineage.origins(node)[0]
     before = set(graph.nodes)
     result = real(graph, node, *args, **kwargs)
-    for made in graph.nodes:
-        if made not in before and names:
-            made.meta[TAG] = names
+    for new in graph.nodes:
+        if new not in before and names:
+            new.meta[TAG] = names
     return result
 
 

@@ -1,4 +1,4 @@
-"""Memory that nothing wrote: what ``torch.empty`` and its like return, filled with a number that is chosen."""
+"""Uninitialized memory (``torch.empty`` and its like), filled with a chosen number."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ OPERATORS = (
     "new_empty",
     "new_empty_strided",
 )
-"""Operators that return memory as they find it."""
+"""Operators that return uninitialized memory."""
 
 
 class Filled(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
-    """For the duration, memory that an operator returns unwritten holds ``number``: what differs with another number
-    depends on it."""
+    """For the duration, uninitialized memory holds ``number``: what differs with another number depends on it."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

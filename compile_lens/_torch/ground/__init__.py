@@ -1,1 +1,1 @@
-"""What every part of a capture stands on: hooks, the recorder, and how torch and the program are left as they were."""
+"""The base of every part of a capture: hooks, the recorder, and what leaves torch and the program as they were."""

@@ -1,4 +1,4 @@
-"""What Dynamo keeps on a code object: entries of code that it compiled, and how it treats the next frame.
+"""Dynamo's cache entries on a code object, and how it will treat the next frame of that code.
 
 Torch can drop all entries of a code object, or mark one as dead; a dead one stays in the list and counts against
 the limits. So a capture that left entries beside the program's own has all of them dropped and the program's put
@@ -23,15 +23,15 @@ from .undo import Undo
 
 @dataclasses.dataclass
 class CompiledCode:
-    """A code object that a capture had compiled, and what Dynamo had for it before.
+    """A code object that a capture had compiled, and the state that Dynamo had for it before.
 
     Attributes:
-        state: what Dynamo remembers of its frames (their number), live.
-        before: the same, as it was.
-        dead: entries of the program's own that were dead.
-        kept: the program's entries, while the list that they were in is dropped and made again.
-        dropped: that list is dropped.
-        done: nothing of the capture's is left there.
+        state: Dynamo's state of its frames (such as their number), live.
+        before: a copy of that state from before the capture.
+        dead: how many of the program's own entries were dead.
+        kept: the program's entries, while their list is dropped and built again.
+        dropped: the list is dropped.
+        done: nothing of the capture is left there.
     """
 
     code: types.CodeType
@@ -49,17 +49,18 @@ class CompiledCode:
     @property
     def frame_id(self) -> int | None:
         """The number of its frames in compile ids."""
-        found = self.state.get("_id", self.before.get("_id"))
-        return found if isinstance(found, int) else None
+        number = self.state.get("_id", self.before.get("_id"))
+        return number if isinstance(number, int) else None
 
     @property
     def numbered(self) -> bool:
-        """Whether the capture gave it that number."""
+        """Return True if the capture gave it that number."""
         return self.frame_id is not None and "_id" not in self.before
 
 
 def remember(visited: list[CompiledCode], code: types.CodeType, given: tuple[Any, ...]) -> CompiledCode:
-    """Remember a code object that Dynamo is about to compile for a capture; ``given`` is what it got for that."""
+    """Remember a code object that Dynamo is about to compile for a capture; ``given`` are Dynamo's arguments
+    for it."""
     known = next((v for v in visited if v.code is code), None)
     if known is None:
         state = next((a for a in given if isinstance(a, dict)), {})
@@ -69,7 +70,11 @@ def remember(visited: list[CompiledCode], code: types.CodeType, given: tuple[Any
 
 
 def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
-    """Drop what a capture left on a code object; ``ours`` tells its backends. The program's entries stay.
+    """Drop the entries that a capture left on a code object; ``ours`` recognises its backends. The program's
+    entries stay.
+
+    It may be called again after an interrupt. If another thread is compiling the same code, or if this torch
+    does not let entries be put back, ours stay as dead entries, which match nothing.
 
     May be called again if it was interrupted. Another thread that is compiling the same code, or a torch that
     does not let entries be put back, leaves ours there as dead ones, which match nothing.
@@ -99,13 +104,13 @@ def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
 
 
 def _forget_resume_code(visited: CompiledCode) -> None:
-    """Torch keeps the code that it makes of the rest of a function after a break, and that keeps the function:
-    one that the program never compiled (a copy of ours) would stay for ever."""
+    """Drop the resume functions that torch made of a function that the program never compiled (a copy of
+    ours). Torch caches them, and they keep the function alive."""
     from torch._dynamo.resume_execution import ContinueExecutionCache
 
-    made = getattr(ContinueExecutionCache, "cache", {})
-    if not visited.before and visited.code in made:
-        made[visited.code] = {}
+    cache = getattr(ContinueExecutionCache, "cache", {})
+    if not visited.before and visited.code in cache:
+        cache[visited.code] = {}
 
 
 def _entries(code: types.CodeType) -> list[Any]:
@@ -117,24 +122,24 @@ def _is_dead(entry: Any) -> bool:
 
 
 def _invalidate(entry: Any) -> None:
-    """As torch does when an object that an entry is guarded on dies."""
+    """Mark an entry as dead, as torch does when an object that it guards on dies."""
     from torch._dynamo.guards import DeletedGuardManagerWrapper
 
     manager = entry.guard_manager
-    state, held = getattr(manager, "extra_state", None), getattr(manager, "cache_entry", None)
-    if state is not None and held is not None:
-        state.invalidate(held, DeletedGuardManagerWrapper("the capture that made it is over"))
+    state, entry_in_c = getattr(manager, "extra_state", None), getattr(manager, "cache_entry", None)
+    if state is not None and entry_in_c is not None:
+        state.invalidate(entry_in_c, DeletedGuardManagerWrapper("the capture that made it is over"))
 
 
 def _in_progress(code: types.CodeType) -> bool:
-    """Whether Dynamo is compiling a frame of the code now, on any thread: it holds what it will write to."""
+    """Return True if Dynamo is compiling a frame of the code now, on any thread."""
     from torch._dynamo.convert_frame import CatchErrorsWrapper
 
-    asked = inspect.unwrap(CatchErrorsWrapper.__call__).__code__
-    for found in sys._current_frames().values():
-        frame: types.FrameType | None = found
+    catch_errors = inspect.unwrap(CatchErrorsWrapper.__call__).__code__
+    for top in sys._current_frames().values():
+        frame: types.FrameType | None = top
         while frame is not None:
-            if frame.f_code is asked and getattr(frame.f_locals.get("frame"), "f_code", None) is code:
+            if frame.f_code is catch_errors and getattr(frame.f_locals.get("frame"), "f_code", None) is code:
                 return True
             frame = frame.f_back
     return False
@@ -142,7 +147,7 @@ def _in_progress(code: types.CodeType) -> bool:
 
 @functools.cache
 def can_put_back() -> bool:
-    """Whether entries can be put back on this torch and Python; tried once, on a function of our own."""
+    """Return True if this torch and Python let entries be put back; tried once, on a function of our own."""
     ran: list[int] = []
 
     def function(value: Any) -> None:
@@ -153,10 +158,10 @@ def can_put_back() -> bool:
     saved = _Saved.blank(function.__code__)
     try:
         saved.put_back(CompiledCode.of(function.__code__, {}))
-        found = [e.guard_manager for e in _entries(function.__code__)]
+        managers = [e.guard_manager for e in _entries(function.__code__)]
     except Exception:  # whatever this torch has against it: it cannot be done here
         return False
-    return not ran and found == [saved.guard_manager]
+    return not ran and managers == [saved.guard_manager]
 
 
 @dataclasses.dataclass
@@ -191,7 +196,7 @@ class _Saved:
 
 
 class _Reply:
-    """Stands for Dynamo's callback: answers with an entry that was saved."""
+    """A Dynamo callback that answers with a saved entry."""
 
     def __init__(self, saved: _Saved, visited: CompiledCode) -> None:
         code = visited.code
@@ -214,10 +219,11 @@ COMPILES, MATCHES_ONLY, RUNS_EAGERLY = "asked", "fitting", "left"
 
 
 def next_frame_treatment(code: types.CodeType) -> str:
-    """What becomes of the next frame of a code: Dynamo is ``asked`` where no form fits; it is not, and only a form that
-    is ``fitting`` runs; or it is ``left`` to Python, whatever its forms. ``""`` where it cannot be told.
+    """Return what becomes of the next frame of a code.
 
-    Torch does not give it away: a frame of the code is begun here, for which no form fits, and does not run.
+    ``COMPILES``: Dynamo is called if no entry matches. ``MATCHES_ONLY``: Dynamo is not called, and only a matching
+    entry runs. ``RUNS_EAGERLY``: the frame runs eagerly, whatever its entries. ``""``: not known. Torch does not
+    expose this: a frame of the code, for which no entry matches, is begun here and stopped before it runs.
     """
     question = _Probe(code)
     looked: list[bool] = []
@@ -236,7 +242,7 @@ def next_frame_treatment(code: types.CodeType) -> str:
 
 
 class _Probe:
-    """Stands for Dynamo's callback: notes that it was asked, and answers nothing. No form is of its backend."""
+    """A Dynamo callback that notes that it was called and compiles nothing. No entry belongs to its backend."""
 
     def __init__(self, code: types.CodeType) -> None:
         self.came = False
@@ -251,7 +257,7 @@ class _Probe:
 
 
 def _begin_frame(undo: Undo, callback: _Reply | _Probe) -> bool:
-    """Begin a frame for which Dynamo's callback is this one; whether it was stopped before its first instruction."""
+    """Begin a frame with this Dynamo callback; return True if it was stopped before its first instruction."""
     before = eval_frame.get_eval_frame_callback()
     undo.add(eval_frame.set_eval_frame, before)
     eval_frame.set_eval_frame(callback)
@@ -265,7 +271,7 @@ def _begin_frame(undo: Undo, callback: _Reply | _Probe) -> bool:
 
 
 def _callable_of(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, ...]]:
-    """A function of a code and arguments with which a frame of it begins."""
+    """Return a function with this code, and arguments with which a frame of it begins."""
     cells = tuple(types.CellType() for _ in code.co_freevars)
     function = types.FunctionType(code, {}, closure=cells)
     named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -278,7 +284,7 @@ class _Stopped(BaseException):
 
 
 def _stop_frames_of(undo: Undo, *codes: types.CodeType) -> None:
-    """No frame of these gets to run on this thread."""
+    """Stop every frame of these codes on this thread before it runs."""
 
     def stop(frame: types.FrameType, event: str, arg: Any) -> None:
         if any(frame.f_code is code for code in codes):
@@ -289,7 +295,7 @@ def _stop_frames_of(undo: Undo, *codes: types.CodeType) -> None:
 
 
 def _match_no_entry(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
-    """On this thread no entry is taken for a frame, also where one would match; ``looked`` is called for each look."""
+    """On this thread, let no entry match a frame, even if its guards pass; call ``looked`` for each lookup."""
     me = threading.get_ident()
 
     def may_take(hit: bool) -> bool:
@@ -304,7 +310,7 @@ def _match_no_entry(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
 
 
 def _in_region(undo: Undo, region: int) -> None:
-    """Where torch keeps the entries of one compile apart, ours go among those."""
+    """Put entries into the region of one compile, if torch separates them."""
     enter = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
     if enter is not None:
         undo.add(enter, eval_frame.get_eval_frame_isolate_recompiles_id())

@@ -1,7 +1,7 @@
-"""What torch counts and times, over all compiles of the process: those of a capture are not among them.
+"""Torch's counters and timers over all compiles of the process, from which captures are excluded.
 
-Dynamo compiles one frame at a time, under a lock. So what is counted while it compiles a frame for a capture is
-counted for that frame, and can be taken back without touching what other threads count.
+Dynamo compiles one frame at a time, under a lock. So what is counted while it compiles a frame for a capture
+is counted for that frame, and can be taken back without touching what other threads count.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ COUNTERS = (
     "torch._logging._internal:structured_logging_overhead",
     "torch.utils._stats:simple_call_counter",
 )
-"""Counters and lists of torch; those of ``torch._inductor.metrics`` besides."""
+"""Torch's counters and lists, beside those of ``torch._inductor.metrics``."""
 
 Undo = Callable[[], None]
 
 
 @contextlib.contextmanager
 def without_counting(recorder: Recorder) -> Iterator[None]:
-    """Whatever is counted meanwhile is taken back; the caller holds Dynamo's lock."""
+    """Take back whatever is counted meanwhile; the caller holds Dynamo's lock."""
     undo = snapshot()
     with Steps() as steps, steps:
         steps.add(restore, recorder, undo)
@@ -46,22 +46,24 @@ def without_counting(recorder: Recorder) -> Iterator[None]:
 
 
 def restore(recorder: Recorder, undo: Undo) -> None:
-    """Take back what is owed; may be called again where it was interrupted."""
+    """Restore counters; may be called again after an interrupt."""
     undo()
     if undo in recorder.leftovers.counters:
         recorder.leftovers.counters.remove(undo)
 
 
 def snapshot() -> Undo:
-    """Note what every counter says now; the result puts them back to that."""
+    """Return a function that restores every counter to its present value."""
     import torch._inductor.metrics as metrics
 
-    found = [f for f in map(hook_points.find, COUNTERS) if f is not None]
-    found += [(metrics, name) for name, value in vars(metrics).items() if type(value) in (int, float, list)]
-    undone = [_restorer(owner, name) for owner, name in found]
+    counters = [f for f in map(hook_points.find, COUNTERS) if f is not None]
+    counters += [
+        (metrics, name) for name, value in vars(metrics).items() if type(value) in (int, float, list)
+    ]
+    restorers = [_restorer(owner, name) for owner, name in counters]
 
     def undo() -> None:
-        for one in undone:
+        for one in restorers:
             one()
 
     return undo
@@ -81,7 +83,7 @@ def _restorer(owner: Any, name: str) -> Undo:
 
 
 def _content_restorer(value: Any) -> Undo | None:
-    """Puts the content of a container back; None for a plain value."""
+    """Return a function that restores the content of a container; None for a plain value."""
     if isinstance(value, dict):
         return _dict_restorer(value)
     if isinstance(value, list):

@@ -1,7 +1,6 @@
-"""What each supported torch has. A hook that is missing loses one stage, never the call.
+"""Differences between the supported versions of torch. A missing hook costs one stage, never the call.
 
-Differences seen by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13
-and 2.15:
+Found by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13 and 2.15:
 
 =========  =======================================================================================
 torch      what differs
@@ -9,10 +8,10 @@ torch      what differs
 2.11       no ``isolate_recompiles``, and 2.13 has one region for all threads, so it is not used there: while a
 2.13       capture runs, its entries on the code of an *inner* function (one that Dynamo compiles on its own
            after a graph break) stand in one list with the user's own
-2.11       Metal kernels are written as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
-2.11       ``ConvertFrameReturn`` has no ``skip_reason``: why a frame was skipped is what ``SkipFrame`` says,
-           and a frame that is left alone for a dispatch mode leaves no trace
-2.11       a default argument that is changed (``f.__defaults__``) is not noticed: the form for the old one runs on
+2.11       Metal kernels are generated as ``compile_mps_shader(…)``; later as ``async_compile.metal(…)``
+2.11       ``ConvertFrameReturn`` has no ``skip_reason``: the reason for a skipped frame is that of ``SkipFrame``,
+           and a frame that is skipped because of a dispatch mode leaves no trace
+2.11       a changed default argument (``f.__defaults__``) is not noticed: the entry for the old one runs on
 2.11       the stacks of nodes and of graph breaks have lines and no columns
 2.11       Inductor rewrites ``rrelu`` under ``fallback_random`` too, and draws other numbers for it than eager
 2.11       configs belong to the process, later to a thread: captures of several threads take turns
@@ -36,13 +35,13 @@ LOSES = {
 
 
 RENAMED: dict[str, str] = {}
-"""Where a later torch has what stood at a path. Looked at only where the path is gone."""
+"""New path of a hook that a later torch renamed; looked at only if the old path is gone."""
 
 
 def find(path: str) -> tuple[object, str] | None:
-    """The owner and the attribute name of ``"module:Class.attribute"``, or None if this torch lacks it."""
-    found = _find(path)
-    return _find(RENAMED[path]) if found is None and path in RENAMED else found
+    """Return the owner and the attribute name of ``"module:Class.attribute"``; None if this torch lacks it."""
+    place = _find(path)
+    return _find(RENAMED[path]) if place is None and path in RENAMED else place
 
 
 def _find(path: str) -> tuple[object, str] | None:
@@ -60,12 +59,12 @@ def _find(path: str) -> tuple[object, str] | None:
 
 
 def lacks(path: str) -> str:
-    """The reason for a stage whose hook is not there."""
+    """Return the reason for a stage whose hook is missing."""
     import torch
 
     return f"torch {torch.__version__} lacks the hook {path.replace(':', '.')}"
 
 
 def lost(stage: str) -> str:
-    """Why a stage cannot be seen on the running torch, ``""`` if its hook is there."""
+    """Return why a stage cannot be observed on the running torch; ``""`` if its hook exists."""
     return next((lacks(path) for path, loses in LOSES.items() if loses == stage and find(path) is None), "")

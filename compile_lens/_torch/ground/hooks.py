@@ -1,8 +1,8 @@
 """Wrappers around torch's own functions that are in place only while a capture runs.
 
-Each wrapper asks who is capturing *on this thread*; where nobody is, it calls straight through. So another
-thread that compiles meanwhile is neither recorded nor changed. Wrappers are counted: the first capture puts
-them in place, the last one takes them away.
+Each wrapper checks which capture runs *on this thread*; if none does, it calls straight through. So another
+thread that compiles meanwhile is neither recorded nor changed. Captures are counted: the first puts the
+wrappers in place, the last takes them away.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _placement = placement.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
 _factories: set[str] = set()
-"""Those of the registry that make their wrappers themselves."""
+"""Paths in the registry whose function makes the wrapper itself."""
 _slots: dict[str, Slot[Any]] = {}
-"""Those of the registry that are called with what a slot holds, and not with the draft."""
+"""Slots of the paths whose wrapper is called with the value of the slot and not with the draft."""
 
 
 def hook(path: str) -> Callable[[Wrap], Wrap]:
@@ -54,8 +54,8 @@ def hook(path: str) -> Callable[[Wrap], Wrap]:
 def slot_hook(
     path: str, slot: Slot[T]
 ) -> Callable[[Callable[Concatenate[T, ...], Any]], Callable[Concatenate[T, ...], Any]]:
-    """Register a wrapper that is called only while the current draft keeps something in ``slot``, and with that:
-    ``wrap(kept, real, *args, **kwargs)``."""
+    """Register a wrapper that is called only while the current draft has a value in ``slot``: ``wrap(value,
+    real, *args, **kwargs)``."""
 
     def register(wrap: Callable[Concatenate[T, ...], Any]) -> Callable[Concatenate[T, ...], Any]:
         _registry[path] = wrap
@@ -79,8 +79,8 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
 
 
 def factory_hook(path: str) -> Callable[[Wrap], Wrap]:
-    """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of times:
-    it costs one call less."""
+    """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of
+    times: one call less."""
 
     def register(make: Wrap) -> Wrap:
         _registry[path] = make
@@ -91,7 +91,7 @@ def factory_hook(path: str) -> Callable[[Wrap], Wrap]:
 
 
 def absent_paths() -> list[str]:
-    """Registered paths that the running torch does not have."""
+    """Return the registered paths that the running torch does not have."""
     return [path for path in (*_registry, *_free) if hook_points.find(path) is None]
 
 
@@ -102,16 +102,16 @@ def current() -> Draft | None:
 
 
 def is_capturing() -> bool:
-    """Whether a capture works on this thread, or its backend does: what is compiled there is not the program's."""
+    """Return True if a capture or its backend works on this thread: what is compiled there is not the program's."""
     return bool(_local.stack)
 
 
 def in_slot(slot: Slot[T]) -> T | None:
-    """What the draft that is being compiled on this thread keeps in ``slot``."""
+    """Return the value in ``slot`` of the draft that is being compiled on this thread."""
     stack = _local.stack  # as ``current``, without a call
     draft = stack[-1] if stack else None
-    held: T | None = None if draft is None else draft.slots.get(slot)
-    return held
+    value: T | None = None if draft is None else draft.slots.get(slot)
+    return value
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def compiling(draft: Draft | None) -> Iterator[None]:
 
 
 def compile_for(undo: Undo, draft: Draft | None) -> None:
-    """As ``compiling``, until ``undo``; with it, those end that an interrupt kept from ending."""
+    """Like ``compiling``, until ``undo``; it also ends those that an interrupt kept from ending."""
     stack = _local.stack
     if stack is None:
         stack = _local.stack = []
@@ -140,16 +140,16 @@ def in_place() -> Iterator[None]:
 
 
 def place(undo: Undo) -> None:
-    """As ``placed``, until ``undo``."""
+    """Like ``in_place``, until ``undo``."""
     _placement.keep(undo, _fill)
 
 
 def _fill() -> None:
     for path, wrap in (*_registry.items(), *_free.items()):
-        found = hook_points.find(path)
-        if found is None:
+        place_ = hook_points.find(path)
+        if place_ is None:
             continue
-        _placement.put(*found, functools.partial(_wrapper, path, wrap))
+        _placement.put(*place_, functools.partial(_wrapper, path, wrap))
 
 
 def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:

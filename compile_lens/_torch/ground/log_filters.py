@@ -1,8 +1,8 @@
-"""Keeps what torch says of a capture's compiles, for its trace, from handlers that hear everything.
+"""Filters of torch's loggers: its trace, and messages that a capture reports itself.
 
-Torch's logger for TORCH_TRACE never propagates: its records, whose texts are empty, are for its own file and for who
-asked for them there. pytest puts its handlers on the root logger and on every logger that does not propagate, and
-prints what they heard below a failing test: a hundred empty lines for each capture.
+Torch's logger for TORCH_TRACE never propagates: its records, whose texts are empty, are for its own file and
+for handlers that were installed for it. pytest puts its handlers on the root logger and on every logger that
+does not propagate, and would print a hundred empty lines for each capture below a failing test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRACE_LOGGER = "torch.__trace"
 
 
 def bypass_root_handlers(undo: Undo) -> None:
-    """Until ``undo``, records of this thread reach no handler that stands on the root logger as well."""
+    """Until ``undo``, records of this thread reach no handler that is also on the root logger."""
     trace, thread = logging.getLogger(TRACE_LOGGER), threading.get_ident()
 
     def heard(record: logging.LogRecord) -> bool:
@@ -34,7 +34,7 @@ def bypass_root_handlers(undo: Undo) -> None:
 
 
 def is_traced() -> bool:
-    """Whether somebody asked for torch's trace: a handler stands there that does not hear everything."""
+    """Return True if somebody asked for torch's trace: its logger has a handler that is not on the root logger."""
     everything = logging.getLogger().handlers
     return any(handler not in everything for handler in logging.getLogger(TRACE_LOGGER).handlers)
 
@@ -44,11 +44,11 @@ DUPLICATES = {
     "torch._inductor.scheduler": "Error in codegen for %s",
     "torch._inductor.utils": "on error, temporary cache dir kept at %s",
 }
-"""By logger, torch's words."""
+"""Format strings of torch's messages, by logger. A capture has the error with its stage, so they are dropped."""
 
 
 def drop_duplicates(undo: Undo) -> None:
-    """Until ``undo``, those of this thread are not logged."""
+    """Until ``undo``, drop these messages on this thread."""
     for name, words in DUPLICATES.items():
         logger = logging.getLogger(name)
         heard = functools.partial(_is_no_duplicate, words, threading.get_ident())

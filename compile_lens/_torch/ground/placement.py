@@ -1,7 +1,7 @@
-"""Wrappers put in the place of torch's own functions, and taken away again in any order.
+"""Wrappers in the place of torch's own functions, which can be taken away again in any order.
 
-Several sets of them can be in place at once: those of captures, and those of a watch. Each stands on what it found
-there; when one that others stand on goes, they are told what stood below it, so that nothing stays behind.
+Several sets can be in place at once: those of captures, and those of a watch. Each wraps what stood there;
+when one that others wrap goes, they get what stood below it, so that nothing stays behind.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Placement:
 
     @property
     def in_use(self) -> bool:
-        """Whether anybody keeps them in place."""
+        """Return True if anybody keeps them in place."""
         return bool(self._users)
 
     def keep(self, undo: Undo, fill: Callable[[], None]) -> None:
-        """Keep them in place until ``undo``. Where nobody did, ``fill`` puts them there."""
+        """Keep them in place until ``undo``. If nobody did, ``fill`` places them."""
         user = object()
         undo.add(self._leave, user)
         with lock:
@@ -61,7 +61,7 @@ class Placement:
                 self.remove()
 
     def put(self, owner: object, name: str, wrap: Callable[[Any], Any]) -> None:
-        """Put ``wrap(real)`` in the place of what ``owner`` has under ``name``. To be called with the lock held."""
+        """Replace the attribute ``name`` of ``owner`` by ``wrap(real)``. The caller holds the lock."""
         own = name in vars(owner)
         real = vars(owner)[name] if own else getattr(owner, name)
         placed = _Placed(owner, name, real, wrap(real), own)
@@ -69,11 +69,11 @@ class Placement:
         setattr(owner, name, placed.wrapper)
 
     def has(self, owner: object, name: str) -> bool:
-        """Whether one of them stands there."""
+        """Return True if one of them stands there."""
         return any(p.owner is owner and p.name == name for p in self._placed)
 
     def remove(self) -> None:
-        """Take all of them away. To be called with the lock held; it may be repeated."""
+        """Take all of them away. The caller holds the lock; it may be repeated."""
         while self._placed:
             placed = self._placed[-1]
             held = vars(placed.owner).get(placed.name)
@@ -90,8 +90,8 @@ class Placement:
 
 
 def defining(owner: object, name: str) -> object:
-    """The class that defines a method which ``owner`` may only inherit: a wrapper on a class that inherits it would
-    come before those of its siblings."""
+    """Return the class that defines a method which ``owner`` may only inherit: a wrapper on a class that
+    inherits it would come before those of its siblings."""
     if not inspect.isclass(owner):
         return owner
     return next((cls for cls in owner.__mro__ if name in vars(cls)), owner)
@@ -100,10 +100,10 @@ def defining(owner: object, name: str) -> object:
 _F = TypeVar("_F", bound=Any)
 
 DISGUISE = ", around torch/_dynamo/convert_frame.py"
-"""Behind the names of their files: what torch asks is how a name ends."""
+"""Suffix of the file names of our frames; torch compares how the name ends."""
 
 CONVERT_FRAME = "torch._dynamo.convert_frame:"
-"""How the paths of hooks begin whose wrappers stand there."""
+"""Prefix of the hook paths whose wrappers stand among the frames of ``convert_frame.py``."""
 
 
 def as_convert_frame(function: _F) -> _F:

@@ -1,7 +1,7 @@
-"""What we do with tensors is not seen by what the program hooked into their operators.
+"""Hides our work on tensors from the hooks of the program.
 
-A program counts, logs or moves tensors with ``__torch_function__``, modes and hooks for saved tensors. They see its own
-call, as often as without a capture, and nothing else.
+A program counts, logs or moves tensors with ``__torch_function__``, modes and hooks for saved tensors. These
+see its own calls, as often as without a capture, and nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def without_torch_function(function: _F) -> _F:
 
 @contextlib.contextmanager
 def without_saved_tensor_hooks() -> Iterator[None]:
-    """Tensors are saved for a backward without the program's hooks, and anomalies are not looked for."""
+    """Save tensors for a backward without the program's hooks and without anomaly detection."""
     looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     autograd = torch._C._autograd
     taken: list[Any] = []

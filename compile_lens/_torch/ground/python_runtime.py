@@ -1,12 +1,16 @@
-"""Python's garbage collector during a compile: it looks for garbage less often.
+"""Python's garbage collector and stack during a compile.
 
-A compile makes much that stays until it is over, beside all that torch holds. The collector looks through what is new
-again and again, and now and then through everything there is, which takes a tenth of a capture. Here it does both a few
-times less often: everything is looked through seldom, and what is new still so often that it is in the processor's
-caches (from 3,000 objects on, each of them takes twice as long).
+A compile makes many objects that stay until it is over, beside all that torch holds. The collector scans what
+is new again and again, and now and then everything, which takes a tenth of a capture. Here it does both a few
+times less often: everything seldom, and what is new still so often that it is in the processor's caches (from
+3,000 objects on, each takes twice as long). Torch 2.15 delays full collections in each compile, and restores
+the process's setting when the last compile is over. If two parties do that in two threads, one restores what
+the other has set; so there a capture counts as a compile.
 
-Torch 2.15 looks for old garbage later in each compile, and puts back what the process had when the last one is over.
-Of two who do that, in two threads, one would put back what the other had set; so there a capture counts as a compile.
+CPython keeps the frames of functions in blocks of 16 KiB. A loop whose calls cross the end of a block asks
+the system for the next block at every call, and gives it back at every return. A compile is deep enough to
+have several such places, in torch and here, and it is chance which loops meet one: they may cost a tenth of
+it. A frame that wants much room gets a larger block, and the rest of the block serves the frames above it.
 """
 
 from __future__ import annotations
@@ -26,21 +30,21 @@ from . import hook_points
 from .undo import Undo
 
 YOUNG = 1_500
-"""Objects that are made, and not let go, before the collector looks for garbage among them (Python: 700 or 2,000)."""
+"""New objects after which the collector scans them (Python: 700 or 2,000)."""
 
 OLDEST = 60
-"""Times that it looks through those that were left before it looks through everything (Python: 10; 0 where it goes
-through everything in small steps)."""
+"""Scans of the middle generation after which everything is scanned (Python: 10; 0 if it scans everything in
+small steps)."""
 
 _lock = threading.RLock()
 _compiles: set[object] = set()
 _settings: list[tuple[int, ...]] = []
-"""What the program has set, and what is set for the compiles that are running in any of its threads."""
+"""The program's thresholds, and those that are set for the compiles running in any of its threads."""
 
 
 @contextlib.contextmanager
 def less_garbage_collection() -> Iterator[None]:
-    """For the duration, garbage is looked for less often; then as before, once no other thread compiles."""
+    """For the duration, collect garbage less often; restored once no other thread compiles."""
     torchs = _torchs_own()
     if torchs is not None:
         with torchs():
@@ -58,11 +62,11 @@ def less_garbage_collection() -> Iterator[None]:
 
 
 def _torchs_own() -> Callable[[], contextlib.AbstractContextManager[None]] | None:
-    """Torch's own, where it has one and uses it."""
-    found = hook_points.find("torch._dynamo.utils:deferred_full_gc")
-    if found is None or getattr(torch._dynamo.config, "gc_gen2_threshold_during_compile", None) is None:
+    """Return torch's own context manager for this, if it has one and uses it."""
+    hook = hook_points.find("torch._dynamo.utils:deferred_full_gc")
+    if hook is None or getattr(torch._dynamo.config, "gc_gen2_threshold_during_compile", None) is None:
         return None
-    return cast("Callable[[], contextlib.AbstractContextManager[None]]", getattr(*found))
+    return cast("Callable[[], contextlib.AbstractContextManager[None]]", getattr(*hook))
 
 
 def _leave(compile: object) -> None:
@@ -105,7 +109,7 @@ A block is the smallest power of two that holds them with what each frame has be
 
 
 def with_stack_room(function: Function) -> Function:
-    """``function``, called on a stack with room above it."""
+    """Return ``function`` so that it runs with room on the stack above it."""
 
     @functools.wraps(function)
     def with_room(*args: Any, **kwargs: Any) -> Any:
@@ -115,7 +119,7 @@ def with_stack_room(function: Function) -> Function:
 
 
 def reserve_stack(function: Function) -> Function:
-    """The same function, whose frame leaves room for those above it."""
+    """Return the same function, whose frame leaves room for those above it."""
     # Elsewhere frames have no blocks.
     if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":
         function.__code__ = function.__code__.replace(co_stacksize=SLOTS)

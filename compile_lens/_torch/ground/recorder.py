@@ -1,4 +1,4 @@
-"""The mutable side of a capture: what has been seen so far. ``finish()`` turns it into the frozen record."""
+"""The mutable side of a capture. ``finish()`` turns it into the frozen record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDER = (
     "joint",
     *(key for phase in PHASES for key in (phase, *(f"{phase}.{stage}" for stage in LOWERED_STAGES))),
 )
-"""Stage keys in the order in which a reader meets them."""
+"""Stage keys in reading order."""
 
 
 class Draft:
@@ -60,7 +60,7 @@ class Draft:
         self.slots: SlotValues = {}  # of the stages in progress, each in a slot of its own
 
     def put(self, stage: Stage) -> None:
-        """Keep a stage; a later version of the same stage (an outer graph after an inner) replaces it."""
+        """Keep a stage; a later version of the same stage (an outer graph after an inner one) replaces it."""
         self.stages[stage.key] = stage
 
     def lap(self, stage: str) -> None:
@@ -68,12 +68,12 @@ class Draft:
         self.recorder.clock.lap(stage, self.id)
 
     def graph(self, key: str) -> Graph | None:
-        """A graph seen so far."""
-        found = self.stages.get(key)
-        return found if isinstance(found, Graph) else None
+        """Return a graph recorded so far."""
+        stage = self.stages.get(key)
+        return stage if isinstance(stage, Graph) else None
 
     def finish(self) -> Compilation:
-        """The frozen form, with a reason for every stage that is not there."""
+        """Return the frozen compilation, with a reason for every absent stage."""
         self.slots.clear()
         stages = dict(self.stages)
         for absent in self._absent():
@@ -133,8 +133,8 @@ class Draft:
         return absent
 
     def _eager_ops(self) -> tuple[EagerOp, ...] | None:
-        """The eager operators under the phases that there are: a graph whose outputs only alias an input that needs a
-        gradient runs as one for inference."""
+        """Return the eager operators by the recorded phases: a graph whose outputs only alias an input that
+        needs a gradient runs as one for inference."""
         alone = {phase for phase in PHASES if phase in self.stages} == {"inference"}
         if self.eager is None or not alone:
             return self.eager
@@ -142,7 +142,7 @@ class Draft:
         return tuple(dataclasses.replace(op, phase=named.get(op.phase, op.phase)) for op in self.eager)
 
     def _why_inference(self) -> str:
-        """Why a graph has no backward, although an operator of eager PyTorch's may have one."""
+        """Return why a graph has no backward, although one of its eager operators may have one."""
         if self.aliased:
             return (
                 "the outputs that need a gradient alias an input: PyTorch makes those views, and their backward, "
@@ -158,7 +158,7 @@ class Draft:
 
 
 class Recorder:
-    """Everything that one capture has seen so far: the parts that the rooms of the engine write, and the drafts."""
+    """The state of one capture: the parts that the rooms of the engine write, and the drafts."""
 
     def __init__(self, spec: CaptureSpec) -> None:
         self.spec = spec
@@ -172,12 +172,12 @@ class Recorder:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Keep something a reader should know, once."""
+        """Keep a note for the reader, once."""
         if text and text not in self.notes:
             self.notes.append(text)
 
     def draft(self, frame_id: int, attempt: int, code: Any, part: int = 0) -> Draft:
-        """The draft of a Dynamo compile; frames are numbered from 0 in each capture."""
+        """Return the draft of a Dynamo compile; frames are numbered from 0 in each capture."""
         compile_id = self.numbers.take(frame_id, attempt) + (f".{part}" if part else "")
         if compile_id not in self.drafts:
             place = (
@@ -198,13 +198,13 @@ class Recorder:
         return self.drafts[compile_id]
 
     def restart(self, draft: Draft) -> None:
-        """Dynamo traces this frame anew, knowing more: what was seen of the first attempt is of no graph."""
+        """Drop a draft: Dynamo traces this frame again, knowing more."""
         self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
         for call in self.frames.calls[-1:]:
             call.compiled.remove(draft.id)
 
     def note_run(self, draft: Draft) -> None:
-        """Note that the call that is made now runs the graph of a compile."""
+        """Note that the current call runs the graph of a compile."""
         for call in self.frames.calls[-1:]:
             call.ran.append(draft.id)
 
@@ -215,11 +215,11 @@ class Recorder:
 
     @property
     def failed_stage(self) -> str:
-        """The stage in which the compiler failed; ``""`` where it did not."""
+        """The stage in which the compiler failed; ``""`` if it did not."""
         return self.failed[1] if self.failed is not None else ""
 
     def finish(self) -> tuple[tuple[Compilation, ...], tuple[Timing, ...]]:
-        """The frozen compilations, in the order of their frames, and the time of each part."""
+        """Return the frozen compilations, in the order of their frames, and the time of each part."""
         compilations = tuple(d.finish() for d in self.drafts.values())
         alone = len(compilations) == 1
         timings = tuple(
@@ -229,47 +229,51 @@ class Recorder:
         return compilations, timings
 
     def eager_frames(self) -> tuple[Skip, ...]:
-        """What was not compiled: the rests of functions whose graph was made, then what was given up."""
+        """Return what was not compiled: functions that run eagerly after their graph, then skipped frames."""
         rests = (d.resume_skip for d in self.drafts.values())
         return (*(r for r in rests if r is not None), *self.frames.skipped)
 
     def stamp(self, phase: str, text: str) -> None:
-        """Say of every generated module of a phase what became of it."""
+        """Stamp every generated module of a phase with what became of it."""
         for draft in self.drafts.values():
-            found = draft.stages.get(f"{phase}.code")
-            if isinstance(found, Code):
-                draft.put(dataclasses.replace(found, stamp=text))
+            code = draft.stages.get(f"{phase}.code")
+            if isinstance(code, Code):
+                draft.put(dataclasses.replace(code, stamp=text))
 
 
 T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """A place in every draft for a value of one type."""
+    """A place in every draft for a value of one type.
+
+    A stage makes a slot of the type that it keeps, and alone fills and empties it; readers import it from
+    there. As a rule it holds nodes of torch's graphs, so it is empty when the stage is over.
+    """
 
     __slots__ = ()
 
     def of(self, draft: SlotOwner) -> T | None:
-        """What is kept of this draft now."""
-        kept: T | None = draft.slots.get(self)
-        return kept
+        """Return the value for this draft, or None."""
+        value: T | None = draft.slots.get(self)
+        return value
 
     def put(self, draft: SlotOwner, value: T) -> T:
-        """Keep ``value``, in place of what was there."""
+        """Keep ``value`` in place of the old one."""
         draft.slots[self] = value
         return value
 
     def take(self, draft: SlotOwner) -> T | None:
-        """What was kept, which is kept no longer."""
-        kept: T | None = draft.slots.pop(self, None)
-        return kept
+        """Return the value and empty the slot."""
+        value: T | None = draft.slots.pop(self, None)
+        return value
 
 
 SlotValues = dict[Slot[Any], Any]
-"""What is in the slots of one draft; read and written by them alone."""
+"""Values in the slots of one draft; only slots read and write them."""
 
 
 class SlotOwner(Protocol):
-    """What has slots: a draft."""
+    """An object with slots: a draft."""
 
     slots: SlotValues

@@ -1,4 +1,4 @@
-"""The parts of a recorder: what each room of the engine writes down while a capture runs."""
+"""The state of a recorder: one dataclass for each room that writes to it while a capture runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .cache_entries import CompiledCode
 
 @dataclasses.dataclass(frozen=True)
 class CaptureSpec:
-    """What is asked of a capture; whoever makes the recorder says it, and nobody changes it.
+    """The options of a capture, set by its maker and changed by nobody.
 
     Attributes:
-        build: the generated code is to be built and run.
-        backward: backward graphs are to be lowered with their forward.
+        build: build and run the generated code.
+        backward: lower backward graphs with their forward.
         patches: Inductor's settings.
-        step: of an ablation; ``""`` is none, or the last, which is an ordinary capture.
+        step: the step of an ablation; ``""`` for none, or for the last one, which is an ordinary capture.
         interpret: makes a module of a wrapper, to run it here.
     """
 
@@ -36,19 +36,19 @@ class CaptureSpec:
 
 
 class StandIn(Protocol):
-    """What answers for a device that is not there (``targets.stand_in``): what the stages do otherwise then."""
+    """The stand-in for an absent device (``targets.stand_in``), and what the stages need of it."""
 
     device: torch.device
     questions: Any
-    undecided: Any
+    timing: Any
 
     def settings(self, asked: dict[str, Any]) -> dict[str, Any]: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class RefusedCall:
-    """A library call in the code of one phase that the device raises ``error`` for, with what is said of it: by
-    which rule, and from which lines of the program it comes."""
+    """A library call in the code of one phase for which the device raises ``error``, with the rule and the
+    program's lines."""
 
     phase: str
     error: Exception
@@ -58,16 +58,17 @@ class RefusedCall:
 
 @dataclasses.dataclass
 class CodeTarget:
-    """The device that code is generated for. Written by ``targets``; ``isa`` and ``device`` by who starts the capture.
+    """The device for which code is generated. Written by ``targets``; ``isa`` and ``device`` by the caller of
+    the capture.
 
     Attributes:
         isa: the vector instructions of the CPU's code.
-        device: its kind, where no model says it.
-        model: of the device, if that is not in the machine.
-        stand_in: what answers for it meanwhile.
+        device: its kind, if no model has it.
+        model: its device model, if it is absent from the machine.
+        stand_in: its stand-in meanwhile.
         traced: how the program was traced for it.
-        may_differ: what may be otherwise on the real one.
-        questions: where the program asked for it.
+        may_differ: what may be different on the real one.
+        questions: the program's device queries.
     """
 
     isa: str = ""
@@ -81,8 +82,8 @@ class CodeTarget:
 
 @dataclasses.dataclass(frozen=True)
 class Root:
-    """What was captured: its name, where it is written (``file`` is ``""`` for what has no code), and whether torch's
-    own layers are what it is."""
+    """The captured callable: its name, its place (``file`` is ``""`` if it has no code), and whether it is a
+    layer of torch's own."""
 
     name: str
     file: str = ""
@@ -92,8 +93,7 @@ class Root:
 
 @dataclasses.dataclass(frozen=True)
 class LoggedBreak:
-    """A break that Dynamo logged: how the graph ends that it makes of what stands before, and whether it goes on
-    after that."""
+    """A graph break that Dynamo logged: how the graph before it ends, and whether Dynamo resumes after it."""
 
     ending: Ending
     resumes: bool
@@ -101,7 +101,7 @@ class LoggedBreak:
 
 @dataclasses.dataclass
 class Frame:
-    """What was heard of the frame that Dynamo looks at: the break it logged, guards that failed, why it gave up."""
+    """Observations of the frame that Dynamo evaluates: the break it logged, guards that failed, why it gave up."""
 
     logged: LoggedBreak | None = None
     failed_guards: list[str] = dataclasses.field(default_factory=list)
@@ -110,7 +110,7 @@ class Frame:
 
 @dataclasses.dataclass
 class Call:
-    """One of several calls: ids of what was compiled in it and of what it ran, and what was given up."""
+    """One of several calls: ids of the compiles in it and of the compiles it ran, and the frames that were skipped."""
 
     compiled: list[str] = dataclasses.field(default_factory=list)
     ran: list[str] = dataclasses.field(default_factory=list)
@@ -119,15 +119,15 @@ class Call:
 
 @dataclasses.dataclass
 class Frames:
-    """The functions that Dynamo looked at. Written by the room ``frames``.
+    """The functions that Dynamo evaluated. Written by the room ``frames``.
 
     Attributes:
-        current: the one that it looks at.
-        sources: text of each, by file, first line and name.
-        skips: a line of text for each that was left alone.
-        skipped: those of the program among them.
-        foreign_count: how many functions outside of the program (``skipped_frames.foreign``) were given up.
-        calls: those until now, where the capture is of several.
+        current: the frame that it evaluates now.
+        sources: their texts, by file, first line and name.
+        skips: a line of text for each skipped frame.
+        skipped: the program's own among them.
+        foreign_count: how many functions outside of the program (``skipped_frames.is_foreign``) were skipped.
+        calls: the calls until now, if the capture is of several.
         inlined: compiled functions that the captured one called, by ``id``.
     """
 
@@ -143,10 +143,10 @@ class Frames:
 
 @dataclasses.dataclass
 class Leftovers:
-    """What torch is to be rid of when the capture is over. Written by ``counters`` and ``cache_entries``.
+    """State to remove from torch when the capture is over. Written by ``counters`` and ``cache_entries``.
 
     Attributes:
-        counters: each puts torch's counters back, while it compiles for us.
+        counters: each restores torch's counters, while it compiles for us.
         codes: code objects that were compiled.
     """
 
@@ -156,25 +156,25 @@ class Leftovers:
 
 @dataclasses.dataclass
 class Numbers:
-    """Frames and their compiles are numbered from 0 in each capture; its steps share them."""
+    """Numbers of frames and compiles, from 0 in each capture; its ablation steps share them."""
 
     frames: dict[int, int] = dataclasses.field(default_factory=dict)
     first_attempts: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def take(self, frame_id: int, attempt: int) -> str:
-        """The id in this capture of a compile of Dynamo's, which has a number from now on."""
+        """Return the id in this capture of a compile of Dynamo's, and reserve it."""
         self.frames.setdefault(frame_id, len(self.frames))
         self.first_attempts.setdefault(frame_id, attempt)
         return self.own_id(frame_id, attempt)
 
     def pass_over(self, frame_id: int | None, attempt: int) -> None:
-        """Dynamo is through with an attempt at a frame: the number is taken even if nothing was compiled, so that those
-        after it have the gaps of a plain process."""
+        """Reserve the number of an attempt at a frame even if nothing was compiled, so that later ones have
+        the gaps of a plain process."""
         if frame_id is not None:
             self.take(frame_id, attempt)
 
     def own_id(self, frame_id: int, attempt: int) -> str:
-        """The id that a compile of Dynamo's has in this capture; Dynamo's own where it is not of this capture."""
+        """Return the id that a compile of Dynamo's has in this capture; Dynamo's own if it belongs to another."""
         number = self.frames.get(frame_id)
         if number is None:
             return f"{frame_id}/{attempt}"
@@ -182,14 +182,14 @@ class Numbers:
 
 
 class Clock:
-    """How long each stage of each compile took, in seconds."""
+    """Seconds that each stage of each compile took."""
 
     def __init__(self) -> None:
         self.seconds: dict[tuple[str, str], float] = {}
         self.start()
 
     def start(self) -> None:
-        """From now on time is counted."""
+        """Count time from now on."""
         self._mark = time.perf_counter()
 
     def lap(self, stage: str, compile_id: str = "") -> None:

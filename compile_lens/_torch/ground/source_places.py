@@ -1,4 +1,4 @@
-"""Stack traces that torch keeps as text, as frames."""
+"""Places in torch's own source, and the frames in the stack traces that torch keeps as text."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _MARKERS = re.compile(r"    [ ~^]*\^[ ~^]*")
 
 @functools.lru_cache(maxsize=8192)
 def frames(trace: str | None) -> tuple[Frame, ...]:
-    """The frames in a formatted stack trace, outermost first, with columns where it has markers."""
+    """Return the frames of a formatted stack trace, outermost first, with columns if it has markers."""
     if not trace:
         return ()
-    found: list[Frame] = []
+    frames_: list[Frame] = []
     text_line = ""
     for line in trace.splitlines():
         match = _FRAME.match(line)
         if match:
             file = match["file"]
-            found.append(Frame(file, int(match["line"]), match["function"], of_torch=is_torch_file(file)))
+            frames_.append(Frame(file, int(match["line"]), match["function"], of_torch=is_torch_file(file)))
             text_line = ""
-        elif found and not text_line and line.startswith("    "):
+        elif frames_ and not text_line and line.startswith("    "):
             text_line = line[4:]
-            last = found[-1]
-            found[-1] = dataclasses.replace(last, text=text_line.strip())
-        elif found and text_line and found[-1].column is None and _MARKERS.fullmatch(line):
+            last = frames_[-1]
+            frames_[-1] = dataclasses.replace(last, text=text_line.strip())
+        elif frames_ and text_line and frames_[-1].column is None and _MARKERS.fullmatch(line):
             # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
-            found[-1] = _with_columns(found[-1], text_line, line[4:])
-    return tuple(f for f in found if not is_internal(f.file))
+            frames_[-1] = _with_columns(frames_[-1], text_line, line[4:])
+    return tuple(f for f in frames_ if not is_internal(f.file))
 
 
 def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
@@ -55,19 +55,19 @@ TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
 
 def is_torch_file(file: str) -> bool:
-    """Whether a file is one of torch's own."""
+    """Return True if a file is torch's own."""
     return file.startswith(TORCH)
 
 
 def is_internal(file: str) -> bool:
-    """Whether a file is ours, or torch's wrapper around a captured callable: no line of the program."""
+    """Return True for our files and for torch's wrapper around a captured callable: no line of the program."""
     return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(
         "/torch/_dynamo/external_utils.py"
     )
 
 
 def place_in_torch(code: types.CodeType, line: int) -> str:
-    """A place in torch as a reader finds it in any installation; elsewhere just the name of the file."""
+    """Return a place in torch as a reader finds it in any installation; elsewhere just the name of the file."""
     return _place(code.co_filename, line, code.co_name)
 
 
@@ -81,8 +81,8 @@ def _place(filename: str, line: int, function: str) -> str:
 
 
 def is_disable_wrapper(code: types.CodeType) -> bool:
-    """Whether it is the code of what ``torch.compiler.disable(recursive=False)`` makes: all of these share one code
-    object of torch's, by which Dynamo knows them and on which it stores nothing."""
+    """Return True for the code of the wrapper that ``torch.compiler.disable(recursive=False)`` makes. All of
+    these share one code object of torch's, by which Dynamo recognises them and on which it stores nothing."""
     # Not above: who only asks what a module is made of does not load the compiler.
     from torch._dynamo import decorators
 

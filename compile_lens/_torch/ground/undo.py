@@ -1,12 +1,12 @@
-"""Puts things back, also where an interrupt falls between a change and what would undo it.
+"""Undo steps that also run if an interrupt falls between a change and its undo.
 
 ``with Undo() as undo, undo:`` takes down twice what was set up: if an interrupt comes while the inner one is left, the
-outer one does what is still to be done. A step is added before the change that it undoes, so it must do no harm where
-the change was not made, or where it was undone already.
+outer one does the remaining steps. A step is added before the change that it undoes, so it must do no harm if the
+change was not made, or was undone already.
 
-What remains: a second interrupt while the first one's take-down runs; one between the call of a function that changes
-something and returns what was there before, and the line's end that keeps it; and one in a line of ``contextlib``,
-after which a context manager of ours that is a generator ends only when the exception is let go.
+Not covered: a second interrupt while the first one's take-down runs; one between the return of a function that changes
+something and returns the old value, and the end of the line that keeps it; and one in a line of ``contextlib``, after
+which a context manager of ours that is a generator ends only when the exception is released.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Undo = TypeVar("_Undo", bound="Undo")
 
 
 class Undo:
-    """Steps that are to be done at the end, the last first. Each can be repeated."""
+    """Steps to do at the end, the last first. Each can be repeated."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
@@ -33,7 +33,7 @@ class Undo:
         return manager.__enter__()
 
     def close(self) -> None:
-        """Do the steps that are not done. One that fails does not keep the others from being done."""
+        """Do the remaining steps. A step that fails does not stop the others."""
         failed: Exception | None = None
         while self._steps:
             step, args = self._steps[-1]

@@ -1,4 +1,4 @@
-"""What is in a value: its tensors and its plain parts, each under the name of the way that leads to it."""
+"""Values and their parts: tensors and plain values, each named by the path that leads to it; and torch's pytrees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree
 
 MAX_OBJECTS = 100_000
-"""How many objects are looked at in the search for tensors."""
+"""The search for tensors stops after this many objects."""
 
 NUMBERS = (bool, int, float, complex)
 ATOMS = (
@@ -38,7 +38,7 @@ ATOMS = (
     torch.layout,
     torch.memory_format,
 )
-"""What has nothing inside, or nothing that is looked at by itself."""
+"""Types that have no parts, or whose parts are not looked at."""
 
 Part = tuple[str, Any]
 
@@ -49,12 +49,12 @@ def parts(
     opened: list[Any] | None = None,
     shapes: dict[str, Shape] | None = None,
 ) -> Iterator[Part]:
-    """Every tensor and plain value in ``roots``, named, in the order in which they stand. A container that is met
-    again is opened once; with ``code`` a tensor too is told once, under its first name.
+    """Yield every tensor and plain value in ``roots`` with its name, in order. A container that appears again is
+    opened once; with ``code`` a tensor, too, appears once, under its first name.
 
-    Containers of any kind are opened: those of Python, dataclasses, what torch's pytree knows, modules, objects with
-    attributes. With ``code`` functions are too: what they close over, their defaults, the globals that they name.
-    ``opened`` gets every container on the way, ``shapes`` the shape of each that holds data.
+    Containers of any kind are opened: Python's, dataclasses, those that torch's pytree knows, modules, objects with
+    attributes. With ``code`` functions are too: their closures, defaults and the globals that they name. ``opened``
+    collects every container on the way, ``shapes`` the shape of each one that holds data.
     """
     seen: dict[int, Any] = {}
     known: dict[int, Shape] = {}
@@ -69,15 +69,15 @@ def parts(
                     shapes[name] = known[id(value)]
                 continue
             seen[id(value)] = value
-        found = contents(value, code)
-        if found is None:
+        children_ = contents(value, code)
+        if children_ is None:
             yield name, value
         else:
             if opened is not None:
                 opened.append(value)
             if shapes is not None and not isinstance(value, _CODE):
-                shapes[name] = known[id(value)] = Shape.of(value, len(found))
-            pending += [(_joined(name, step), child) for step, child in found][::-1]
+                shapes[name] = known[id(value)] = Shape.of(value, len(children_))
+            pending += [(_joined(name, step), child) for step, child in children_][::-1]
 
 
 _CODE = (types.FunctionType, types.MethodType, types.CellType)
@@ -85,7 +85,7 @@ _CODE = (types.FunctionType, types.MethodType, types.CellType)
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a container is beside what it holds: its class, how many parts it has, and the order of its keys."""
+    """A container without its parts: its class, its length, and the order of its keys."""
 
     kind: type
     size: int
@@ -100,12 +100,12 @@ class Shape:
 def named_tensors(
     roots: Iterable[Part], code: bool = False, opened: list[Any] | None = None
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors among ``parts``."""
+    """Yield the tensors among ``parts``."""
     return ((n, x) for n, x in parts(roots, code, opened) if isinstance(x, torch.Tensor))
 
 
 def contents(value: Any, code: bool = False) -> list[Part] | None:
-    """What a value holds, each with the step to it; ``None`` where it is not a container."""
+    """Return the parts of a value, each with the step to it; None if it is no container."""
     if isinstance(value, ATOMS):
         return None
     if isinstance(value, torch.nn.Module):
@@ -135,13 +135,13 @@ def contents(value: Any, code: bool = False) -> list[Part] | None:
 
 def _module_parts(module: torch.nn.Module) -> list[Part]:
     own = vars(module)
-    found = [
+    registered = [
         (f".{n}", v)
         for table in ("_parameters", "_buffers", "_modules")
         for n, v in own.get(table, {}).items()
         if v is not None
     ]
-    return found + [(f".{n}", v) for n, v in own.items() if n not in _MODULES_OWN]
+    return registered + [(f".{n}", v) for n, v in own.items() if n not in _MODULES_OWN]
 
 
 _MODULES_OWN = frozenset(vars(torch.nn.Module())) | {"_compiled_call_impl", "_forward_hooks_always_called"}
@@ -151,16 +151,16 @@ def _function_parts(function: types.FunctionType) -> list[Part]:
     if (function.__module__ or "").partition(".")[0] == "torch":
         return []
     names = function.__code__.co_freevars
-    found: list[Part] = [(f"closure {n}", c) for n, c in zip(names, function.__closure__ or ())]
-    found += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
-    found += [("attribute", function.__dict__)]
+    parts_: list[Part] = [(f"closure {n}", c) for n, c in zip(names, function.__closure__ or ())]
+    parts_ += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
+    parts_ += [("attribute", function.__dict__)]
     space = function.__globals__
-    found += [(f"global {n}", space[n]) for n in used_names(function.__code__) if n in space]
-    return found + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in class_data(kind).items()]
+    parts_ += [(f"global {n}", space[n]) for n in used_names(function.__code__) if n in space]
+    return parts_ + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in class_data(kind).items()]
 
 
 def classes(function: types.FunctionType) -> Iterator[tuple[str, type]]:
-    """The user's own classes that a function names, in globals and in what it closes over."""
+    """Yield the user's own classes that a function names in its globals and closure."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         kind = next((v for _, v in contents(cell) or ()), None)
         if isinstance(kind, type) and _is_own(kind):
@@ -180,7 +180,7 @@ _NOT_OWN = ("", "torch", "numpy", "triton")
 
 
 def class_data(kind: type) -> dict[str, Any]:
-    """What a class holds under its own names, without its methods and what Python keeps there."""
+    """Return the attributes of a class without its methods and Python's own."""
     return {
         name: value
         for name, value in vars(kind).items()
@@ -192,9 +192,9 @@ def _object_parts(value: Any) -> list[Part] | None:
 
     if type(value).__module__ == "numpy":
         return None
-    found = children(value)
-    if found is not None:
-        return [(step or f"[{i}]", v) for i, (step, v) in enumerate(found)]
+    nodes = children(value)
+    if nodes is not None:
+        return [(step or f"[{i}]", v) for i, (step, v) in enumerate(nodes)]
     if dataclasses.is_dataclass(value):
         names = [f.name for f in dataclasses.fields(value) if hasattr(value, f.name)]
         more = [n for n in getattr(value, "__dict__", {}) if n not in names]
@@ -216,7 +216,7 @@ _ABSENT = object()
 
 
 def used_names(code: types.CodeType) -> Iterator[str]:
-    """Names of globals and attributes that a function and those inside it use."""
+    """Yield the names of globals and attributes that a function and its inner functions use."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -244,7 +244,7 @@ def as_tensor(value: Any) -> torch.Tensor | None:
 
 
 def same_plain(one: Any, other: Any, rtol: float, atol: float) -> bool | None:
-    """Whether two values that are no tensors are the same; ``None`` where their type cannot tell."""
+    """Return True if two values that are not tensors are the same; None if their type has no comparison."""
     if type(one) is not type(other):
         return False
     if isinstance(one, (float, complex)):
@@ -267,7 +267,7 @@ def same_plain(one: Any, other: Any, rtol: float, atol: float) -> bool | None:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """What a nest of containers holds, in order."""
+    """Return the leaves of a nest of containers, in order."""
     return list(_pytree.tree_leaves(tree))
 
 
@@ -288,23 +288,23 @@ _EMPTY = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves, and the shape of the nest for ``unflatten``."""
-    found, spec = _pytree.tree_flatten(tree)
-    return list(found), spec
+    """Return the leaves, and the spec for ``unflatten``."""
+    items, spec = _pytree.tree_flatten(tree)
+    return list(items), spec
 
 
-def unflatten(found: list[Any], spec: Any) -> Any:
-    """The nest that ``flatten`` took apart."""
-    return _pytree.tree_unflatten(found, spec)
+def unflatten(items: list[Any], spec: Any) -> Any:
+    """Return the nest that ``flatten`` took apart."""
+    return _pytree.tree_unflatten(items, spec)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The same nest with each leaf replaced."""
+    """Return the same nest with each leaf replaced."""
     return _pytree.tree_map(function, tree)
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
-    """What a node that torch knows holds, with the step to each; ``None`` for what it does not know."""
+    """Return the children of a node that torch's pytree knows, each with the step to it; None for other values."""
     node = _pytree.SUPPORTED_NODES.get(type(value))
     if node is None:
         return None

@@ -1,1 +1,1 @@
-"""Inductor from lowering to the code it writes: loops, fusion, and the node that each line was written for."""
+"""Inductor from lowering to codegen: loops, fusion, and the node of each generated line."""

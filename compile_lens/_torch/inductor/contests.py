@@ -1,7 +1,7 @@
-"""Templates that ``max-autotune`` would time on a device that is not there: kept, and none of them chosen.
+"""Templates that ``max-autotune`` would time on an absent device: recorded, and none of them chosen.
 
-Where Inductor has several ways to compute an operator, it times them. Here the first that is a library's function is
-written, as torch itself does where no timing came; the others are in the record with the text that would be timed.
+If Inductor has several ways to compute an operator, it times them. Here the first one that is a library's function is
+generated, as torch itself does without timings; the others are in the record with the text that would be timed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LANGUAGES = {
     "ExternKernelCaller": "extern",
     "SubgraphChoiceCaller": "graph",
 }
-"""By the class of torch's that stands for a way. Of another one the name is told."""
+"""Language by torch's class of a candidate. Other classes keep their name."""
 
 
 def begin(draft: Draft, phase: str) -> None:
-    """A phase is lowered, perhaps once more: what was kept of it was of another attempt."""
+    """Drop the contests of an earlier attempt at lowering a phase."""
     draft.contests = [one for one in draft.contests if one.phase != phase]
 
 
@@ -39,7 +39,7 @@ def begin(draft: Draft, phase: str) -> None:
 def select(
     draft: Draft, real: Any, selector: Any, name: Any, choices: Any, inputs: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Inductor has ways for an operator, and would time them if there are several."""
+    """Record the candidates for an operator, which Inductor would time if there are several."""
     import torch._inductor.config as config
 
     model = draft.recorder.target.model
@@ -51,23 +51,23 @@ def select(
         contenders = tuple(_contender(choice, draft.phase) for choice in choices)
         externs = [i for i, one in enumerate(contenders) if one.language == "extern"]
         # One that the device refuses is timed as infinitely slow.
-        refused = {i for i in externs if device_refusals.find(model, contenders[i].name, inputs)}
+        refused = {i for i in externs if device_refusals.refusal(model, contenders[i].name, inputs)}
         shown = next((i for i in externs if i not in refused), None)
         shown = next((i for i in range(len(contenders)) if i not in refused), 0) if shown is None else shown
         node, given = _node(), tuple(_tensor(one) for one in inputs)
-        _put(draft, Autotuning(draft.phase, str(name), (node,) if node else (), given, contenders, shown))
+        _keep(draft, Autotuning(draft.phase, str(name), (node,) if node else (), given, contenders, shown))
         choices = [choices[shown]]
     return real(selector, name, choices, inputs, *args, **kwargs)
 
 
-def _put(draft: Draft, found: Autotuning) -> None:
-    """Keep it; where it is one that is there already, its node joins that one's."""
+def _keep(draft: Draft, contest: Autotuning) -> None:
+    """Keep a contest; if an equal one is there already, its node joins that one's."""
     for index, known in enumerate(draft.contests):
-        if dataclasses.replace(known, nodes=found.nodes) == found:
-            nodes = tuple(dict.fromkeys((*known.nodes, *found.nodes)))
+        if dataclasses.replace(known, nodes=contest.nodes) == contest:
+            nodes = tuple(dict.fromkeys((*known.nodes, *contest.nodes)))
             draft.contests[index] = dataclasses.replace(known, nodes=nodes)
             return
-    draft.contests.append(found)
+    draft.contests.append(contest)
 
 
 def _contender(choice: Any, phase: str) -> Kernel:
@@ -76,9 +76,9 @@ def _contender(choice: Any, phase: str) -> Kernel:
     settings = _settings(str(getattr(choice, "description", "") or ""))
     candidates = (Candidate(settings),) if settings else ()
     if language == "triton":
-        asked = choice.bmreq
-        text = Path(asked.module_path).read_text(encoding="utf-8")
-        return Kernel(str(asked.kernel_name), phase, language, "template", text, candidates=candidates)
+        request = choice.bmreq
+        text = Path(request.module_path).read_text(encoding="utf-8")
+        return Kernel(str(request.kernel_name), phase, language, "template", text, candidates=candidates)
     if language == "extern":
         return Kernel(str(choice.choice.call_name()), phase, language, "extern", "")
     graph: Any = getattr(choice, "gm", None)  # an operator that is taken apart, and lowered as its own graph
@@ -87,7 +87,8 @@ def _contender(choice: Any, phase: str) -> Kernel:
 
 
 def _settings(description: str) -> tuple[tuple[str, int], ...]:
-    """The numbers of ``BLOCK_M=128, EVEN_K=True, num_warps=4``: sizes, warps and stages. The rest is in the text."""
+    """Return the numbers of ``BLOCK_M=128, EVEN_K=True, num_warps=4``: sizes, warps and stages. The rest is in the
+    text."""
     try:
         call = ast.parse(f"f({description})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -98,7 +99,7 @@ def _settings(description: str) -> tuple[tuple[str, int], ...]:
 
 
 def _node() -> str:
-    """The node that is being lowered, as the record calls it."""
+    """Return the record's name of the node that is being lowered."""
     from torch._inductor.virtualized import V
 
     current = getattr(V.graph, "current_node", None)

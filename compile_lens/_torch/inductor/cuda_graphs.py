@@ -1,4 +1,4 @@
-"""CUDA graphs: the compiler's own questions about what can be recorded, asked when code is about to be written."""
+"""CUDA graphs: the parts that can be recorded, by the compiler's own checks just before codegen."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ import torch
 from ...record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
 
 
-def look(phase: str, scheduler: Any, lowering: Any, static: Sequence[int]) -> CudaGraphs | None:
-    """What torch would record of a graph; ``None`` of one that is for no NVIDIA GPU. ``static`` are the positions of
+def recordable_parts(phase: str, scheduler: Any, lowering: Any, static: Sequence[int]) -> CudaGraphs | None:
+    """Return what torch would record of a graph; None if it is for no NVIDIA GPU. ``static`` are the positions of
     inputs whose address stays the same."""
     import torch._inductor.config as config
 
     if "cuda" not in getattr(lowering, "device_types", ()):
         return None
-    asked, partitioned = bool(config.triton.cudagraphs), bool(getattr(config, "graph_partition", False))
+    enabled, partitioned = bool(config.triton.cudagraphs), bool(getattr(config, "graph_partition", False))
     mutated = _mutated(lowering, static)
     try:
         with config.patch({"triton.cudagraphs": True}):
-            refused, node = _refused(lowering, partitioned)
-            parts = () if refused else _parts(scheduler, asked, config)
+            refused, node = _why_disabled(lowering, partitioned)
+            parts = () if refused else _parts(scheduler, enabled, config)
     except Exception as error:  # a question of torch's own that it cannot answer for this graph
         return CudaGraphs(
             phase,
-            asked,
+            enabled,
             partitioned,
             mutated_inputs=mutated,
             unknown_reason=f"{type(error).__name__}: {error}",
         )
     if not partitioned and not refused:
-        refused, node = _whole(lowering, parts)
+        refused, node = _why_not_whole(lowering, parts)
         parts = () if refused else (GraphPartition(True, tuple(g for part in parts for g in part.groups)),)
-    return CudaGraphs(phase, asked, partitioned, parts, refused, node, mutated)
+    return CudaGraphs(phase, enabled, partitioned, parts, refused, node, mutated)
 
 
-def _parts(scheduler: Any, asked: bool, config: Any) -> tuple[GraphPartition, ...]:
-    """The nodes in torch's order for it, cut where one that can be recorded follows one that cannot."""
+def _parts(scheduler: Any, enabled: bool, config: Any) -> tuple[GraphPartition, ...]:
+    """Return the nodes in torch's order, cut where one that can be recorded follows one that cannot."""
     nodes = list(scheduler.nodes)
-    if not asked and config.graph_partition and config.triton.reorder_for_reducing_graph_partitions:
+    if not enabled and config.graph_partition and config.triton.reorder_for_reducing_graph_partitions:
         nodes = scheduler.maybe_reorder_for_minimizing_partition(nodes)
         nodes = scheduler.reorder_for_partition_with_simple_dependency(nodes)
     why = [(node, scheduler.should_partition(node)) for node in nodes]
     fewest = getattr(config.triton, "cudagraph_min_partition_size", 0)
-    found = []
+    parts = []
     for recorded, own in itertools.groupby(why, lambda one: one[1] is None):
         part = list(own)
         names = tuple(node.get_name() for node, _ in part)
@@ -54,16 +54,16 @@ def _parts(scheduler: Any, asked: bool, config: Any) -> tuple[GraphPartition, ..
         kernels = sum(type(node).__name__ != "NopKernelSchedulerNode" for node, _ in part)
         if recorded and kernels < fewest:
             recorded, reasons = False, tuple((name, "too few kernels") for name in names)
-        found.append(GraphPartition(recorded, names, reasons))
-    return tuple(found)
+        parts.append(GraphPartition(recorded, names, reasons))
+    return tuple(parts)
 
 
-def _refused(lowering: Any, partitioned: bool) -> tuple[str, str]:
-    """Why lowering rules out all of the graph, and the node that it is about."""
+def _why_disabled(lowering: Any, partitioned: bool) -> tuple[str, str]:
+    """Return why lowering rules out the whole graph, and the node concerned."""
     from torch._inductor import cudagraph_utils
 
-    if said := lowering.disable_cudagraphs_reason:
-        reason = _gist(said)
+    if disabled_reason := lowering.disable_cudagraphs_reason:
+        reason = _short_reason(disabled_reason)
         named = reason.rpartition("torch.")[2]  # "control flow operator: torch.cond."
         nodes = lowering.module.graph.nodes
         return reason, next(
@@ -71,31 +71,39 @@ def _refused(lowering: Any, partitioned: bool) -> tuple[str, str]:
         )
     devices = dict(lowering.device_node_mapping)
     cpu = devices.get(torch.device("cpu"))
-    said = cudagraph_utils.check_multiple_devices_or_any_cpu_nodes(dict(devices))
-    return (_gist(said), cpu.name if cpu is not None and "cpu device" in said else "") if said else ("", "")
+    disabled_reason = cudagraph_utils.check_multiple_devices_or_any_cpu_nodes(dict(devices))
+    if not disabled_reason:
+        return "", ""
+    return _short_reason(
+        disabled_reason
+    ), cpu.name if cpu is not None and "cpu device" in disabled_reason else ""
 
 
-def _whole(lowering: Any, parts: Sequence[GraphPartition]) -> tuple[str, str]:
-    """Why the graph is not recorded where it may not be cut."""
+def _why_not_whole(lowering: Any, parts: Sequence[GraphPartition]) -> tuple[str, str]:
+    """Return why the graph is not recorded if it may not be cut."""
     import torch._inductor.config as config
     from torch._inductor.utils import get_first_incompatible_cudagraph_node
 
     if config.triton.cudagraph_skip_dynamic_graphs and lowering.sizevars.shape_env.var_to_range:
         return "graph with symbolic shapes inputs and config.triton.cudagraph_skip_dynamic_graphs=True", ""
-    found = get_first_incompatible_cudagraph_node(lowering.module)
-    return (f"incompatible op {found.target}", found.name) if found is not None else ("", "")
+    incompatible = get_first_incompatible_cudagraph_node(lowering.module)
+    return (
+        (f"incompatible op {incompatible.target}", incompatible.name)
+        if incompatible is not None
+        else ("", "")
+    )
 
 
-def _gist(said: str) -> str:
-    """A reason of torch's without the stack, which the record has of the node."""
-    return said.removeprefix("skipping cudagraphs due to ").partition("Found from")[0].strip().rstrip(". ")
+def _short_reason(reason: str) -> str:
+    """Return torch's reason without the stack, which the record has of the node."""
+    return reason.removeprefix("skipping cudagraphs due to ").partition("Found from")[0].strip().rstrip(". ")
 
 
 def _mutated(lowering: Any, static: Sequence[int]) -> tuple[MutatedInput, ...]:
     inputs = [node for node in lowering.module.graph.nodes if node.op == "placeholder"]
-    found = []
+    inputs_mutated = []
     for position in getattr(lowering, "mutated_input_idxs", ()):
         node = inputs[position]
         writes = [user for user in node.users if "copy_" in str(user.target) or len(node.users) == 1]
-        found.append(MutatedInput(node.name, writes[0].name if writes else "", position in static))
-    return tuple(found)
+        inputs_mutated.append(MutatedInput(node.name, writes[0].name if writes else "", position in static))
+    return tuple(inputs_mutated)

@@ -1,7 +1,7 @@
-"""Every pair of nodes that Inductor's scheduler considers for fusion, and what it decides, as it happens.
+"""Every pair of nodes that Inductor's scheduler considers for fusion, and its decision.
 
-The scheduler is asked nothing: its own questions are overheard. Inductor's words for a refusal are those that
-it would log; no logger is touched.
+No question is put to the scheduler: its own checks are observed. Inductor's words for a refusal are those that it
+would log; no logger is touched.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from . import fusion_reasons
 
 ROUNDS = "torch._inductor.scheduler:Scheduler.fuse_nodes"
 ROUND = "torch._inductor.scheduler:Scheduler.fuse_nodes_once"
-MAY = "torch._inductor.scheduler:Scheduler.can_fuse"
-DONE = "torch._inductor.scheduler:Scheduler.fuse_two_nodes"
-ESSENTIAL = (ROUNDS, ROUND, MAY, DONE)
+CAN_FUSE = "torch._inductor.scheduler:Scheduler.can_fuse"
+FUSE_TWO = "torch._inductor.scheduler:Scheduler.fuse_two_nodes"
+ESSENTIAL = (ROUNDS, ROUND, CAN_FUSE, FUSE_TWO)
 """Without one of these a decision would be missing, or wrong: then none is recorded."""
 
 REFUSED, ALLOWED, FUSED = "refused", "allowed", "fused"
@@ -31,7 +31,7 @@ REFUSED, ALLOWED, FUSED = "refused", "allowed", "fused"
 
 @dataclasses.dataclass(slots=True)
 class Refusal:
-    """What was last said, or found, against the pair in question. The last word decides."""
+    """The last reason against the pair in question, torch's or ours. The last one decides."""
 
     reason: str = ""
     said: str = ""
@@ -43,7 +43,7 @@ class Refusal:
 
 @dataclasses.dataclass(slots=True)
 class Pair:
-    """What became of a pair so far."""
+    """The state of a pair so far."""
 
     round: int
     outcome: str = REFUSED
@@ -56,7 +56,7 @@ class Pair:
     score: tuple[int, ...] = ()
 
 
-class Watch:
+class FusionWatch:
     """The fusion of one phase. It lives as long as the phase is compiled, and holds no node of torch's."""
 
     def __init__(self) -> None:
@@ -69,16 +69,16 @@ class Watch:
         self.pairs: dict[tuple[str, str], Pair] = {}
 
     def pair(self, node1: Any, node2: Any) -> Pair:
-        """The entry of two nodes, as of this round."""
+        """Return the entry of two nodes, for this round."""
         names = (self.name(node1), self.name(node2))
-        found = self.pairs.get(names)
-        if found is None:
-            found = self.pairs[names] = Pair(self.round)
-        found.round = self.round
-        return found
+        entry = self.pairs.get(names)
+        if entry is None:
+            entry = self.pairs[names] = Pair(self.round)
+        entry.round = self.round
+        return entry
 
     def name(self, node: Any) -> str:
-        """The node's name, whose loops are remembered."""
+        """Return the node's name, and remember its loops."""
         name: str = node.get_name()
         if name not in self.loops:
             self.loops[name] = tuple(part.get_name() for part in node.get_nodes())
@@ -87,7 +87,7 @@ class Watch:
     def refuse(self, pair: Pair, refusal: Refusal, scheduler: Any, nodes: tuple[Any, Any] | None) -> None:
         """Note that a pair was refused, and why."""
         pair.outcome = REFUSED
-        pair.said = fusion_reasons.words(refusal.said, refusal.args) if refusal.said else ""
+        pair.said = fusion_reasons.formatted(refusal.said, refusal.args) if refusal.said else ""
         pair.reason, pair.shown = refusal.reason or fusion_reasons.kind(refusal.said), refusal.shown
         pair.where = (
             source_places.place_in_torch(refusal.code, refusal.line) if refusal.code is not None else ""
@@ -96,25 +96,25 @@ class Watch:
             pair.reason, pair.shown = fusion_reasons.refine(pair.reason, scheduler, *nodes)
 
 
-WATCH: Slot[Watch] = Slot()
+WATCH: Slot[FusionWatch] = Slot()
 
 
 def begin(draft: Draft) -> None:
-    """Start listening for one phase, if the running torch has what that takes."""
+    """Start observing one phase, if the running torch has the hooks for it."""
     if all(hook_points.find(path) is not None for path in ESSENTIAL):
-        WATCH.put(draft, Watch())
+        WATCH.put(draft, FusionWatch())
 
 
 def end(draft: Draft, phase: str, groups: Iterable[Node] = ()) -> None:
-    """Keep the decisions of one phase; ``groups`` are the nodes for which code was written."""
+    """Keep the decisions of one phase; ``groups`` are the nodes for which code was generated."""
     watch = WATCH.take(draft)
     if watch is not None and watch.round:
         draft.decisions[phase] = finish(watch, phase, groups)
 
 
-def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decision, ...]:
-    """The decisions in the order in which the pairs were first considered."""
-    together = _Groups()
+def finish(watch: FusionWatch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decision, ...]:
+    """Return the decisions in the order in which the pairs were first considered."""
+    together = _FusedSets()
     for group in groups:
         if group.members:
             together.join(group.members)
@@ -124,7 +124,7 @@ def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decis
         if pair.outcome == FUSED:
             together.join((*watch.loops[name1], *watch.loops[name2]))
     taken = {n for names, pair in watch.pairs.items() if pair.outcome == FUSED for n in names}
-    found = []
+    decisions = []
     for (name1, name2), pair in watch.pairs.items():
         a, b = watch.loops[name1], watch.loops[name2]
         if pair.reason == "order" and (name2, name1) in watch.pairs:
@@ -133,7 +133,7 @@ def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decis
         through = fused and pair.outcome != FUSED
         if pair.outcome == ALLOWED and not fused:
             pair.reason = "overtaken" if taken & {name1, name2} else "slower" if pair.measured else "unsaid"
-        found.append(
+        decisions.append(
             Decision(
                 phase,
                 a,
@@ -149,11 +149,11 @@ def finish(watch: Watch, phase: str, groups: Iterable[Node] = ()) -> tuple[Decis
                 through_others=through,
             )
         )
-    return tuple(found)
+    return tuple(decisions)
 
 
-class _Groups:
-    """Which loops ended up together."""
+class _FusedSets:
+    """The sets of loops that were fused."""
 
     def __init__(self) -> None:
         self._of: dict[str, set[str]] = {}
@@ -168,14 +168,14 @@ class _Groups:
 
 
 @slot_hook(ROUNDS, WATCH)
-def rounds(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-    """A scheduler starts to fuse; that of a nested body has rounds of its own."""
+def fuse_nodes(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+    """Reset the rounds when a scheduler starts to fuse; that of a nested body has rounds of its own."""
     watch.round = 0
     return real(scheduler, *args, **kwargs)
 
 
 @slot_hook(ROUND, WATCH)
-def one_round(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+def fuse_nodes_once(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """One round of proposing and fusing."""
     watch.round += 1
     watch.within = True
@@ -185,9 +185,11 @@ def one_round(watch: Watch, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         watch.within = False
 
 
-@slot_hook(MAY, WATCH)
-def may(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-    """Two nodes are considered. What is asked of their members meanwhile is part of the same question."""
+@slot_hook(CAN_FUSE, WATCH)
+def consider(
+    watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Record whether two nodes can be fused. Checks of their members meanwhile are part of the same question."""
     if not watch.within or watch.asking or node1 is node2:
         return real(scheduler, node1, node2, *args, **kwargs)
     watch.asking, watch.refusal, watch.shared = True, None, None
@@ -202,21 +204,21 @@ def may(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: 
         pair.outcome, pair.reason, pair.said, pair.shown, pair.where = ALLOWED, "", "", "", ""
     else:
         if refusal is None:
-            refusal = Refusal(*refusals_of_scheduler(real, scheduler, node1, node2))
+            refusal = Refusal(*silent_refusal(real, scheduler, node1, node2))
         watch.refuse(pair, refusal, scheduler, (node1, node2))
     return allowed
 
 
-def refusals_of_scheduler(real: Any, scheduler: Any, node1: Any, node2: Any) -> tuple[Any, ...]:
-    """The parts of a ``Refusal`` for a pair that the scheduler refused without a word."""
+def silent_refusal(real: Any, scheduler: Any, node1: Any, node2: Any) -> tuple[Any, ...]:
+    """Return the parts of a ``Refusal`` for a pair that the scheduler refused without a reason."""
     code = getattr(real, "__code__", None)
-    reason, shown = fusion_reasons.of_scheduler(scheduler, node1, node2)
+    reason, shown = fusion_reasons.scheduler_reason(scheduler, node1, node2)
     return reason, "", (), shown, code, code.co_firstlineno if code is not None else 0
 
 
 @slot_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH)
-def why_no_fuse(watch: Watch, real: Any, why: Any, reason: str, *args: Any) -> Any:
-    """Inductor gives a reason, which it would log."""
+def why_no_fuse(watch: FusionWatch, real: Any, why: Any, reason: str, *args: Any) -> Any:
+    """Keep the reason that Inductor would log."""
     if watch.within:
         caller = sys._getframe(2)  # past the wrapper that stands in for ``real``
         refusal = Refusal("", reason, args, "", caller.f_code, caller.f_lineno)
@@ -230,10 +232,17 @@ def why_no_fuse(watch: Watch, real: Any, why: Any, reason: str, *args: Any) -> A
 
 
 @slot_hook("torch._inductor.choices:InductorChoices.can_fuse", WATCH)
-def shared_data(
-    watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, shared: Any, *args: Any, **kwargs: Any
+def keep_shared_data(
+    watch: FusionWatch,
+    real: Any,
+    scheduler: Any,
+    node1: Any,
+    node2: Any,
+    shared: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """Inductor has counted what the two share."""
+    """Keep the bytes that the two share, as Inductor counts them."""
     if watch.asking:
         try:
             watch.shared = int(shared)
@@ -243,8 +252,8 @@ def shared_data(
 
 
 @slot_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH)
-def ranked(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
-    """Inductor ranks the pairs that it allows."""
+def score(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
+    """Keep Inductor's score of a pair that it allows."""
     score = real(scheduler, node1, node2)
     # A dataclass keeps its fields in the order of its declaration: vars() saves asking for them, pair after pair.
     if watch.within and dataclasses.is_dataclass(score) and hasattr(score, "__dict__"):
@@ -255,8 +264,8 @@ def ranked(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any) -> A
 
 
 @slot_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH)
-def measured(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
-    """Some pairs are built and timed before they are fused."""
+def keep_timing(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
+    """Keep the result for pairs that are built and timed before they are fused."""
     result = real(scheduler, node1, node2, *args)
     if watch.within:
         pair = watch.pair(node1, node2)
@@ -268,25 +277,27 @@ def measured(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *a
     return result
 
 
-@slot_hook(DONE, WATCH)
-def done(watch: Watch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-    """Two nodes become one."""
+@slot_hook(FUSE_TWO, WATCH)
+def fuse(
+    watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Record that two nodes become one."""
     pair = watch.pair(node1, node2) if watch.within else None
-    made = real(scheduler, node1, node2, *args, **kwargs)
+    fused = real(scheduler, node1, node2, *args, **kwargs)
     if pair is not None:
         pair.outcome, pair.reason, pair.said, pair.shown, pair.where = FUSED, "", "", "", ""
-    return made
+    return fused
 
 
-def _cpp(watch: Watch, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
-    """The C++ backend decides. It gives no reason."""
+def _cpp_decision(watch: FusionWatch, real: Any, backend: Any, node1: Any, node2: Any) -> Any:
+    """Find the reason for the C++ backend's decision, which gives none."""
     allowed = real(backend, node1, node2)
     if watch.asking and not allowed:
         code = real.__code__
-        reason, shown = fusion_reasons.of_cpp(node1, node2, vertical=code.co_name == "can_fuse_vertical")
+        reason, shown = fusion_reasons.cpp_reason(node1, node2, vertical=code.co_name == "can_fuse_vertical")
         watch.refusal = Refusal(reason, shown=shown, code=code, line=code.co_firstlineno)
     return allowed
 
 
 for _way in ("can_fuse_vertical", "can_fuse_horizontal"):
-    slot_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH)(_cpp)
+    slot_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH)(_cpp_decision)

@@ -1,8 +1,7 @@
-"""What Inductor's words for a refused fusion mean, and what can be proven where it says nothing.
+"""Reasons for a refused fusion: the meaning of Inductor's words, and what can be proven if it gives none.
 
-Inductor's words are matched by how they begin, as they stand in torch before sizes are put in. Where no word
-is said, the conditions that torch itself checks are read from the two nodes: what they do not prove stays
-unexplained.
+Inductor's words are matched by their beginnings, as in torch's source before sizes are put in. If it gives none, the
+conditions that torch itself checks are read from the two nodes: without a proof the reason stays unexplained.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import functools
 import math
 from typing import Any
 
-WORDS: tuple[tuple[str, str], ...] = (
+TORCH_REASONS: tuple[tuple[str, str], ...] = (
     ("node1 is extern", "extern"),
     ("node2 is extern", "extern"),
     ("node1 is nop", "nop"),
@@ -57,23 +56,23 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("invalid sub-parent", "combined reductions"),
     ("consumer is not wholly in the sub-parent", "combined reductions"),
 )
-"""How Inductor's words begin, and the reason that they give."""
+"""Beginnings of Inductor's words, and our reason for each."""
 
-STEERING = ("Conditional", "Switch", "WhileLoop", "InvokeSubgraph")
-"""Inductor's classes of what runs other graphs: to the scheduler they are calls like those of a library."""
+SUBGRAPH_CALLS = ("Conditional", "Switch", "WhileLoop", "InvokeSubgraph")
+"""Inductor's classes that run other graphs: to the scheduler they are calls like those of a library."""
 
-SIZES = ("different sizes", "different loops", "reduction sizes", "reduction barrier", "outer loop")
-"""Reasons that rest on the loops of the two nodes."""
+SIZE_REASONS = ("different sizes", "different loops", "reduction sizes", "reduction barrier", "outer loop")
+"""Reasons that depend on the loops of the two nodes."""
 
 
 @functools.lru_cache(maxsize=1024)
 def kind(words: str) -> str:
-    """The reason that Inductor's words give; ``"other"`` if they are not known."""
-    return next((reason for begin, reason in WORDS if words.startswith(begin)), "other")
+    """Return the reason for Inductor's words; ``"other"`` if they are not known."""
+    return next((reason for begin, reason in TORCH_REASONS if words.startswith(begin)), "other")
 
 
-def words(reason: str, args: tuple[Any, ...]) -> str:
-    """Inductor's words with the sizes put in."""
+def formatted(reason: str, args: tuple[Any, ...]) -> str:
+    """Return Inductor's words with the sizes put in."""
     try:
         return reason % args if args else reason
     except (TypeError, ValueError):
@@ -81,11 +80,11 @@ def words(reason: str, args: tuple[Any, ...]) -> str:
 
 
 def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
-    """A more exact reason where the two nodes prove one, and the figures that it rests on."""
+    """Return a more exact reason if the two nodes prove one, and its figures."""
     if reason == "extern" and any(type(n).__name__.startswith("Nop") for n in (node1, node2)):
         reason = "nop"
     elif reason == "extern" and any(
-        type(getattr(n, "node", None)).__name__ in STEERING for n in (node1, node2)
+        type(getattr(n, "node", None)).__name__ in SUBGRAPH_CALLS for n in (node1, node2)
     ):
         reason = "steering"
     common = common_buffers(scheduler, node1, node2)
@@ -100,20 +99,20 @@ def refine(reason: str, scheduler: Any, node1: Any, node2: Any) -> tuple[str, st
             reduces = node1.is_reduction() or node2.is_reduction()
             differ = one is not None and two is not None and one != two and not reduces
             reason = "different sizes" if differ else "different indices"
-    elif reason in ("reduction sizes", "different sizes") and _barrier(node1, node2):
+    elif reason in ("reduction sizes", "different sizes") and _reads_reduction(node1, node2):
         reason = "reduction barrier"
     shown = []
     if reason in ("no shared data", "different indices", "mutation", "little shared data") and common:
         shown.append(f"both touch {', '.join(common)}")
-    if reason in SIZES:
-        shown.append(_both(node1, node2))
+    if reason in SIZE_REASONS:
+        shown.append(_both_extents(node1, node2))
     if reason == "different devices":
         shown.append(f"{node1.get_device()} against {node2.get_device()}")
     return reason, "; ".join(shown)
 
 
-def of_cpp(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
-    """Why the C++ backend, which never says, refused: by the conditions of its own that the nodes fail.
+def cpp_reason(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
+    """Return why the C++ backend, which never says, refused: by its own conditions that the nodes fail.
 
     ``vertical``: the second reads what the first writes.
     """
@@ -132,7 +131,7 @@ def of_cpp(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
     if None in groups or any(not isinstance(g[1], tuple) or len(g[1]) != 2 for g in groups):  # type: ignore[index]
         return "backend", ""
     (vars1, reduce1), (vars2, reduce2) = groups[0][1], groups[1][1]  # type: ignore[index]
-    shown = _both(node1, node2)
+    shown = _both_extents(node1, node2)
     if vertical and node1.is_reduction():
         return "reduction barrier", shown
     depth = min(len(vars1), len(vars2))
@@ -145,8 +144,8 @@ def of_cpp(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
     return ("reduction sizes" if reduce1 or reduce2 else "different sizes"), shown
 
 
-def of_scheduler(scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
-    """Why the scheduler itself refused without a word, where that can be proven."""
+def scheduler_reason(scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
+    """Return why the scheduler itself refused without a reason, if that can be proven."""
     streams = getattr(scheduler, "node_to_stream", None) or {}
     one, two = streams.get(node1), streams.get(node2)
     if one is not None and two is not None and one != two:
@@ -161,12 +160,12 @@ def of_scheduler(scheduler: Any, node1: Any, node2: Any) -> tuple[str, str]:
     return "unsaid", ""
 
 
-def _both(node1: Any, node2: Any) -> str:
+def _both_extents(node1: Any, node2: Any) -> str:
     return f"{extent(node1)} against {extent(node2)}"
 
 
 def extent(node: Any) -> str:
-    """The loops of a node in words: ``512 × 512``, or ``512 reductions over 64``."""
+    """Return the loops of a node in words: ``512 × 512``, or ``512 reductions over 64``."""
     loops = _loops(node)
     if loops is None:
         return "no loop"
@@ -177,7 +176,7 @@ def extent(node: Any) -> str:
 
 
 def _loops(node: Any) -> tuple[Any, Any] | None:
-    """The sizes outside and inside of a reduction: tuples for C++, products for the other backends."""
+    """Return the sizes outside and inside of a reduction: tuples for C++, products for the other backends."""
     try:
         outer, inner = node.group[1]
     except (AttributeError, TypeError, ValueError):
@@ -186,7 +185,7 @@ def _loops(node: Any) -> tuple[Any, Any] | None:
 
 
 def _length(node: Any) -> Any:
-    """How many elements a node visits, ``None`` where it has no loop."""
+    """Return how many elements a node iterates over, None if it has no loop."""
     loops = _loops(node)
     if loops is None:
         return None
@@ -200,25 +199,26 @@ def _sizes(sizes: Any) -> str:
 
 
 def common_buffers(scheduler: Any, node1: Any, node2: Any) -> list[str]:
-    """What both nodes touch: inputs by their names, buffers by the names of the loops that make them."""
+    """Return the buffers that both nodes touch: inputs by their names, others by the names of the loops that make
+    them."""
     names = {d.name for d in node1.read_writes.reads_and_writes()}
-    found: dict[str, None] = {}
+    makers: dict[str, None] = {}
     for dep in node2.read_writes.reads_and_writes():
         if dep.name in names:
             buffer = scheduler.name_to_buf.get(dep.name)
             maker = getattr(buffer, "defining_op_name", None)
-            found[maker() if maker is not None else dep.name] = None
-    return sorted(found)
+            makers[maker() if maker is not None else dep.name] = None
+    return sorted(makers)
 
 
-def _barrier(node1: Any, node2: Any) -> bool:
-    """Whether the second reads what a reduction in the first makes."""
-    made = {b for part in node1.get_nodes() if part.is_reduction() for b in part.get_buffer_names()}
-    return any(d.name in made for d in node2.read_writes.reads)
+def _reads_reduction(node1: Any, node2: Any) -> bool:
+    """Return True if the second reads the result of a reduction in the first."""
+    reduced = {b for part in node1.get_nodes() if part.is_reduction() for b in part.get_buffer_names()}
+    return any(d.name in reduced for d in node2.read_writes.reads)
 
 
 def _waits_for_reduction(scheduler: Any, node1: Any, node2: Any) -> bool:
-    """Whether what does not match is the result of a reduction: torch's own condition, on those buffers alone."""
+    """Return True if the mismatch is the result of a reduction: torch's own condition, on those buffers alone."""
     for part in node1.get_nodes():
         for write in part.read_writes.writes if part.is_reduction() else ():
             for read in node2.unmet_dependencies:
@@ -229,7 +229,7 @@ def _waits_for_reduction(scheduler: Any, node1: Any, node2: Any) -> bool:
 
 
 def _overwrites(scheduler: Any, node1: Any, node2: Any) -> bool:
-    """Whether one of the two overwrites, or adds up in place, what the other touches."""
+    """Return True if one of the two overwrites, or accumulates into, a buffer that the other touches."""
     needed = {d.name for d in node2.unmet_dependencies}
     if any(w.name in needed and getattr(w, "mode", None) is not None for w in node1.read_writes.writes):
         return True

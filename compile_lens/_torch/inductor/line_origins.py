@@ -1,12 +1,11 @@
-"""Origins of the lines inside a kernel: which node of ``"<phase>.post_grad"`` each line was written for.
+"""Origins of the lines inside a kernel: the node of ``"<phase>.post_grad"`` for which each line was generated.
 
-Nothing is read back from the finished text. A name travels with the work: while a node is lowered, the loops
-that it makes learn to announce it whenever their body runs; while a body is traced, each operation of the
-trace keeps what is announced; while code is written, each line keeps the names of the operation in progress,
-through indentation, wrapping and reordering, until the kernel's text is put together. So a value's load
-belongs to the node that asked for it, a store to the node whose value is stored, and the lines that prepare,
-accumulate and combine a reduction to the reduction. A line that serves several nodes, because the compiler
-found their expressions equal, keeps all of them, in order.
+Nothing is read back from the finished text. A name travels with the work: while a node is lowered, its loops learn to
+announce it whenever their body runs; while a body is traced, each operation of the trace keeps the announced name;
+during codegen, each line keeps the names of the operation in progress, through indentation, wrapping and reordering,
+until the kernel's text is put together. So a value's load belongs to the node that asked for it, a store to the node
+whose value is stored, and the lines that prepare, accumulate and combine a reduction to the reduction. A line that
+serves several nodes, because the compiler found their expressions equal, keeps all of them, in order.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from ..ground.hooks import _local, factory_hook, hook, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import line_text, scheduler_nodes
 
-ANNOUNCED = "torch._inductor.ir:Loops.__post_init__"
-STORED = "torch._inductor.ir:ComputedBuffer.get_store_function"
-TRACED = "torch._inductor.loop_body:LightTracer.create_node"
-WRITTEN = "torch._inductor.utils:IndentedBuffer.writeline"
-FINISHED = "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap"
-ESSENTIAL = (ANNOUNCED, STORED, TRACED, WRITTEN, FINISHED)
-"""Without one of these a line would go without its node, or to a wrong one: then no line has an origin."""
+LOOPS_INIT = "torch._inductor.ir:Loops.__post_init__"
+STORE_FUNCTION = "torch._inductor.ir:ComputedBuffer.get_store_function"
+CREATE_NODE = "torch._inductor.loop_body:LightTracer.create_node"
+WRITELINE = "torch._inductor.utils:IndentedBuffer.writeline"
+GETVALUE = "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap"
+ESSENTIAL = (LOOPS_INIT, STORE_FUNCTION, CREATE_NODE, WRITELINE, GETVALUE)
+"""Without one of these a line would lose its node, or have a wrong one: then no line has an origin."""
 
 KEY = "compile_lens_lines"
 """Attribute, and key of ``meta``, under which the objects of one compile keep names of nodes."""
 
 SHARED = "compile_lens_lines of its lines"
-"""Key of ``meta`` under which an operation keeps what its lines share."""
+"""Key of ``meta`` under which an operation keeps the names that its lines share."""
 
 Names = dict[str, None]
-"""Node names in order. Copies of one line share one, so that a later user of the line is known to all."""
+"""Node names in order. Copies of one line share one, so that a later user of the line reaches all."""
 
 
 _WHOLE = slice(0, None)
 
 
 class Line(str):
-    """A line of code that remembers which nodes it was written for."""
+    """A line of code with the nodes for which it was generated."""
 
     __slots__ = ("names",)
     names: Names
@@ -57,18 +56,19 @@ class Line(str):
         return line
 
     def replace(self, *args: Any) -> Line:
-        return tagged(str.replace(self, *args), self.names)
+        return tagged_line(str.replace(self, *args), self.names)
 
 
-def tagged(text: str, names: Names) -> Line:
-    """``text`` as a line that was written for the nodes ``names``."""
+def tagged_line(text: str, names: Names) -> Line:
+    """Return ``text`` as a line that was generated for the nodes ``names``."""
     line = Line(text)
     line.names = names
     return line
 
 
 class Tracker:
-    """What is announced, traced and written in one phase. It lives as long as the phase is compiled."""
+    """Announced names, traced operations and generated lines of one phase. It lives as long as the phase is
+    compiled."""
 
     def __init__(self) -> None:
         from torch._inductor import virtualized
@@ -85,7 +85,7 @@ class Tracker:
 
     @contextlib.contextmanager
     def writes(self, names: Names) -> Iterator[None]:
-        """Every line written meanwhile is for ``names``."""
+        """Tag every line generated meanwhile with ``names``."""
         self.writing.append(names)
         try:
             yield
@@ -93,23 +93,23 @@ class Tracker:
             self.writing.pop()
 
     def now(self) -> Names:
-        """The nodes for which a line that is written now is written."""
+        """Return the nodes for which a line is generated now."""
         return self.writing[-1] if self.writing else dict.fromkeys(self.running())
 
     def running(self) -> tuple[str, ...]:
-        """The nodes of the operation that is being interpreted."""
+        """Return the nodes of the operation that is being interpreted."""
         node = self.operation()
         return _names_of(node) if node is not None else ()
 
     def operation(self) -> Any:
-        """The operation of a loop's body that is being interpreted, or None."""
+        """Return the operation of a loop's body that is being interpreted, or None."""
         if self.local is None:
             return getattr(self.virtual.interpreter, "current_node", None)
         held = self.local.__dict__
         return getattr(held[self.key], "current_node", None) if self.key in held else None
 
     def announcing(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
-        """``body``, which announces ``name`` while it runs."""
+        """Return ``body``, which announces ``name`` while it runs."""
         announced = self.announced
 
         def announces(*args: Any, **kwargs: Any) -> Any:
@@ -127,7 +127,7 @@ TRACKER: Slot[Tracker] = Slot()
 
 
 def begin(draft: Draft) -> None:
-    """Start following the lines of one phase, if the running torch has what that takes."""
+    """Start tracking the lines of one phase, if the running torch has the hooks for it."""
     lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
     if lost:
         draft.recorder.note(f"{NO_LINES}: {hook_points.lacks(lost[0])}")
@@ -136,19 +136,20 @@ def begin(draft: Draft) -> None:
 
 
 def end(draft: Draft) -> None:
-    """Forget what was followed."""
+    """Drop the tracker."""
     TRACKER.take(draft)
 
 
 def resolve(draft: Draft, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """The kernels with the origins of their lines; those that Inductor did not write itself are left as they are."""
+    """Return the kernels with the origins of their lines; those that Inductor did not generate itself are
+    unchanged."""
     tracker = TRACKER.of(draft)
     if tracker is None:
         return tuple(kernels)
-    return tuple(_followed(tracker, kernel) if kernel.source else kernel for kernel in kernels)
+    return tuple(_with_origins(tracker, kernel) if kernel.source else kernel for kernel in kernels)
 
 
-def _followed(tracker: Tracker, kernel: Kernel) -> Kernel:
+def _with_origins(tracker: Tracker, kernel: Kernel) -> Kernel:
     lines = _lines(tracker, kernel)
     if not kernel.origins:
         # Of a loop that changes the layout of an input Inductor keeps no origin; its lines know it.
@@ -171,9 +172,9 @@ def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
 
 
 # Lowering: loops announce the node that made them.
-@slot_hook(ANNOUNCED, TRACKER)
-def made(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
-    """A loop was made: its body announces the graph's node that is being lowered."""
+@slot_hook(LOOPS_INIT, TRACKER)
+def announce_loop(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
+    """Let the body of a new loop announce the node that is being lowered."""
     result = real(ir_node, *args, **kwargs)
     body = ir_node.inner_fn
     lowering = tracker.virtual.graph
@@ -189,18 +190,18 @@ def made(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -
     return result
 
 
-@slot_hook(STORED, TRACKER)
+@slot_hook(STORE_FUNCTION, TRACKER)
 def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    """The body of a buffer with its store: what stands around the loop's own body belongs to the loop's node."""
+    """Announce the loop's node around the body of a buffer with its store, which is more than the loop's own body."""
     body = real(buffer, *args, **kwargs)
     name = getattr(getattr(buffer.data, "inner_fn", None), KEY, None)
     return body if name is None else tracker.announcing(name, body)
 
 
 # Tracing: operations keep what is announced.
-@slot_hook(TRACED, TRACKER)
-def traced(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """An operation of a loop's body was traced. A body that runs to be traced anew announces nothing, but is
+@slot_hook(CREATE_NODE, TRACKER)
+def tag_operation(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Tag a traced operation of a loop's body. A body that runs to be traced again announces nothing, but is
     interpreted."""
     node = real(*args, **kwargs)
     announced = tracker.announced
@@ -211,7 +212,7 @@ def traced(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _names_of(node: Any) -> tuple[str, ...]:
-    """The names that an operation keeps; one that a later pass put in (a conversion) serves its operand's."""
+    """Return the names of an operation; one that a later pass added (a conversion) has those of its operand."""
     names: tuple[str, ...] | None = node.meta.get(KEY)
     if names is None:
         names = ()
@@ -227,11 +228,11 @@ def _names_of(node: Any) -> tuple[str, ...]:
 
 
 # Writing: lines keep the names of the operation in progress.
-@factory_hook(WRITTEN)
-def written(real: Any) -> Any:
-    """A line was written, or copied from a buffer into another: then it has its names already.
+@factory_hook(WRITELINE)
+def tag_line(real: Any) -> Any:
+    """Tag a line that is written; one copied from a buffer into another has its names already.
 
-    A transformer has tens of thousands of lines: hence no more calls than it takes.
+    A transformer has tens of thousands of lines: hence as few calls as possible.
     """
 
     def writeline(buffer: Any, line: Any, *args: Any, **kwargs: Any) -> Any:
@@ -243,7 +244,7 @@ def written(real: Any) -> Any:
             return result
         tracker = draft.slots[TRACKER]
         kind = type(line)
-        names = line.names if kind is Line else None if kind is str else _kept(line)
+        names = line.names if kind is Line else None if kind is str else _line_names(line)
         if names is None:
             if tracker.writing:
                 names = tracker.writing[-1]
@@ -260,44 +261,46 @@ def written(real: Any) -> Any:
         if names and lines:
             last = lines[-1]
             if type(last) is not str:
-                _keep(lines, -1, names)
+                _tag_at(lines, -1, names)
             elif kind is Line and len(last) == len(line) > 0:  # it was copied as it stands
                 lines[-1] = line
             elif last and "gdc" not in last:  # as ``_keep`` does
-                lines[-1] = made = Line(last)
-                made.names = names
+                lines[-1] = new_line = Line(last)
+                new_line.names = names
         return result
 
     return writeline
 
 
 def _shared_names(operation: Any) -> Names:
-    """The names of an operation as its lines keep them: one for all of them."""
+    """Return the names of an operation as its lines keep them: one dict for all of them."""
     names: Names | None = operation.meta.get(SHARED)
     if names is None:
         names = operation.meta[SHARED] = dict.fromkeys(_names_of(operation))
     return names
 
 
-def _kept(line: Any) -> Names | None:
+def _line_names(line: Any) -> Names | None:
     # A line that may yet be dropped holds its text.
     text = line if isinstance(line, str) else getattr(line, "line", None)
     return text.names if type(text) is Line else None
 
 
-def _keep(lines: list[Any], position: int, names: Names) -> None:
+def _tag_at(lines: list[Any], position: int, names: Names) -> None:
     line = lines[position]
     if isinstance(line, str):
         # Triton's code generator filters its launch control by exact type.
         if line.strip() and "gdc" not in line:
-            lines[position] = tagged(line, names)
+            lines[position] = tagged_line(line, names)
     elif isinstance(getattr(line, "line", None), str):
-        line.line = tagged(line.line, names)
+        line.line = tagged_line(line.line, names)
 
 
 @slot_hook("torch._inductor.codegen.common:CSE.generate", TRACKER)
-def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any) -> Any:
-    """An expression gets a variable: a new one, with its line, or one that holds the same value already."""
+def tag_expression(
+    tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Tag the variable of an expression: a new one, with its line, or one that holds the same value already."""
     if tracker.writing:
         names = tracker.writing[-1]
     else:
@@ -322,10 +325,10 @@ def generate(tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *arg
 
 
 @slot_hook("torch._inductor.codegen.common:CSEProxy.reduction", TRACKER)
-def reduction(
+def tag_reduction(
     tracker: Tracker, real: Any, proxy: Any, dtype: Any, src_dtype: Any, kind: Any, value: Any, *args: Any
 ) -> Any:
-    """A value is reduced. The same reduction of the same value is written once, however many nodes ask for it."""
+    """Tag a reduction. The same reduction of the same value is written once, however many nodes ask for it."""
     names = tracker.now()
     kernel = getattr(proxy, "kernel", None)
     if not names or kernel is None:
@@ -339,7 +342,7 @@ def reduction(
 
 @slot_hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix", TRACKER)
 def reduction_prefix(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """What prepares a reduction is written when the loops are known, long after the reduction was asked for."""
+    """Tag the lines that prepare a reduction, which are written when the loops are known, long after the reduction."""
     write = real(*args, **kwargs)
     from torch._inductor.utils import IndentedBuffer
 
@@ -347,18 +350,18 @@ def reduction_prefix(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> 
 
     def later(*args: Any, **kwargs: Any) -> Any:
         with tracker.writes(names):
-            made = write(*args, **kwargs)
-            if isinstance(made, str):
-                text, made = made, IndentedBuffer()
-                made.splice(text)
-            return made
+            prefix = write(*args, **kwargs)
+            if isinstance(prefix, str):
+                text, prefix = prefix, IndentedBuffer()
+                prefix.splice(text)
+            return prefix
 
     return later
 
 
-def _rewritten(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    """C++ renames variables in lines that are written already: each line stays the line that it was."""
-    names = [_kept(line) for line in buffer._lines]
+def _retag_rewritten(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep the tags of lines in which C++ renames variables after they were written."""
+    names = [_line_names(line) for line in buffer._lines]
     result = real(buffer, *args, **kwargs)
     if result is None:
         moved, first = buffer._lines, 0
@@ -367,26 +370,26 @@ def _rewritten(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs: Any) 
         first = next((i for i, line in enumerate(moved) if str(line).strip() == "{"), 0) + 1
     for position, own in enumerate(names, first):
         if own and position < len(moved):
-            _keep(moved, position, own)
+            _tag_at(moved, position, own)
     return result
 
 
 for _name in ("replace_acc_name", "replace_cascade_sum_with_add", "move_code_under_inner_loop"):
-    hook(f"torch._inductor.codegen.cpp:{_name}")(_rewritten)
+    hook(f"torch._inductor.codegen.cpp:{_name}")(_retag_rewritten)
 
 
 # The text is put together: the names of its lines are kept beside it.
-@slot_hook(FINISHED, TRACKER)
-def finished(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
-    """A buffer was turned into text."""
+@slot_hook(GETVALUE, TRACKER)
+def keep_text(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep the names of the lines of a buffer that is turned into text."""
     result = real(buffer, *args, **kwargs)
-    if len(buffer._lines) > 1 and _any_kept(buffer._lines):
+    if len(buffer._lines) > 1 and _any_tagged(buffer._lines):
         tracker.texts.append([pair for line in buffer._lines for pair in _text(line)])
     return result
 
 
-def _any_kept(lines: list[Any]) -> bool:
-    return any(_kept(line) for line in lines if type(line) is not str)
+def _any_tagged(lines: list[Any]) -> bool:
+    return any(_line_names(line) for line in lines if type(line) is not str)
 
 
 def _text(line: Any) -> list[tuple[str, Names | None]]:
@@ -396,4 +399,4 @@ def _text(line: Any) -> list[tuple[str, Names | None]]:
     text = line() if callable(line) else line
     if not isinstance(text, str):  # dropped, or a marker
         return []
-    return [(part.strip(), _kept(line)) for part in str(text).split("\n") if part.strip()]
+    return [(part.strip(), _line_names(line)) for part in str(text).split("\n") if part.strip()]

@@ -1,4 +1,4 @@
-"""The text of a kernel beside the lines that were written for it, and what a line without a node is there for."""
+"""Alignment of a kernel's text with the lines generated for it, and the purpose of lines without a node."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 
 from ...record.kernel import LINE_FORMS, UNSAID
 
-Written = Sequence[tuple[str, "dict[str, None] | None"]]
-"""Lines of one text, stripped and none of them empty, each with the nodes that it was written for."""
+TaggedText = Sequence[tuple[str, "dict[str, None] | None"]]
+"""Lines of one text, stripped and none of them empty, each with its nodes."""
 
 PLACEHOLDERS = ("KERNEL_NAME", "DESCRIPTIVE_NAME", "{name}", "generated_kernel")
-"""Words that stand in a text until the kernel gets its name."""
+"""Placeholders in a text until the kernel gets its name."""
 
 # Forms that are structure whoever wrote them, and forms that are structure where no node is known.
-ALWAYS: dict[str, tuple[tuple[str, str], ...]] = {
+STRUCTURE: dict[str, tuple[tuple[str, str], ...]] = {
     "cpp": (
         (r"#pragma omp|int tid = omp_get_thread_num|int max_threads = omp_get", "parallel region"),
         (r"#pragma", "directive"),
@@ -38,7 +38,7 @@ ALWAYS: dict[str, tuple[tuple[str, str], ...]] = {
         (r"if \([xyzr]\w* >= ", "branch"),
     ),
 }
-OTHERWISE: dict[str, tuple[tuple[str, str], ...]] = {
+WITHOUT_NODE: dict[str, tuple[tuple[str, str], ...]] = {
     "cpp": (
         (r"std::atomic<int> inductor_cpu|inductor_cpu_", "error flag"),
         (r"int64_t x\d+(_tail)? = |int64_t \w+ = ", "index arithmetic"),
@@ -63,22 +63,22 @@ OTHERWISE: dict[str, tuple[tuple[str, str], ...]] = {
         (r"//", "comment"),
     ),
 }
-BARE = re.compile(r"[\s{}()\[\];,:]*|'''.*|\)MTL\"?.*")
+BRACKETS = re.compile(r"[\s{}()\[\];,:]*|'''.*|\)MTL\"?.*")
 """Blank lines and lone brackets: they say nothing."""
 
 
 def align(
-    texts: Sequence[str], written: Iterable[Written], nodes: Sequence[str]
+    texts: Sequence[str], written: Iterable[TaggedText], nodes: Sequence[str]
 ) -> list[dict[str, None] | None] | None:
-    """For each line of a kernel the nodes that it was written for; ``None`` if no text was written that holds it.
+    """Return the nodes of each line of a kernel; None if no tagged text contains it.
 
-    A kernel that is launched for two parts of the graph was written twice: its lines serve both.
+    A kernel that is launched for two parts of the graph was generated twice: its lines serve both.
     """
     places = [i for i, text in enumerate(texts) if text.strip()]
     lines = [texts[i].strip() for i in places]
-    found: list[dict[str, None] | None] = [None] * len(texts)
+    nodes_by_line: list[dict[str, None] | None] = [None] * len(texts)
     whole = False
-    parts: list[Written] = []
+    parts: list[TaggedText] = []
     for text in written:
         if len(text) < len(lines):
             parts.append(text)
@@ -86,7 +86,7 @@ def align(
         start = _find(lines, [t for t, _ in text])
         if start is not None:
             whole = True
-            _add(found, places, [names for _, names in text[start : start + len(lines)]])
+            _add(nodes_by_line, places, [names for _, names in text[start : start + len(lines)]])
     for text in parts if whole else ():
         # A helper function, written on its own and put into the kernel as text. Other kernels may hold the same.
         if not all(set(names) <= set(nodes) for _, names in text if names):
@@ -94,23 +94,23 @@ def align(
         start = _find([t for t, _ in text], lines)
         if start is not None:
             spots = places[start : start + len(text)]
-            if all(found[i] is None for i in spots):
-                _add(found, spots, [names for _, names in text])
-    return found if whole else None
+            if all(nodes_by_line[i] is None for i in spots):
+                _add(nodes_by_line, spots, [names for _, names in text])
+    return nodes_by_line if whole else None
 
 
 def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
-    """Where ``part`` stands in ``whole``. Lines in which a name was still to come are equal to any."""
+    """Return where ``part`` stands in ``whole``. Lines with a placeholder are equal to any."""
     if not part:
         return 0
     first = part[0]
-    any_first = _open(first)
+    any_first = _has_placeholder(first)
     for start in range(len(whole) - len(part) + 1):
         here = whole[start]
-        if not (here == first or any_first or _open(here)):
+        if not (here == first or any_first or _has_placeholder(here)):
             continue  # nearly always
         for a, b in zip(part, whole[start : start + len(part)]):
-            if not (a == b or _open(a) or _open(b)):
+            if not (a == b or _has_placeholder(a) or _has_placeholder(b)):
                 break
         else:
             return start
@@ -118,42 +118,46 @@ def _find(part: Sequence[str], whole: Sequence[str]) -> int | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _open(line: str) -> bool:
-    """Whether a name is still to come in a line."""
+def _has_placeholder(line: str) -> bool:
+    """Return True if a line still lacks a name."""
     return any(p in line for p in PLACEHOLDERS)
 
 
 def _add(
-    found: list[dict[str, None] | None], places: Sequence[int], names: Sequence[dict[str, None] | None]
+    nodes_by_line: list[dict[str, None] | None],
+    places: Sequence[int],
+    names: Sequence[dict[str, None] | None],
 ) -> None:
     for place, here in zip(places, names, strict=True):
         if here:
-            found[place] = {**(found[place] or {}), **here}
+            nodes_by_line[place] = {**(nodes_by_line[place] or {}), **here}
 
 
 def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[str | None]:
-    """Why each line has no node; ``""`` for one that has (``known``), ``None`` for one that says nothing."""
-    always = ALWAYS[language] if language in ALWAYS else ()
-    otherwise = OTHERWISE[language] if language in OTHERWISE else ()
+    """Return why each line has no node; ``""`` for one that has (``known``), None for one that says nothing."""
+    always = STRUCTURE[language] if language in STRUCTURE else ()
+    otherwise = WITHOUT_NODE[language] if language in WITHOUT_NODE else ()
     includes = tuple([form for form in otherwise[:1] + always if form[1] == "include"])
     head = _head(language, texts)
-    found: list[str | None] = []
+    words: list[str | None] = []
     decorated = False
     for number, (text, has) in enumerate(zip(texts, known, strict=True)):
         line = text.strip()
         if language == "triton" and line.startswith(("@", "def ")):
             decorated = line.startswith("@")
-        if BARE.fullmatch(line):
-            found.append(None)
+        if BRACKETS.fullmatch(line):
+            words.append(None)
         elif (number <= head or decorated) and not has:
-            found.append(_first(includes, line) or "signature")
+            words.append(_first_match(includes, line) or "signature")
         else:
-            found.append(_first(always, line) or ("" if has else _first(otherwise, line) or UNSAID))
-    return found
+            words.append(
+                _first_match(always, line) or ("" if has else _first_match(otherwise, line) or UNSAID)
+            )
+    return words
 
 
 def _head(language: str, texts: Sequence[str]) -> int:
-    """The last line of a kernel's signature, counted from 0."""
+    """Return the last line of a kernel's signature, counted from 0."""
     opens = {
         "cpp": r'\s*extern "C"',
         "triton": r"\s*def (?!_triton_helper)",
@@ -169,18 +173,18 @@ def _head(language: str, texts: Sequence[str]) -> int:
 
 
 Forms = tuple[tuple[str, str], ...]
-"""What a line may begin with, and what it is there for then; the first that fits says it."""
+"""Beginnings of lines, and the purpose of each; the first that fits decides."""
 
 
 @functools.cache
-def _compiled(forms: Forms) -> tuple[re.Pattern[str], dict[str | None, str]]:
-    """One expression for all forms, with a group for each, and the word for each group."""
+def _matcher(forms: Forms) -> tuple[re.Pattern[str], dict[str | None, str]]:
+    """Return one expression for all forms, with a group for each, and the word for each group."""
     assert all(word in LINE_FORMS for _, word in forms)
     groups = [f"(?P<form{number}>{pattern})" for number, (pattern, _) in enumerate(forms)]
     return re.compile("|".join(groups) or "(?!)"), {f"form{i}": word for i, (_, word) in enumerate(forms)}
 
 
-def _first(forms: Forms, line: str) -> str:
-    expression, words = _compiled(forms)
-    found = expression.match(line)
-    return words[found.lastgroup] if found else ""
+def _first_match(forms: Forms, line: str) -> str:
+    expression, words = _matcher(forms)
+    match = expression.match(line)
+    return words[match.lastgroup] if match else ""

@@ -1,4 +1,4 @@
-"""What a scheduler node of Inductor accesses in memory: the bytes after, by the rule in ``graphs.accesses``.
+"""Memory accesses of a scheduler node of Inductor: the bytes after, by the rule in ``graphs.accesses``.
 
 Inductor counts as well, but takes whole buffers for each node that it fused, whatever part of them is read.
 """
@@ -17,31 +17,34 @@ from ..graphs.accesses import Moved
 
 
 def moved(node: Any, lowering: Any) -> Moved:
-    """Bytes that a scheduler node reads and writes; ``None`` where a size depends on data."""
+    """Return the bytes that a scheduler node reads and writes; None if a size depends on data."""
     deps = getattr(node, "read_writes", None)
     if deps is None:
         return None, None
     if type(node).__name__ == "ForeachKernelSchedulerNode":
-        return _each_by_itself(node, lowering)
+        return _moved_separately(node, lowering)
     parts = list(node.get_nodes())
     names = {dep.name for dep in (*deps.reads, *deps.writes)}
-    if any(_buffer(lowering, _held_by(name, lowering)).depends_on_data for name in names):
+    if any(_buffer(lowering, _data_buffer(name, lowering)).depends_on_data for name in names):
         return None, None
     if len(parts) == 1 and type(node).__name__.startswith("Nop"):
         return 0, 0
     if len(parts) == 1 and type(node).__name__.startswith("Extern"):
-        return _called(node, lowering)
-    made = {name for part in parts for name in part.get_buffer_names()}
-    kept = {name for name in made if len(parts) == 1 or _is_needed(node, name, parts)}
-    reads = _accessed((d for p in parts for d in _read(p) if d.name not in made), "LOAD", parts, lowering)
+        return _moved_by_call(node, lowering)
+    own_buffers = {name for part in parts for name in part.get_buffer_names()}
+    kept = {name for name in own_buffers if len(parts) == 1 or _is_needed(node, name, parts)}
+    reads = _accessed_bytes(
+        (d for p in parts for d in _read(p) if d.name not in own_buffers), "LOAD", parts, lowering
+    )
     written = list(dict.fromkeys(d for part in parts for d in part.read_writes.writes if d.name in kept))
     adding = [d for d in written if "add" in (getattr(d, "mode", None) or "")]
-    again = _accessed(adding, "STORE", parts, lowering)
-    return reads + again, _accessed(written, "STORE", parts, lowering)
+    again = _accessed_bytes(adding, "STORE", parts, lowering)
+    return reads + again, _accessed_bytes(written, "STORE", parts, lowering)
 
 
-def _each_by_itself(node: Any, lowering: Any) -> Moved:
-    """Of kernels that share a launch (a combo, a foreach): each has programs of its own, which read for themselves."""
+def _moved_separately(node: Any, lowering: Any) -> Moved:
+    """Return the bytes of kernels that share a launch (a combo, a foreach): each has programs of its own, which read
+    for themselves."""
     reads = writes = 0
     for read, written in (moved(part, lowering) for part in node.snodes):
         if read is None or written is None:
@@ -51,7 +54,7 @@ def _each_by_itself(node: Any, lowering: Any) -> Moved:
 
 
 def _read(part: Any) -> Iterator[Any]:
-    """What a loop reads: ranges of buffers, and whole ones that it names; for others it only has to wait."""
+    """Yield the reads of a loop: ranges of buffers, and whole ones that it names; for others it only has to wait."""
     usage = getattr(getattr(part, "_body", None), "memory_usage", None)
     named = None if usage is None else {entry.buffer_name for found in usage.values() for entry in found}
     for dep in part.read_writes.reads:
@@ -61,51 +64,52 @@ def _read(part: Any) -> Iterator[Any]:
 
 
 def _is_needed(node: Any, name: str, parts: list[Any]) -> bool:
-    """Whether anything outside of the node reads a buffer that it makes."""
+    """Return True if anything outside of the node reads a buffer that it makes."""
     return any(user.node not in parts for user in node.scheduler.name_to_buf[name].users)
 
 
-def _accessed(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) -> int:
-    """Bytes of the elements that are touched, of each buffer no more than it has."""
+def _accessed_bytes(deps: Iterable[Any], way: str, parts: list[Any], lowering: Any) -> int:
+    """Return the bytes of the elements touched, of each buffer no more than it has."""
     by_buffer: dict[str, dict[Any, None]] = {}
     for dep in deps:
-        by_buffer.setdefault(_held_by(dep.name, lowering), {})[dep] = None
+        by_buffer.setdefault(_data_buffer(dep.name, lowering), {})[dep] = None
     total = 0
-    for name, found in by_buffer.items():
-        whole, itemsize = _whole(lowering, name)
+    for name, accesses_ in by_buffer.items():
+        whole, itemsize = _size_of(lowering, name)
         if not itemsize:
             continue
-        direct = [d for d in found if not d.is_indirect()]
-        touched = _at_known(direct, whole, lowering)
-        if len(direct) < len(found):
-            touched += sum(_gathered(name, way, parts, lowering) or [whole])
+        direct = [d for d in accesses_ if not d.is_indirect()]
+        touched = _direct_elements(direct, whole, lowering)
+        if len(direct) < len(accesses_):
+            touched += sum(_indirect_elements(name, way, parts, lowering) or [whole])
         total += min(touched, whole) * itemsize
     return total
 
 
-def _held_by(name: str, lowering: Any) -> str:
-    """The buffer that holds the data: the scheduler has a new name, of no size, for one that a library call changed."""
+def _data_buffer(name: str, lowering: Any) -> str:
+    """Return the buffer that holds the data: the scheduler has a new name, of no size, for one that a library call
+    changed."""
     if _buffer(lowering, name).itemsize:
         return name
     real = getattr(getattr(lowering, "scheduler", None), "mutation_real_name", {})
     return str(real.get(name, name))
 
 
-def _at_known(deps: list[Any], whole: int, lowering: Any) -> int:
-    """How many elements are touched at places that the loops' variables give."""
-    touched = [_covered(dep, whole, lowering) for dep in deps]
+def _direct_elements(deps: list[Any], whole: int, lowering: Any) -> int:
+    """Return how many elements are touched at places given by the loops' variables."""
+    touched = [_distinct_elements(dep, whole, lowering) for dep in deps]
     if len(deps) > 1 and max(touched) < whole:  # the same part, looped over in another way, counts once
-        alike = {_alike(dep): number for dep, number in zip(deps, touched)}
+        alike = {_normalized(dep): number for dep, number in zip(deps, touched)}
         touched = list(alike.values())
     return sum(touched)
 
 
-def _alike(dep: Any) -> Any:
+def _normalized(dep: Any) -> Any:
     return dep.normalize_with_stride_order() if hasattr(dep, "normalize_with_stride_order") else dep
 
 
-def _covered(dep: Any, whole: int, lowering: Any) -> int:
-    """How many elements one access touches; windows may overlap."""
+def _distinct_elements(dep: Any, whole: int, lowering: Any) -> int:
+    """Return how many elements one access touches; windows may overlap."""
     sizes = [_number(size, lowering) for size in getattr(dep, "size", ())]
     if type(dep).__name__ == "MemoryDep":  # as its own ``get_numel``, without sympy's products
         looped = dep.index.free_symbols
@@ -121,9 +125,9 @@ def _covered(dep: Any, whole: int, lowering: Any) -> int:
     return min(number, 1 + sum(apart)) if plain else number
 
 
-def _gathered(name: str, way: str, parts: list[Any], lowering: Any) -> list[int]:
-    """For each access of a buffer at places that are read from others: how many places can be asked for."""
-    found: dict[Any, int] = {}
+def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> list[int]:
+    """For each access of a buffer at places read from others, return how many places it can address."""
+    counts: dict[Any, int] = {}
     for part in parts:
         body: Any = getattr(part, "_body", None)
         for expression in _indices(body, name, way):
@@ -133,41 +137,41 @@ def _gathered(name: str, way: str, parts: list[Any], lowering: Any) -> list[int]
             variables = {v for _, e in sources for v in e.free_symbols if v in body.var_ranges}
             # Two loops that ask in one way ask for the same places. (Equal expressions are equal in any loop.)
             way_of_asking = frozenset((v, body.var_ranges[v]) for v in variables), frozenset(sources)
-            if way_of_asking not in found:
-                found[way_of_asking] = _number(_product(body.var_ranges[v] for v in variables), lowering)
-    return list(found.values())
+            if way_of_asking not in counts:
+                counts[way_of_asking] = _number(_product(body.var_ranges[v] for v in variables), lowering)
+    return list(counts.values())
 
 
 def _indices(body: Any, name: str, way: str) -> list[Any]:
-    """Where a loop's body touches a buffer at indirect places, each index once."""
-    found: dict[Any, None] = {}
+    """Return the indirect indices by which a loop's body touches a buffer, each once."""
+    expressions: dict[Any, None] = {}
     for kind, entries in getattr(body, "memory_usage", {}).items():
         if kind.name.startswith(way):
             for entry in entries:
                 expression = body.indexing_exprs[entry.index_name]
                 if entry.buffer_name == name and set(body.indirect_vars) & expression.free_symbols:
-                    found[expression] = None
-    return list(found)
+                    expressions[expression] = None
+    return list(expressions)
 
 
 def _sources(body: Any, expression: Any) -> list[tuple[str, Any]] | None:
-    """An index, and those of all that is loaded to make it, each with its buffer; ``None`` if one is not found."""
-    found: list[tuple[str, Any]] = [("", expression)]
+    """Return an index, and those of every load that it depends on, each with its buffer; None if one is not found."""
+    sources: list[tuple[str, Any]] = [("", expression)]
     seen: set[Any] = set()
-    for _, each in found:
+    for _, each in sources:
         for symbol in each.free_symbols - seen:
             seen.add(symbol)
             if symbol in body.indirect_vars:
                 loaded = _loaded(body, f"set_{symbol}")
                 if not loaded:
                     return None
-                found += loaded
-    return found
+                sources += loaded
+    return sources
 
 
 def _loaded(body: Any, setter: str) -> list[tuple[str, Any]]:
-    """The buffers and indices from which the value of an indirect variable is made."""
-    found: dict[tuple[str, Any], None] = {}
+    """Return the buffers and indices from which the value of an indirect variable is computed."""
+    loads: dict[tuple[str, Any], None] = {}
     for block in (body.root_block, *body.subblocks.values()):
         pending = [n for n in block.graph.nodes if n.op == "call_module" and n.target == setter]
         seen = set(pending)
@@ -175,15 +179,15 @@ def _loaded(body: Any, setter: str) -> list[tuple[str, Any]]:
             for above in node.all_input_nodes:
                 if above.op == "call_module" and above.target == "get_index":
                     buffer = str(node.args[1]) if node.target == "load" else ""
-                    found[buffer, body.indexing_exprs[above.args[0]]] = None
+                    loads[buffer, body.indexing_exprs[above.args[0]]] = None
                 elif above not in seen:
                     seen.add(above)
                     pending.append(above)
-    return list(found)
+    return list(loads)
 
 
-def _called(node: Any, lowering: Any) -> Moved:
-    """A call of a library: what the operator accesses, or what the call takes and makes."""
+def _moved_by_call(node: Any, lowering: Any) -> Moved:
+    """Return the bytes of a library call: the operator's accesses, or the call's inputs and results."""
     ir_node = node.node
     if ir_node is None or type(ir_node).__name__ == "MultiOutput":
         return 0, 0  # its call has it
@@ -193,17 +197,17 @@ def _called(node: Any, lowering: Any) -> Moved:
     changed = list(ir_node.get_mutation_names())
     layout = type(getattr(ir_node, "layout", None)).__name__
     ignored = changed if type(ir_node).__name__ == "InplaceCopyFallback" else []
-    reads = _taken((i for i in _inputs(ir_node) if i.get_name() not in ignored), lowering)
+    reads = _bytes_read((i for i in _inputs(ir_node) if i.get_name() not in ignored), lowering)
     if layout == "MultiOutputLayout":
-        return reads, _made_by(node, origin)
+        return reads, _bytes_written(node, origin)
     if layout == "NoneLayout":
-        sizes = [_whole(lowering, name) for name in dict.fromkeys(changed)]
+        sizes = [_size_of(lowering, name) for name in dict.fromkeys(changed)]
         return reads, sum(size * itemsize for size, itemsize in sizes)
     return reads, _number(_product(ir_node.get_size()), lowering) * ir_node.get_dtype().itemsize
 
 
 def _origin(ir_node: Any) -> torch.fx.Node | None:
-    """The node of the graph that a library call runs."""
+    """Return the node of the graph that a library call runs."""
     own = getattr(ir_node, "origin_node", None)
     if own is not None:
         return own if own.op == "call_function" else None
@@ -227,8 +231,8 @@ def _inputs(ir_node: Any) -> Iterator[Any]:
             yield item
 
 
-def _taken(inputs: Iterable[Any], lowering: Any) -> int:
-    """Bytes of the distinct elements that a library call takes, of each buffer no more than it has."""
+def _bytes_read(inputs: Iterable[Any], lowering: Any) -> int:
+    """Return the bytes of the distinct elements that a library call reads, of each buffer no more than it has."""
     by_buffer: dict[str, dict[Any, int]] = {}
     for item in inputs:
         try:
@@ -242,13 +246,13 @@ def _taken(inputs: Iterable[Any], lowering: Any) -> int:
         by_buffer.setdefault(item.get_name(), {})[key] = number * item.get_dtype().itemsize
     total = 0
     for name, views in by_buffer.items():
-        whole, itemsize = _whole(lowering, name)
+        whole, itemsize = _size_of(lowering, name)
         total += min(sum(views.values()), whole * itemsize) if itemsize else sum(views.values())
     return total
 
 
-def _made_by(node: Any, origin: torch.fx.Node | None) -> int | None:
-    """Bytes of all results of a library call, those that nobody uses as well if the operator is known."""
+def _bytes_written(node: Any, origin: torch.fx.Node | None) -> int | None:
+    """Return the bytes of all results of a library call, unused ones too if the operator is known."""
     if origin is not None:
         return accesses.total(t.nbytes for t in fx_values.tensors(origin))
     used = node.get_read_write_buffer_accesses(include_reads=False, include_writes=True)
@@ -256,8 +260,8 @@ def _made_by(node: Any, origin: torch.fx.Node | None) -> int | None:
 
 
 class _Buffer(NamedTuple):
-    """What is known of a buffer: how many elements it has, and their size in bytes, 0 for what is no tensor; whether a
-    size of it depends on data. The buffer itself is held, so that another one of its name is told from it."""
+    """Facts of a buffer: how many elements it has, their size in bytes (0 for what is no tensor), and whether a size
+    of it depends on data. It refers to the buffer itself, to tell it from another one of its name."""
 
     buffer: Any
     elements: int
@@ -265,31 +269,34 @@ class _Buffer(NamedTuple):
     depends_on_data: bool
 
 
-_KNOWN = "compile_lens_buffers"
-"""Attribute of a lowering, so that both go together where a buffer leads back to it: what is known of its buffers."""
+_BUFFERS = "compile_lens_buffers"
+"""Attribute of a lowering with the facts of its buffers, so that both are freed together if a buffer refers back to
+it."""
 
 
 def _buffer(lowering: Any, name: str) -> _Buffer:
     buffers = lowering.name_to_buffer if name in lowering.name_to_buffer else lowering.graph_inputs
     buffer: Any = buffers[name] if name in buffers else None
-    held = vars(lowering)
-    known: dict[str, _Buffer] = held[_KNOWN] if _KNOWN in held else held.setdefault(_KNOWN, {})
-    found = known[name] if name in known else None
-    if found is None or found.buffer is not buffer:
+    attributes = vars(lowering)
+    known: dict[str, _Buffer] = (
+        attributes[_BUFFERS] if _BUFFERS in attributes else attributes.setdefault(_BUFFERS, {})
+    )
+    facts = known[name] if name in known else None
+    if facts is None or facts.buffer is not buffer:
         try:
             sizes = list(buffer.get_size())
             elements, itemsize = _number(_product(sizes), lowering), buffer.get_dtype().itemsize
-            found = _Buffer(buffer, elements, itemsize, _is_unbacked(sizes))
+            facts = _Buffer(buffer, elements, itemsize, _is_unbacked(sizes))
         except (AttributeError, NotImplementedError):  # several results, or none: it has no size of its own
-            found = _Buffer(buffer, 0, 0, False)
-        known[name] = found
-    return found
+            facts = _Buffer(buffer, 0, 0, False)
+        known[name] = facts
+    return facts
 
 
-def _whole(lowering: Any, name: str) -> tuple[int, int]:
-    """How many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
-    found = _buffer(lowering, name)
-    return found.elements, found.itemsize
+def _size_of(lowering: Any, name: str) -> tuple[int, int]:
+    """Return how many elements a buffer has, and their size in bytes; 0 for what is no tensor."""
+    facts = _buffer(lowering, name)
+    return facts.elements, facts.itemsize
 
 
 def _is_unbacked(sizes: Iterable[Any]) -> bool:
@@ -300,12 +307,12 @@ def _is_unbacked(sizes: Iterable[Any]) -> bool:
 
 
 def _product(sizes: Iterable[Any]) -> Any:
-    """The product of sizes: of plain numbers where they are known, which is many times quicker than sympy's."""
+    """Return the product of sizes: of plain numbers if known, which is many times faster than sympy's."""
     return math.prod(int(s) if getattr(s, "is_Integer", False) else s for s in sizes)
 
 
 def _number(expression: Any, lowering: Any) -> int:
-    """A size as a number, with the one that was seen for a symbol."""
+    """Return a size as a number, with the values seen for symbols."""
     try:
         return int(expression)
     except TypeError:

@@ -1,8 +1,8 @@
-"""What lowering makes of each ATen node: inlined into the loops that read it, or realised, and why.
+"""The result of lowering for each ATen node: inlined into the loops that read it, or realised, and why.
 
-Nothing is asked of torch beforehand. Every operation that lowering registers (a loop with a buffer, a library
-call) is seen as it is registered: which functions of torch are in progress says who wanted it, and what torch
-asked last about the value (is it reused, has it too many reads) is answered again, with the figures.
+No question is put to torch. Every operation that lowering registers (a loop with a buffer, a library call) is observed
+at its registration: the functions of torch in progress show who wanted it, and torch's last check of the value (is it
+reused, has it too many reads) is repeated, with the figures.
 """
 
 from __future__ import annotations
@@ -18,70 +18,70 @@ from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import line_origins, realize_reasons, scheduler_nodes
 
-LOWERED = "torch._inductor.graph:GraphLowering.run_node"
-REGISTERED = "torch._inductor.graph:GraphLowering.register_operation"
-REUSED = "torch._inductor.ir:StorageBox.should_realize_on_reuse"
-EXCEEDED = "torch._inductor.ir:StorageBox.has_exceeded_max_reads"
-ESSENTIAL = (LOWERED, REGISTERED, REUSED, EXCEEDED)
-"""Without one of these a reason would be missing, or wrong: then nothing is said of lowering."""
+RUN_NODE = "torch._inductor.graph:GraphLowering.run_node"
+REGISTER = "torch._inductor.graph:GraphLowering.register_operation"
+REALIZE_ON_REUSE = "torch._inductor.ir:StorageBox.should_realize_on_reuse"
+EXCEEDED_READS = "torch._inductor.ir:StorageBox.has_exceeded_max_reads"
+ESSENTIAL = (RUN_NODE, REGISTER, REALIZE_ON_REUSE, EXCEEDED_READS)
+"""Without one of these a reason would be missing, or wrong: then lowering is not recorded."""
 
 
 @dataclasses.dataclass(slots=True)
-class Made:
-    """An operation that lowering registered: for which node, and why."""
+class RegisteredOperation:
+    """An operation that lowering registered: its node, and the reason."""
 
     name: str
     node: str
     operation: Any
-    found: realize_reasons.Found
+    reason: realize_reasons.Reason
 
     @property
     def extern(self) -> bool:
-        """Whether it is a call of a library, or of a kernel of which Inductor knows no loop."""
+        """Return True for a library call, or a kernel of which Inductor knows no loop."""
         return type(self.operation).__name__ not in ("ComputedBuffer", "ConcatKernel")
 
     @property
     def mutates(self) -> bool:
-        """Whether it overwrites a buffer that was there before."""
+        """Return True if it overwrites an existing buffer."""
         return bool(self.operation.get_mutation_names())
 
 
-class Watch:
-    """The lowering of one phase. It holds what lowering returned for as long as the phase is compiled."""
+class LoweringWatch:
+    """The lowering of one phase. It keeps the values that lowering returned for as long as the phase is compiled."""
 
     def __init__(self) -> None:
         self.sites = realize_reasons.Sites()
-        self.asked = realize_reasons.Asked()
-        self.made: dict[str, Made] = {}
+        self.queries = realize_reasons.Queries()
+        self.operations: dict[str, RegisteredOperation] = {}
         self.values: dict[str, list[Any]] = {}
         self.copies: dict[str, tuple[Any, bool]] = {}
         self.traced: dict[str, dict[str, None]] = {}
 
 
-WATCH: Slot[Watch] = Slot()
+WATCH: Slot[LoweringWatch] = Slot()
 
 
 def begin(draft: Draft) -> None:
-    """Start following the lowering of one phase, if the running torch has what that takes."""
+    """Start observing the lowering of one phase, if the running torch has the hooks for it."""
     lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
     if lost:
         draft.recorder.note(
             f"what lowering inlined, and why it did not, is unknown: {hook_points.lacks(lost[0])}"
         )
         return
-    WATCH.put(draft, Watch())
+    WATCH.put(draft, LoweringWatch())
 
 
 def end(draft: Draft, phase: str, loops: Sequence[Node]) -> None:
-    """Keep what became of each node that computes something; ``loops`` are those of the record."""
+    """Keep the result for each node that computes something; ``loops`` are those of the record."""
     watch = WATCH.take(draft)
     graph = draft.graph(f"{phase}.post_grad")
-    if watch is not None and watch.made and graph is not None and loops:
+    if watch is not None and watch.operations and graph is not None and loops:
         draft.lowered += finish(watch, phase, graph, loops)
 
 
 def record(draft: Draft, loop: Any) -> None:
-    """Note whose operations the body of a loop holds (a node of the scheduler, before fusion).
+    """Note the nodes whose operations are in the body of a loop (a node of the scheduler, before fusion).
 
     Inductor's own origins of a loop also name what it reads through a view, and does not compute.
     """
@@ -95,11 +95,11 @@ def record(draft: Draft, loop: Any) -> None:
                 watch.traced.setdefault(name, {})[loop.get_name()] = None
 
 
-def cut(draft: Draft, loop: Node) -> Node:
-    """A loop without the origins that others compute, and it does not, by what their bodies hold.
+def without_foreign_origins(draft: Draft, loop: Node) -> Node:
+    """Return a loop without origins that only other loops compute, by the operations in their bodies.
 
-    Where the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
-    two steps), Inductor says of each that it computes what any of them takes.
+    If the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
+    two steps), Inductor gives each the origins of all of them.
     """
     watch = WATCH.of(draft)
     if watch is None or loop.op != "loop":
@@ -111,8 +111,8 @@ def cut(draft: Draft, loop: Node) -> Node:
     return loop if kept == loop.origins else dataclasses.replace(loop, origins=kept)
 
 
-def finish(watch: Watch, phase: str, graph: Graph, loops: Sequence[Node]) -> list[Lowered]:
-    """An entry for each node of ``graph`` that computes something and is in a loop, in the graph's order."""
+def finish(watch: LoweringWatch, phase: str, graph: Graph, loops: Sequence[Node]) -> list[Lowered]:
+    """Return an entry for each node of ``graph`` that computes something and is in a loop, in the graph's order."""
     kinds = {loop.name: loop.op for loop in loops if loop.op != "placeholder"}
     computing: dict[str, list[str]] = {}
     for loop in loops:
@@ -121,20 +121,22 @@ def finish(watch: Watch, phase: str, graph: Graph, loops: Sequence[Node]) -> lis
                 computing.setdefault(origin, []).append(loop.name)
     computes = [p + n.name for p, n in _walk(graph) if n.compute and n.op.startswith("call_")]
     written, owner = _values(watch, set(computes))
-    own: dict[str, list[Made]] = {}
-    for made in watch.made.values():
-        own.setdefault(owner.get(made.name, made.node), []).append(made)
-    calls = {made.node for made in watch.made.values() if made.extern}
+    own: dict[str, list[RegisteredOperation]] = {}
+    for operation in watch.operations.values():
+        own.setdefault(owner.get(operation.name, operation.node), []).append(operation)
+    calls = {operation.node for operation in watch.operations.values() if operation.extern}
     results = {p + name for p, n in _walk(graph) if n.op == "output" for name in n.inputs}
     entries = []
     for name in computes:
-        mine = [made for made in own.get(name, ()) if made.name in kinds]
-        found = watch.traced.get(name, () if mine else computing.get(name, ()))
+        mine = [operation for operation in own.get(name, ()) if operation.name in kinds]
+        computing_loops = watch.traced.get(name, () if mine else computing.get(name, ()))
         # A copy that it made of another's value is the other's.
-        others = {copy for copy in watch.copies if owner.get(copy, name) != name == watch.made[copy].node}
-        buffer, parts = _split(mine, written.get(name, ()), kinds)
-        inside = {made.name for made in (buffer, *parts) if made is not None}
-        inside.update(loop for loop in found if loop not in others)
+        others = {
+            copy for copy in watch.copies if owner.get(copy, name) != name == watch.operations[copy].node
+        }
+        buffer, parts = _value_and_parts(mine, written.get(name, ()), kinds)
+        inside = {operation.name for operation in (buffer, *parts) if operation is not None}
+        inside.update(loop for loop in computing_loops if loop not in others)
         if not inside:
             continue  # it was optimised away, or nothing needs it
         reason, shown, where = _why(calls, name, buffer or parts[0]) if mine else ("", "", "")
@@ -146,7 +148,7 @@ def finish(watch: Watch, phase: str, graph: Graph, loops: Sequence[Node]) -> lis
                 name,
                 tuple(loop for loop in kinds if loop in inside),
                 buffer.name if buffer is not None else "",
-                tuple(made.name for made in parts),
+                tuple(operation.name for operation in parts),
                 reason,
                 shown,
                 where,
@@ -162,11 +164,11 @@ def _walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
         yield from _walk(body, f"{path}{name}/")
 
 
-def _values(watch: Watch, computing: Collection[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Which operations write the value of each node, and to which node each such operation belongs.
+def _values(watch: LoweringWatch, computing: Collection[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the operations that write the value of each node, and the node to which each such operation belongs.
 
-    A node that returns the value of another (a view) owns nothing. A copy of an expression is the first buffer
-    that the expression gets; a copy that only a view needs belongs to the node that is viewed.
+    A node that returns the value of another (a view) owns nothing. A copy of an expression is the first buffer that
+    the expression gets; a copy that only a view needs belongs to the node that is viewed.
     """
     written: dict[str, list[str]] = {}
     owner: dict[str, str] = {}
@@ -176,61 +178,61 @@ def _values(watch: Watch, computing: Collection[str]) -> tuple[dict[str, list[st
             nodes.setdefault(id(box), name)
     for copy, (box, expression) in watch.copies.items():
         name = nodes.get(id(box), "")
-        if name in computing and copy in watch.made:
-            if expression or watch.made[copy].node not in computing:
+        if name in computing and copy in watch.operations:
+            if expression or watch.operations[copy].node not in computing:
                 owner[copy] = name
                 if expression:
                     written.setdefault(name, []).append(copy)
     for name, boxes in watch.values.items():
         for box in boxes:
             operation = _operation(box)
-            if operation in watch.made and owner.setdefault(operation, name) == name:
+            if operation in watch.operations and owner.setdefault(operation, name) == name:
                 if operation not in written.setdefault(name, []):
                     written[name].append(operation)
     return written, owner
 
 
 def _operation(box: Any) -> str:
-    """The operation that writes a value; ``""`` where it has no buffer, or is an input or a constant."""
+    """Return the operation that writes a value; ``""`` if it has no buffer, or is an input or a constant."""
     data = getattr(box, "data", box) if type(box).__name__ == "StorageBox" else box
     if type(data).__name__ == "MultiOutput":  # one result of a library call
         data = data.inputs[0]
     return getattr(data, "operation_name", None) or ""
 
 
-def _split(
-    mine: list[Made], written: Collection[str], kinds: dict[str, str]
-) -> tuple[Made | None, list[Made]]:
-    """The operation that writes a node's value, and those that write parts of it.
+def _value_and_parts(
+    mine: list[RegisteredOperation], written: Collection[str], kinds: dict[str, str]
+) -> tuple[RegisteredOperation | None, list[RegisteredOperation]]:
+    """Return the operation that writes a node's value, and those that write parts of it.
 
-    What overwrites comes last: it completes the value.
+    An operation that overwrites comes last: it completes the value.
     """
-    mutating = [made for made in mine if made.mutates]
-    values = [made for made in mine if made.name in written]
-    calls = [made for made in mine if made.extern and kinds[made.name] != "nop"]
-    found = mutating[-1:] or values[:1] or calls[-1:]
-    buffer = found[0] if found else None
+    mutating = [operation for operation in mine if operation.mutates]
+    values = [operation for operation in mine if operation.name in written]
+    calls = [operation for operation in mine if operation.extern and kinds[operation.name] != "nop"]
+    candidates = mutating[-1:] or values[:1] or calls[-1:]
+    buffer = candidates[0] if candidates else None
     rest = [m for m in mine if m is not buffer and (m.name in written or kinds[m.name] != "nop")]
     if buffer is None and not rest:
         return (mine[0] if mine else None), []
     return buffer, rest
 
 
-def _why(calls: Collection[str], node: str, made: Made) -> tuple[str, str, str]:
-    """The reason for an operation, once it is known what became of those that asked for it."""
-    found = made.found
-    if found.reason != realize_reasons.ASKED:
-        return found.reason, found.shown, found.where
-    asking = found.readers or (made.node,)
+def _why(calls: Collection[str], node: str, operation: RegisteredOperation) -> tuple[str, str, str]:
+    """Return the reason for an operation, once the results for its readers are known."""
+    reason = operation.reason
+    if reason.reason != realize_reasons.UNDECIDED:
+        return reason.reason, reason.shown, reason.where
+    asking = reason.readers or (operation.node,)
     others = [n for n in asking if n != node]
     called = [n for n in others if n in calls]
     shown = f"asked for by {', '.join(called or others)}" if others else "its own lowering asks for it"
-    return ("extern" if called else "hint"), shown, found.where
+    return ("extern" if called else "hint"), shown, reason.where
 
 
-@slot_hook(LOWERED, WATCH)
-def lowered(watch: Watch, real: Any, lowering: Any, node: Any) -> Any:
-    """A node was lowered: its value is an expression still, or has a buffer already."""
+@slot_hook(RUN_NODE, WATCH)
+def keep_value(watch: LoweringWatch, real: Any, lowering: Any, node: Any) -> Any:
+    """Keep the value of a lowered node: still an expression, or with a buffer already."""
     result = real(lowering, node)
     if node.op == "call_function":
         boxes = [_unwrapped(value) for value in (result if isinstance(result, (list, tuple)) else (result,))]
@@ -239,7 +241,7 @@ def lowered(watch: Watch, real: Any, lowering: Any, node: Any) -> Any:
 
 
 def _unwrapped(value: Any) -> Any:
-    """The storage under the views of a value."""
+    """Return the storage under the views of a value."""
     while type(value).__name__ != "StorageBox" and not hasattr(value, "operation_name"):
         inner = getattr(value, "data", None)
         if inner is None:
@@ -249,42 +251,44 @@ def _unwrapped(value: Any) -> Any:
 
 
 @slot_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH)
-def copied(watch: Watch, real: Any, value: Any) -> Any:
-    """A value is copied, for another layout: if it is an expression still, the copy is where it is computed."""
+def keep_copy(watch: LoweringWatch, real: Any, value: Any) -> Any:
+    """Keep a copy into another layout: if the value is still an expression, the copy is where it is computed."""
     box = _unwrapped(value)
     expression = not hasattr(getattr(box, "data", box), "layout")
     copy = real(value)
     name = _operation(_unwrapped(copy))
-    if name in watch.made:
+    if name in watch.operations:
         watch.copies[name] = (box, expression)
     return copy
 
 
-@slot_hook(REUSED, WATCH)
-def reused(watch: Watch, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
-    """Inductor asks whether a value that is read more than once should be realised."""
+@slot_hook(REALIZE_ON_REUSE, WATCH)
+def keep_reuse(watch: LoweringWatch, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep Inductor's check whether a value that is read more than once should be realised."""
     answer = real(box, users, *args, **kwargs)
     if answer:
-        watch.asked.reused, watch.asked.users = box.data, users
-        watch.asked.by_nodes = kwargs.get("graph_reuse", True)
+        watch.queries.reused, watch.queries.users = box.data, users
+        watch.queries.by_nodes = kwargs.get("graph_reuse", True)
     return answer
 
 
-@slot_hook(EXCEEDED, WATCH)
-def exceeded(watch: Watch, real: Any, box: Any) -> Any:
-    """Inductor asks whether the expression of a value has grown too large."""
+@slot_hook(EXCEEDED_READS, WATCH)
+def keep_excess(watch: LoweringWatch, real: Any, box: Any) -> Any:
+    """Keep Inductor's check whether the expression of a value has grown too large."""
     answer = real(box)
     if answer:
-        watch.asked.exceeded = box.data
+        watch.queries.exceeded = box.data
     return answer
 
 
-@slot_hook(REGISTERED, WATCH)
-def registered(watch: Watch, real: Any, lowering: Any, operation: Any) -> Any:
-    """An operation was registered: a value has a buffer from now on."""
+@slot_hook(REGISTER, WATCH)
+def register_operation(watch: LoweringWatch, real: Any, lowering: Any, operation: Any) -> Any:
+    """Record a registered operation: a value has a buffer from now on."""
     name = real(lowering, operation)
     current = getattr(lowering, "current_node", None)
     prefix = scheduler_nodes.prefix(lowering)
-    found = realize_reasons.find(watch.sites, watch.asked, operation, current, prefix)
-    watch.made[name] = Made(name, prefix + current.name if current is not None else "", operation, found)
+    reason = realize_reasons.reason_for(watch.sites, watch.queries, operation, current, prefix)
+    watch.operations[name] = RegisteredOperation(
+        name, prefix + current.name if current is not None else "", operation, reason
+    )
     return name

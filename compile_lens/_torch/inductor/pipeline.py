@@ -1,6 +1,6 @@
-"""Inductor: what is lowered, its loops before fusion, its groups after, and the code it writes.
+"""Inductor: the lowered graph, its loops before fusion, its groups after, and the generated code.
 
-With *code only* the module that Inductor wrote is kept as text and never imported: nothing is built.
+With *code only* the module that Inductor generated is kept as text and never imported: nothing is built.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ BEFORE_FUSION = "torch._inductor.config:_pre_fusion_custom_pass"
 
 
 @dataclasses.dataclass
-class Nodes:
-    """Scheduler nodes of the record, as they come, with the lines of the stage's text."""
+class StageNodes:
+    """Scheduler nodes of the record, in order, with the lines of the stage's text."""
 
     nodes: list[Node] = dataclasses.field(default_factory=list)
     lines: list[str] = dataclasses.field(default_factory=list)
@@ -44,22 +44,22 @@ class Nodes:
 
 @dataclasses.dataclass
 class Lowering:
-    """What Inductor has made of one phase so far.
+    """The stages of one phase so far.
 
     Attributes:
         lineage: follows the graph that is lowered.
-        order: place of each node in that graph, as it is after the post-grad passes.
+        order: position of each node in that graph, after the post-grad passes.
         known: the loops that were recorded, by name.
-        kernels: name of each kernel that was written and of the loops in it, in the order of the text.
-        static: positions of inputs whose address stays the same, as torch takes it.
+        kernels: name of each generated kernel and of its loops, in the order of the text.
+        static: positions of inputs whose address stays the same, by torch's account.
     """
 
     draft: Draft
     lineage: Lineage
     order: dict[str, int] = dataclasses.field(default_factory=dict)
-    loops: Nodes = dataclasses.field(default_factory=Nodes)
-    groups: Nodes = dataclasses.field(default_factory=Nodes)
-    known: dict[str, scheduler_nodes.Known] = dataclasses.field(default_factory=dict)
+    loops: StageNodes = dataclasses.field(default_factory=StageNodes)
+    groups: StageNodes = dataclasses.field(default_factory=StageNodes)
+    known: dict[str, scheduler_nodes.RecordedLoop] = dataclasses.field(default_factory=dict)
     kernels: list[tuple[str, tuple[str, ...]]] = dataclasses.field(default_factory=list)
     static: tuple[int, ...] = ()
 
@@ -79,9 +79,9 @@ def begin(draft: Draft, phase: str, lineage: Lineage, static: Sequence[int]) -> 
 
 
 def end(draft: Draft, phase: str) -> None:
-    """Close the recording of one phase: loops and groups become graphs."""
+    """Finish the recording of one phase: loops and groups become graphs."""
     lowered = LOWERING.take(draft)
-    loops, groups = (lowered.loops, lowered.groups) if lowered is not None else (Nodes(), Nodes())
+    loops, groups = (lowered.loops, lowered.groups) if lowered is not None else (StageNodes(), StageNodes())
     line_origins.end(draft)
     fusion.end(draft, phase, groups.nodes)
     lowered_nodes.end(draft, phase, loops.nodes)
@@ -92,7 +92,7 @@ def end(draft: Draft, phase: str) -> None:
 
 @slot_hook(RUN, LOWERING)
 def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
-    """Lowering starts: the graph is what post-grad passes left. Bodies of ``cond`` lower in their own run."""
+    """Record the graph after the post-grad passes, as lowering starts. Bodies of ``cond`` lower in their own run."""
     if scheduler_nodes.prefix(lowering):
         return real(lowering, *args, **kwargs)
     draft = seen.draft
@@ -108,7 +108,7 @@ def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> 
 
 
 def before_fusion(users_pass: Any) -> Any:
-    """A value for Inductor's ``_pre_fusion_custom_pass`` that records the loops; the user's own still runs."""
+    """Return a value for Inductor's ``_pre_fusion_custom_pass`` that records the loops; the user's own still runs."""
 
     def record(nodes: list[Any]) -> list[Any]:
         if users_pass is not None:
@@ -124,9 +124,10 @@ def before_fusion(users_pass: Any) -> Any:
         for part in parts:
             lowered_nodes.record(draft, part)
         for part in parts:
-            loop = lowered_nodes.cut(draft, scheduler_nodes.loop(part, makers, lowering, seen.order))
+            loop = scheduler_nodes.loop(part, makers, lowering, seen.order)
+            loop = lowered_nodes.without_foreign_origins(draft, loop)
             loops.nodes.append(loop)
-            seen.known[loop.name] = scheduler_nodes.known(part, loop)
+            seen.known[loop.name] = scheduler_nodes.recorded_loop(part, loop)
             loops.lines.append(scheduler_nodes.describe(loop, part))
         draft.lap(f"{draft.phase}.loops")
         draft.current_stage = f"{draft.phase}.groups"
@@ -137,7 +138,7 @@ def before_fusion(users_pass: Any) -> Any:
 
 @slot_hook(CODEGEN, LOWERING)
 def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-    """Code generation starts: the scheduler's nodes are the groups that fusion made."""
+    """Record the scheduler's nodes after fusion, as codegen starts."""
     draft, groups = seen.draft, seen.groups
     lowering = _graph_in_progress()
     groups.nodes += scheduler_nodes.inputs(lowering, groups.nodes)
@@ -147,8 +148,8 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         groups.nodes.append(group)
         groups.lines.append(scheduler_nodes.summary(group))
     if not scheduler_nodes.prefix(lowering):  # the body of a branch is part of what is recorded, or is not
-        found = cuda_graphs.look(draft.phase, scheduler, lowering, seen.static)
-        draft.cuda_graphs += [found] if found is not None else []
+        cuda_graph = cuda_graphs.recordable_parts(draft.phase, scheduler, lowering, seen.static)
+        draft.cuda_graphs += [cuda_graph] if cuda_graph is not None else []
     draft.lap(f"{draft.phase}.groups")
     draft.current_stage = f"{draft.phase}.code"
     return real(scheduler, *args, **kwargs)
@@ -170,27 +171,27 @@ for _path in KERNEL_ORIGINS:
 
 @slot_hook("torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING)
 def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
-    """A library call is written. Of some (scatters) Inductor does not say which node the call runs."""
-    targets.asked_of(seen.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
-    said = len(seen.kernels)
+    """Record a generated library call. For some (scatters) Inductor does not report the node that it runs."""
+    targets.check_library_call(seen.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
+    count = len(seen.kernels)
     result = real(scheduler, node, *args, **kwargs)
-    if len(seen.kernels) == said and not _graph_in_progress().cpp_wrapper:
-        called = _written_for(node.node) or getattr(node.node, "op_overload", None)
+    if len(seen.kernels) == count and not _graph_in_progress().cpp_wrapper:
+        called = _kernel_for_call(node.node) or getattr(node.node, "op_overload", None)
         called = called or getattr(node.node, "python_kernel_name", None)
         if called:
             seen.kernels.append((str(called), tuple(_operations(node))))
     return result
 
 
-def _written_for(node: Any) -> str | None:
-    """The name of the kernel that was written for what is otherwise a library call (Metal's FlexAttention)."""
+def _kernel_for_call(node: Any) -> str | None:
+    """Return the name of the kernel generated for what is otherwise a library call (Metal's FlexAttention)."""
     source = getattr(node, "shader_source", None)
     name = getattr(_graph_in_progress().wrapper_code, "src_to_kernel", {}).get(source) if source else None
     return None if name is None else str(name)
 
 
 def _operations(node: Any) -> list[str]:
-    """Names of the loops behind an entry of a kernel's schedule (which also holds markers)."""
+    """Return names of the loops of an entry in a kernel's schedule (which also holds markers)."""
     if hasattr(node, "get_nodes"):
         return [part.get_name() for part in node.get_nodes()]
     if hasattr(node, "get_operation_name"):
@@ -200,7 +201,7 @@ def _operations(node: Any) -> list[str]:
 
 @slot_hook(MODULE, LOWERING)
 def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
-    """The wrapper module is written: keep it, and stop here unless it is to be built."""
+    """Record the generated wrapper module, and stop here unless it is to be built."""
     draft, wanted = seen.draft, seen.draft.recorder.spec
     phase = draft.phase
     text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
@@ -211,7 +212,7 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
     stamp = "built" if wanted.build else "generated only"
-    model, may_differ = targets.said_of(draft, kernels)
+    model, may_differ = targets.model_and_caveats(draft, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
     followed = CHAIN.of(draft)
@@ -239,14 +240,14 @@ def _not_built(lowering: Any) -> Any:
     )
 
 
-def _importable(lowering: Any, made: Any) -> Any:
-    """Inductor reads the file of the module it believes to have imported: one of ours, which says what it is."""
+def _importable(lowering: Any, module_: Any) -> Any:
+    """Point Inductor to our file as the module that it believes to have imported: it reads that file."""
     from ..code import unbuilt_module
 
     lowering.cache_key = "compile_lens"
     lowering.cache_path = unbuilt_module.__file__
     lowering.cache_linemap = []
-    return made
+    return module_
 
 
 def _device(lowering: Any) -> str:
@@ -261,11 +262,15 @@ def _graph_in_progress() -> Any:
     return V.graph
 
 
-SET_UP = "torch._inductor.dtype_propagation:DtypePropagationOpsHandler.__init__"
+DTYPE_RULES = "torch._inductor.dtype_propagation:DtypePropagationOpsHandler.__init__"
 
 
-def set_up(real: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The object is asked for: its rules are set up if they were not while captures ran, or if one came since."""
+def cached_dtype_rules(real: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Set up torch's rules for result types only if they are not, or if one was added since.
+
+    There is one object that has them, but Python initialises it each time that it is requested: thousands of times in
+    a compile, a twentieth of its time. Torch 2.15 does so only if a rule was added since; here it is the same.
+    """
     from torch._inductor.utils import op_dtype_propagation_rules as rules
 
     done: list[Any] = []
@@ -282,4 +287,4 @@ def set_up(real: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 if torch_version() < (2, 15):
-    factory_hook(SET_UP)(set_up)
+    factory_hook(DTYPE_RULES)(cached_dtype_rules)

@@ -1,7 +1,7 @@
-"""Why a value is being given a buffer, told from the functions of torch that are in progress.
+"""The reason why a value gets a buffer, from the functions of torch that are in progress.
 
-Functions are known by their code, not by name: two classes have a ``realize_into``. The limits are read from
-the settings in force at that moment, and the figures from the expression itself.
+Functions are identified by their code, not by name: two classes have a ``realize_into``. The limits are read from the
+settings in force at that moment, and the figures from the expression itself.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ SITES = {
     "torch._inductor.ir:ExternKernel.require_stride_order": "strides",
     "torch._inductor.ir:ExternKernel.require_exact_strides": "strides",
 }
-"""Functions that say why, if they are in progress; the innermost one decides."""
+"""Functions that give the reason if they are in progress; the innermost one decides."""
 
-ASKED = "asked"
-"""Not a reason yet: the lowering of some operator wants the value in memory. What that operator became decides."""
+UNDECIDED = "asked"
+"""Not a reason yet: the lowering of some operator wants the value in memory. The result for that operator decides."""
 
 _THROUGH = ("realize", "realize_hint", "realize_input", "copy_input")
 """Functions that only pass on what their caller wants."""
 
-_OURS = str(Path(__file__).parents[2]) + os.sep
+_OUR_FOLDER = str(Path(__file__).parents[2]) + os.sep
 _LAST_RESORT = 100
-"""Operations beyond which torch realises whatever it is, so that its own recursion stays shallow: the number
-stands in ``GraphLowering.run_node``."""
+"""Operations beyond which torch realises any value, so that its own recursion stays shallow: the number is in
+``GraphLowering.run_node``."""
 
 
 @dataclasses.dataclass(slots=True)
-class Found:
-    """Why an operation was registered. ``readers``: nodes that want it in memory."""
+class Reason:
+    """The reason why an operation was registered. ``readers``: nodes that want it in memory."""
 
     reason: str
     shown: str = ""
@@ -53,8 +53,8 @@ class Found:
 
 
 @dataclasses.dataclass(slots=True)
-class Asked:
-    """Expressions of which torch last found that they should be realised, and because of how many readers."""
+class Queries:
+    """Expressions that torch last decided to realise, and the number of readers behind that."""
 
     reused: Any = None
     users: Any = 0
@@ -63,16 +63,16 @@ class Asked:
 
 
 class Sites:
-    """The code of the functions that say why."""
+    """The code of the functions that give the reason."""
 
     def __init__(self) -> None:
-        self.said: dict[types.CodeType, str] = {}
-        for path, said in SITES.items():
-            found = hook_points.find(path)
-            if found is not None:
-                code = _code(getattr(*found))
+        self.reasons: dict[types.CodeType, str] = {}
+        for path, reason in SITES.items():
+            place = hook_points.find(path)
+            if place is not None:
+                code = _code(getattr(*place))
                 if code is not None:
-                    self.said[code] = said
+                    self.reasons[code] = reason
         self.heavy = _operations_named(REUSE)
 
 
@@ -85,10 +85,10 @@ def _code(function: Any) -> types.CodeType | None:
 
 
 def _operations_named(path: str) -> frozenset[str]:
-    """The names that a function's code holds. Which operations are too heavy to be computed again stands in
-    torch's function, and differs from one torch to the next."""
-    found = hook_points.find(path)
-    code = _code(getattr(*found)) if found is not None else None
+    """Return the names in a function's code. Torch's function names the operations that are too heavy to be computed
+    again, which differ between versions."""
+    place = hook_points.find(path)
+    code = _code(getattr(*place)) if place is not None else None
     names: list[Any] = list(code.co_consts[1:]) if code is not None else []
     for constant in code.co_consts if code is not None else ():
         names += constant if isinstance(constant, tuple) else ()
@@ -97,43 +97,43 @@ def _operations_named(path: str) -> frozenset[str]:
 
 @dataclasses.dataclass(slots=True)
 class _Stack:
-    """The innermost function that says why, what stood between it and the registration, and the place."""
+    """The innermost function that gives the reason, the frames between it and the registration, and the place."""
 
-    said: str = ""
+    site: str = ""
     hinted: bool = False
     strided: bool = False
     direct: bool = True
     where: str = ""
 
 
-def find(sites: Sites, asked: Asked, operation: Any, node: Any, prefix: str) -> Found:
-    """Why ``operation`` is being registered, while ``node`` is lowered."""
+def reason_for(sites: Sites, queries: Queries, operation: Any, node: Any, prefix: str) -> Reason:
+    """Return why ``operation`` is being registered, while ``node`` is lowered."""
     if type(operation).__name__ == "ConcatKernel":
-        return Found("concat")
+        return Reason("concat")
     data = getattr(operation, "data", None)
     if type(operation).__name__ != "ComputedBuffer" or data is None:
-        return Found("extern")
-    stack = _look(sites)
-    reason, shown, readers = _reason(sites, asked, operation, data, node, prefix, stack)
-    return Found(reason, shown, stack.where, readers)
+        return Reason("extern")
+    stack = _read_stack(sites)
+    reason, shown, readers = _reason(sites, queries, operation, data, node, prefix, stack)
+    return Reason(reason, shown, stack.where, readers)
 
 
-def _look(sites: Sites) -> _Stack:
+def _read_stack(sites: Sites) -> _Stack:
     stack = _Stack()
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_OURS):
-            said = sites.said.get(code, "")
+        if not code.co_filename.startswith(_OUR_FOLDER):
+            site = sites.reasons.get(code, "")
             through = code.co_name in _THROUGH or code.co_name.startswith("<")
-            if not stack.where and not through and said != "strides":
+            if not stack.where and not through and site != "strides":
                 stack.where = source_places.place_in_torch(code, frame.f_lineno)
-            if said == "asks":
+            if site == "asks":
                 stack.hinted = True
-            elif said == "strides":
+            elif site == "strides":
                 stack.strided = True
-            elif said:
-                stack.said = said
+            elif site:
+                stack.site = site
                 return stack
             elif not through:
                 stack.direct = False
@@ -142,33 +142,33 @@ def _look(sites: Sites) -> _Stack:
 
 
 def _reason(
-    sites: Sites, asked: Asked, operation: Any, data: Any, node: Any, prefix: str, stack: _Stack
+    sites: Sites, queries: Queries, operation: Any, data: Any, node: Any, prefix: str, stack: _Stack
 ) -> tuple[str, str, tuple[str, ...]]:
     kind = type(data)
     if any(base.__name__ in ("Reduction", "Scan", "Sort") for base in kind.__mro__):
         return "reduction", "", ()
-    if stack.said == "mutation" or operation.get_mutation_names():
+    if stack.site == "mutation" or operation.get_mutation_names():
         return "mutation", "", ()
-    if stack.said == "overwritten":
+    if stack.site == "overwritten":
         return "mutation", f"{node.name} overwrites what it reads" if node is not None else "", ()
-    if stack.said == "concat":
+    if stack.site == "concat":
         return "concat", "", ()
-    if stack.said == "reuse":
-        return (*_reused(sites, asked, data, node), ())
-    if stack.said == "output":
+    if stack.site == "reuse":
+        return (*_reuse_reason(sites, queries, data, node), ())
+    if stack.site == "output":
         return "output", "", ()
-    if stack.said != "node":
+    if stack.site != "node":
         return "other", "", ()
     if not stack.direct:
-        return ASKED, "", ()
+        return UNDECIDED, "", ()
     result = any(user.op == "output" for user in node.users)
-    wanting = _wanting(node, prefix)
+    wanting = _readers_needing_memory(node, prefix)
     if stack.strided:
-        return ("output" if result else ASKED if wanting else "layout"), "", () if result else wanting
+        return ("output" if result else UNDECIDED if wanting else "layout"), "", () if result else wanting
     if stack.hinted:
-        if asked.exceeded is data:
-            return (*_exceeded(data), ())
-        return ASKED, "", wanting
+        if queries.exceeded is data:
+            return (*_excess_reason(data), ())
+        return UNDECIDED, "", wanting
     if node.meta.get("inductor_realize_to_strides", False):
         return "layout", "", ()
     if result:
@@ -181,21 +181,21 @@ def _reason(
     return "other", "", ()
 
 
-def _wanting(node: Any, prefix: str) -> tuple[str, ...]:
-    """The readers of which torch knows that they need their inputs in memory."""
+def _readers_needing_memory(node: Any, prefix: str) -> tuple[str, ...]:
+    """Return the readers that need their inputs in memory, as torch knows."""
     from torch._inductor.lowering import needs_realized_inputs
 
     return tuple(prefix + user.name for user in node.users if user.target in needs_realized_inputs)
 
 
-def _reused(sites: Sites, asked: Asked, data: Any, node: Any) -> tuple[str, str]:
-    """Why a value that is read more than once is realised: the conditions of torch's, those that hold."""
-    if asked.reused is not data:
+def _reuse_reason(sites: Sites, queries: Queries, data: Any, node: Any) -> tuple[str, str]:
+    """Return why a value that is read more than once is realised: torch's conditions that hold."""
+    if queries.reused is not data:
         return "other", ""
     counted = data.inner_fn_opcount()
-    users = f"{asked.users} operations read it"
-    if node is not None and asked.users != len(node.users):
-        users = f"{node.name} reads each element {asked.users} times"
+    users = f"{queries.users} operations read it"
+    if node is not None and queries.users != len(node.users):
+        users = f"{node.name} reads each element {queries.users} times"
     heavy = sorted(sites.heavy & set(counted.used_ops)) if _on_cpu(data) else []
     large = []
     reads, ops = len(counted.read_buffers), counted.num_ops
@@ -203,22 +203,22 @@ def _reused(sites: Sites, asked: Asked, data: Any, node: Any) -> tuple[str, str]
     if ops > limit:
         large.append(f"{ops} operations, limit {limit} ({name})")
     several = getattr(_config(), "realize_opusers_threshold", None)
-    if not large and several is not None and asked.by_nodes and _on_cpu(data) and asked.users > several:
+    if not large and several is not None and queries.by_nodes and _on_cpu(data) and queries.users > several:
         if ops > max(0, limit - 2):
             large.append(
                 f"{ops} operations, limit {max(0, limit - 2)} for more than {several} readers "
                 f"({name}, realize_opusers_threshold)"
             )
     most = _config().realize_reads_threshold
-    if asked.by_nodes and reads > most:
+    if queries.by_nodes and reads > most:
         large.append(f"its expression reads {reads} buffers, limit {most} (realize_reads_threshold)")
     reason = "heavy" if heavy else "many readers" if large else "other"
     shown = [users, *([f"its expression has {', '.join(heavy)}"] if heavy else []), *large]
     return reason, "; ".join(shown)
 
 
-def _exceeded(data: Any) -> tuple[str, str]:
-    """Why an expression that has grown is realised: the conditions of torch's, those that hold."""
+def _excess_reason(data: Any) -> tuple[str, str]:
+    """Return why an expression that has grown is realised: torch's conditions that hold."""
     counted = data.inner_fn_opcount()
     reads, most = len(counted.read_buffers), _limit("acc_reads", data)
     ops, limit = counted.num_ops, _limit("opcount", data)
@@ -234,7 +234,7 @@ def _exceeded(data: Any) -> tuple[str, str]:
 
 
 def _limit(what: str, data: Any) -> tuple[int, str]:
-    """A limit in force, and the name of the setting: the user's, or the default for the device."""
+    """Return a limit in force, and the name of the setting: the user's, or the default for the device."""
     config = _config()
     name = f"realize_{what}_threshold"
     value = getattr(config, name)

@@ -1,7 +1,7 @@
-"""In which memory a lowered forward returns what it keeps for the backward.
+"""The memory in which a lowered forward returns the values that it saves for the backward.
 
-The partitioner's graph says which values are kept; lowering decides where each lies. Where it turns convolutions to
-channels last it keeps copies of their inputs, and of a copy that it does not make it keeps the input.
+The partitioner's graph has the saved values; lowering decides the memory of each. If it turns convolutions to channels
+last it saves copies of their inputs, and of a copy that it does not make it saves the input.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from ..ground.recorder import Draft
 
 
 def reconcile(draft: Draft, lowering: Any) -> None:
-    """Give what ``draft``'s forward keeps the memory in which the lowered graph returns it."""
+    """Give the values saved by ``draft``'s forward the memory in which the lowered graph returns them."""
     returned, partition = FORWARD_RESULTS.take(draft), draft.partition
     if returned is None or partition is None:
         return
     try:
-        found = _found(lowering, returned.names, returned.results)
-        chosen = tuple(_placed(kept, found) for kept in partition.saved)
+        storage = _storage_of_saved(lowering, returned.names, returned.results)
+        chosen = tuple(_with_storage(kept, storage) for kept in partition.saved)
     except Exception:  # internals of torch that differ lose where it lies, and not that it is kept
-        chosen = tuple(_unknown(kept) for kept in partition.saved)
+        chosen = tuple(_without_storage(kept) for kept in partition.saved)
     default = partition.default and _by_default(
         partition.default, partition.saved, chosen, {*lowering.graph_inputs}
     )
     draft.partition = dataclasses.replace(partition, saved=chosen, default=default)
 
 
-def _placed(kept: SavedTensor, found: dict[str, tuple[int | None, str]]) -> SavedTensor:
-    if kept.nbytes == 0 or kept.node not in found:  # a number, or what is no tensor
+def _with_storage(kept: SavedTensor, storage: dict[str, tuple[int | None, str]]) -> SavedTensor:
+    if kept.nbytes == 0 or kept.node not in storage:  # a number, or what is no tensor
         return kept
-    nbytes, shares = found[kept.node]
+    nbytes, shares = storage[kept.node]
     return dataclasses.replace(kept, nbytes=kept.nbytes if shares else nbytes, alias_of=shares)
 
 
-def _unknown(kept: SavedTensor) -> SavedTensor:
+def _without_storage(kept: SavedTensor) -> SavedTensor:
     return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, alias_of="")
 
 
@@ -49,42 +49,42 @@ def _by_default(
     chosen: tuple[SavedTensor, ...],
     inputs: set[str],
 ) -> tuple[SavedTensor, ...]:
-    """What the default partitioner keeps, in the memory that the same value has in the lowered graph.
+    """Return the values that the default partitioner saves, in the memory of the same values in the lowered graph.
 
-    Where that keeps copies of inputs, whether it would of one that it does not keep is not known.
+    If that saves copies of inputs, it is not known whether it would of one that it does not save.
     """
     placed = {kept.node: kept for kept in chosen}
     copies = any(was.alias_of and not now.alias_of for was, now in zip(before, chosen))
     return tuple(
         placed[kept.node]
         if kept.node in placed
-        else _unknown(kept)
+        else _without_storage(kept)
         if copies and kept.alias_of in inputs
         else kept
         for kept in default
     )
 
 
-def _found(lowering: Any, names: Sequence[str], results: int) -> dict[str, tuple[int | None, str]]:
-    """For each kept value the bytes of the memory that it lies in, and whose that is: ``""`` if it is its own."""
+def _storage_of_saved(lowering: Any, names: Sequence[str], results: int) -> dict[str, tuple[int | None, str]]:
+    """For each saved value return the bytes of its memory, and the owner: ``""`` if it is its own."""
     outputs = [*zip(names, lowering.graph_outputs, strict=True)]
     within = buffer_lifetimes.shared(lowering.module.graph)
     owners = {name: within.get(name, name) for name in lowering.graph_inputs}
     owners |= {name: name for name in lowering.constants}  # the module holds them
     for name, output in outputs[:results]:
-        owners.setdefault(_place(lowering, output), name)
-    found: dict[str, tuple[int | None, str]] = {}
+        owners.setdefault(_owner(lowering, output), name)
+    storage: dict[str, tuple[int | None, str]] = {}
     for name, output in outputs[results:]:
-        place = _place(lowering, output)
-        if place and name not in found:
+        place = _owner(lowering, output)
+        if place and name not in storage:
             buffer = lowering.name_to_buffer.get(place)
-            found[name] = buffer_lifetimes.allocated(lowering, buffer), owners.get(place, "")
+            storage[name] = buffer_lifetimes.allocated(lowering, buffer), owners.get(place, "")
             owners.setdefault(place, name)
-    return found
+    return storage
 
 
-def _place(lowering: Any, output: Any) -> str:
-    """The buffer, input or constant that holds the memory of what a graph returns; ``""`` for what has none."""
+def _owner(lowering: Any, output: Any) -> str:
+    """Return the buffer, input or constant with the memory of a returned value; ``""`` if it has none."""
     from torch._inductor import ir
 
     name = str(output.maybe_get_name() or "") if isinstance(output, ir.IRNode) else ""

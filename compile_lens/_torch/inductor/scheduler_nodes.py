@@ -1,4 +1,4 @@
-"""Inductor's scheduler nodes as nodes of the record: loops before fusion, groups after."""
+"""Inductor's scheduler nodes as nodes of the record (loops before fusion, groups after), and the text of loops."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from . import loop_accesses
 
 
 def prefix(lowering: Any) -> str:
-    """``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered, and for a
-    body in a body, whose name begins with that of the body around it, the way to it: ``"true_graph_0/false_graph_0/"``.
-    """
+    """Return ``""`` for the graph itself, ``"true_graph_0/"`` while a body of a higher-order operator is lowered, and
+    for a body in a body, whose name begins with that of the outer one, its path: ``"true_graph_0/false_graph_0/"``."""
     around = getattr(lowering, "parent", None)
     if around is None:
         return ""
@@ -25,12 +24,12 @@ def prefix(lowering: Any) -> str:
 
 
 def parts(node: Any) -> list[Any]:
-    """The loop nodes of a scheduler node; before fusion that is itself, or the members of a foreach."""
+    """Return the loop nodes of a scheduler node; before fusion that is itself, or the members of a foreach."""
     return list(node.get_nodes())
 
 
 def inputs(lowering: Any, have: list[Node]) -> list[Node]:
-    """The inputs of the graph that is being lowered, less those that ``have`` already holds."""
+    """Return the inputs of the graph that is being lowered, less those already in ``have``."""
     seen = {n.name for n in have}
     return [
         Node(
@@ -48,12 +47,12 @@ def inputs(lowering: Any, have: list[Node]) -> list[Node]:
 
 
 def makers(nodes: list[Any]) -> dict[str, str]:
-    """Which scheduler node makes each buffer."""
+    """Return the scheduler node that makes each buffer."""
     return {name: node.get_name() for node in nodes for name in node.get_buffer_names()}
 
 
 def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]) -> Node:
-    """A scheduler node before fusion; its origins are the post-grad nodes that lowering inlined into it."""
+    """Return a scheduler node before fusion; its origins are the post-grad nodes that lowering inlined into it."""
     op, kind = _op_and_kind(node)
     names = _origin_names(node.node, op, lowering, order)
     reads, writes = loop_accesses.moved(node, lowering)
@@ -72,8 +71,8 @@ def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]
     )
 
 
-class Known(NamedTuple):
-    """A loop as it was recorded: its scheduler node, and what of it decides what was recorded."""
+class RecordedLoop(NamedTuple):
+    """A loop as it was recorded: its scheduler node, and the objects on which the recording depends."""
 
     node: Any
     ir_node: Any
@@ -81,17 +80,18 @@ class Known(NamedTuple):
     recorded: Node
 
 
-def known(node: Any, recorded: Node) -> Known:
-    """What to remember of a loop."""
-    return Known(node, node.node, node.read_writes, recorded)
+def recorded_loop(node: Any, recorded: Node) -> RecordedLoop:
+    """Return what to remember of a loop."""
+    return RecordedLoop(node, node.node, node.read_writes, recorded)
 
 
-def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, Known]) -> Node:
-    """A scheduler node after fusion; its origins are its loops, in execution order. ``before``: the loops, by name."""
+def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, RecordedLoop]) -> Node:
+    """Return a scheduler node after fusion; its origins are its loops, in execution order. ``before``: the loops, by
+    name."""
     loops = parts(node)
-    looked = [_as_before(part, before) or (_op_and_kind(part)[1], _target(part)) for part in loops]
-    found = [kind for kind, _ in looked]
-    ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in found]
+    looked = [_if_unchanged(part, before) or (_op_and_kind(part)[1], _target(part)) for part in loops]
+    kinds = [kind for kind, _ in looked]
+    ranked = [k for k in ("template", "scan", "reduction", "extern", "pointwise", "nop") if k in kinds]
     members = tuple(part.get_name() for part in loops)
     alone = before.get(node.get_name())
     if alone is not None and alone.node is node and alone.read_writes is node.read_writes:
@@ -105,7 +105,7 @@ def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, Kn
         op="group",
         target=" + ".join(dict.fromkeys(target for _, target in looked)),
         kind=ranked[0] if ranked else "other",
-        compute=any(k != "nop" for k in found),
+        compute=any(k != "nop" for k in kinds),
         args=_arguments(loops, makers, lowering, node.get_name(), inside),
         outputs=_outputs(alive),
         origins=members,
@@ -115,12 +115,12 @@ def group(node: Any, makers: dict[str, str], lowering: Any, before: dict[str, Kn
     )
 
 
-def _as_before(node: Any, before: dict[str, Known]) -> tuple[str, str] | None:
-    """Kind and target of a loop that was recorded, unless it is another now (a template that was chosen)."""
-    found = before.get(node.get_name())
-    if found is None or found.node is not node or found.ir_node is not node.node:
+def _if_unchanged(node: Any, before: dict[str, RecordedLoop]) -> tuple[str, str] | None:
+    """Return kind and target of a recorded loop, unless it is another now (a template that was chosen)."""
+    recorded = before.get(node.get_name())
+    if recorded is None or recorded.node is not node or recorded.ir_node is not node.node:
         return None
-    return found.recorded.kind, found.recorded.target
+    return recorded.recorded.kind, recorded.recorded.target
 
 
 def _op_and_kind(node: Any) -> tuple[str, str]:
@@ -167,9 +167,9 @@ def _target(node: Any) -> str:
 
 
 def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -> tuple[str, ...]:
-    """Names of the post-grad nodes that an IR node computes, in execution order.
+    """Return names of the post-grad nodes that an IR node computes, in execution order.
 
-    A call of a library or a template also lists what its inputs were made of; its own node is ``origin_node``.
+    A call of a library or a template also lists the sources of its inputs; its own node is ``origin_node``.
     """
     if ir_node is None:
         return ()
@@ -188,13 +188,13 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     if op == "template" and here:
         calls = [n for n in origins if isinstance(n.target, torch._ops.HigherOrderOperator)]
         own = own or (calls[0] if len(calls) == 1 else None)
-        ranked = [*(_inlined(own, lowering.module) if own is not None else ()), *ranked]
+        ranked = [*(_inlined_operators(own, lowering.module) if own is not None else ()), *ranked]
     return tuple((prefix(lowering) if here else "") + n for n in ranked)
 
 
 def _is_called(node: torch.fx.Node, operator: Any) -> bool:
-    """Whether a library call is the node's, in whatever form: of ``sort`` Inductor calls ``sort.stable``, of
-    ``scatter_reduce`` the one that writes in place."""
+    """Return True if a library call is the node's, in whatever overload: for ``sort`` Inductor calls ``sort.stable``,
+    for ``scatter_reduce`` the one that writes in place."""
     if not isinstance(operator, torch._ops.OpOverload) or not isinstance(node.target, torch._ops.OpOverload):
         return False
     return operator_kinds.base_name(node.target).removesuffix("_") == operator_kinds.base_name(
@@ -202,9 +202,9 @@ def _is_called(node: torch.fx.Node, operator: Any) -> bool:
     ).removesuffix("_")
 
 
-def _inlined(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:
-    """The operators of the bodies of what a template computes (FlexAttention): its kernel has them in line. ``own`` is
-    the call, or picks one of its results."""
+def _inlined_operators(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:
+    """Return the operators of the bodies in a template's kernel (FlexAttention). ``own`` is the call, or picks one of
+    its results."""
     call = own.all_input_nodes[0] if own.target is operator.getitem else own
     bodies = [
         (str(node.target), getattr(gm, str(node.target), None))
@@ -236,7 +236,7 @@ def _arguments(
 
 
 def _outputs(buffers: Any) -> tuple[Tensor, ...]:
-    found = []
+    tensors = []
     for buffer in buffers:
         layout = getattr(buffer, "layout", None)
         source = layout if layout is not None and hasattr(layout, "size") else buffer
@@ -245,7 +245,7 @@ def _outputs(buffers: Any) -> tuple[Tensor, ...]:
         except (NotImplementedError, AttributeError):  # several results, or none: a layout without a size
             continue
         stride = getattr(source, "stride", None)
-        found.append(
+        tensors.append(
             Tensor(
                 dtype=str(dtype).removeprefix("torch."),
                 shape=tuple([_size(s) for s in shape]),
@@ -254,7 +254,7 @@ def _outputs(buffers: Any) -> tuple[Tensor, ...]:
                 nbytes=_nbytes(shape, dtype),
             )
         )
-    return tuple(found)
+    return tuple(tensors)
 
 
 def _size(expr: Any) -> int | str:
@@ -275,7 +275,7 @@ def _nbytes(shape: Any, dtype: torch.dtype) -> int | None:
 
 
 def summary(group: Node) -> str:
-    """A group in a few lines; the bodies of its loops are in the text of the loops stage."""
+    """Return a group in a few lines; the bodies of its loops are in the text of the loops stage."""
     count = len(group.members)
     lines = [f"{group.name}: {group.kind}, " + (f"{count} loops fused into one" if count > 1 else "one loop")]
     lines += [f"    {member}" for member in group.members]
@@ -287,9 +287,9 @@ def summary(group: Node) -> str:
 
 
 def describe(loop: Node, scheduler_node: Any) -> str:
-    """A loop in a few lines: what it is and makes, its ranges, the body of one iteration."""
-    made = ", ".join(_made(name, t) for name, t in zip(_buffers(scheduler_node), loop.outputs))
-    lines = [f"{loop.name}: {loop.target}" + (f"  ->  {made}" if made else "")]
+    """Return a loop in a few lines: its kind and results, its ranges, the body of one iteration."""
+    results = ", ".join(_result_text(name, t) for name, t in zip(_buffers(scheduler_node), loop.outputs))
+    lines = [f"{loop.name}: {loop.target}" + (f"  ->  {results}" if results else "")]
     body = getattr(scheduler_node, "_body", None)
     if body is None or not hasattr(body, "root_block"):
         lines.append(f"    {_call(loop)}")
@@ -306,7 +306,7 @@ def _call(loop: Node) -> str:
     return f"calls {loop.target}({', '.join(loop.inputs)})"
 
 
-def _made(name: str, tensor: Tensor) -> str:
+def _result_text(name: str, tensor: Tensor) -> str:
     return f"{name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}] {tensor.device}"
 
 
@@ -315,13 +315,13 @@ def _buffers(scheduler_node: Any) -> list[str]:
 
 
 def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
-    """One line for each operation; index arithmetic stands where it is used."""
+    """Return one line for each operation; index arithmetic is shown where it is used."""
     indices: dict[torch.fx.Node, str] = {}
     lines: list[str] = []
     for node in graph.nodes:
         if node.op == "call_module":
             if node.target == "get_index":
-                indices[node] = _shown(body.indexing_exprs.get(node.args[0], node.args[0]))
+                indices[node] = _index_text(body.indexing_exprs.get(node.args[0], node.args[0]))
             else:
                 inner = body.subblocks.get(node.target)
                 called = f"{indent}{node.name} = {node.target}({_argument_texts(node.args, indices)})"
@@ -336,7 +336,7 @@ def _block(graph: torch.fx.Graph, body: Any, indent: str) -> list[str]:
 
 
 # Sympy takes long to write an expression, and the loops of a program have the same few over and over.
-_shown = functools.lru_cache(maxsize=4096, typed=True)(str)
+_index_text = functools.lru_cache(maxsize=4096, typed=True)(str)
 
 
 def _operation(node: torch.fx.Node, indices: dict[torch.fx.Node, str]) -> str:

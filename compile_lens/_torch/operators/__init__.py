@@ -1,1 +1,2 @@
-"""What this torch says of its operators: tables of kernels, the dispatcher, Inductor's registries."""
+"""Torch's operators: tables of kernels, the dispatcher, Inductor's registries, and a program's own on their way to the
+child."""

@@ -1,8 +1,8 @@
-"""Operators that a program registered, on their way to another process.
+"""Transfers a program's custom operators to another process.
 
-Those of torch, and those of modules that the other process can import, are known there by their names. One that a
-script or a notebook cell made with ``torch.library.custom_op`` or ``triton_op`` is registered there anew, with all that
-it was given: kernels, fake, autograd, vmap, autocast. What ``torch.library.Library`` was given is in C++, where it
+Torch's operators, and those of modules that the other process can import, are known there by their names. One that a
+script or a notebook cell made with ``torch.library.custom_op`` or ``triton_op`` is registered there again, with all
+its parts: kernels, fake, autograd, vmap, autocast. Registrations with ``torch.library.Library`` are in C++, where they
 cannot be read, so that such an operator is named and refused.
 """
 
@@ -32,24 +32,24 @@ from .transfers import Registration
 
 
 class OutOfOrder(UsageError):
-    """Of two modules that register one operator, the one came last there that did not here. A new process imports them
-    anew, in the order of this request."""
+    """Two modules register one operator, and their order there differs from the one here. A new process imports them
+    again, in the order of this request."""
 
     anew = True
 
 
 Importable = Callable[[str], bool]
-"""Whether another process finds a module by this name."""
+"""Returns True if another process finds a module by this name."""
 
 
 class OperatorTransfer:
-    """What of one request is an operator, and which operators its code names.
+    """The operators of one request, and the operators that its code names.
 
     Args:
-        importable: says of a module's name whether the other process finds it.
+        importable: returns True if the other process finds a module of this name.
         own: the program's own modules by name, its script among them.
         settings: those of torch that are no plain values.
-        tables: what Inductor's tables hold where nothing was put into them.
+        tables: the original entries of Inductor's tables.
     """
 
     def __init__(
@@ -76,24 +76,24 @@ class OperatorTransfer:
         custom_ops.CustomOpDef,
         torch.library.Library,
     )
-    """Types of what crosses in a way of its own."""
+    """Types that cross in their own way."""
 
     def places(self) -> list[Registration]:
-        """What else the program told torch."""
+        """Return the program's other registrations with torch."""
         if self._places is None:
             self._places = [*registrations.collect(self._own, *self._told)]
         return self._places
 
     def mark(self) -> Any:
-        """Which operators were sent by now, for ``back``."""
+        """Return the operators sent so far, for ``back``."""
         return set(self._sent)
 
     def back(self, mark: Any) -> None:
-        """Those that were sent since then do not arrive."""
+        """Forget the operators sent since ``mark``: they do not arrive."""
         self._sent = mark
 
     def reduced(self, value: Any) -> Any:
-        """How ``value`` crosses, as pickle takes it; ``None`` for what is no operator."""
+        """Return ``value`` as pickle's reduced form; None if it is no operator."""
         if isinstance(value, types.CodeType):
             self._names.update(_names_in(value))
         if isinstance(value, OpOverload):
@@ -115,11 +115,11 @@ class OperatorTransfer:
         return None
 
     def named_there(self, code: types.CodeType) -> None:
-        """Code that another process finds by its name may name operators as well, which its module need not import."""
+        """Note operators named in code that the other process finds by name, as its module need not import them."""
         self._names_there.update(_names_in(code))
 
     def rest(self) -> Any:
-        """What must be there besides what was reached: operators that code names. ``None`` if there is no more."""
+        """Return operators that code names, which are needed beside what was reached. None if there are no more."""
         modules, self._modules = self._modules, []
         if modules:
             return [_Module(name) for name in modules]
@@ -127,32 +127,33 @@ class OperatorTransfer:
         if "ops" not in names and not self._sent:
             return None
         known = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
-        found: list[Any] = []
+        operators: list[Any] = []
         for name in sorted(name for name in known - self._sent if names.issuperset(name.split("::"))):
             self._sent.add(name)
             if name.partition("::")[0] not in _TORCHS:
                 source = self._source(name)
                 if source or self._names.issuperset(name.split("::")):
-                    found.append(_Named(name, source))
-        return found or None
+                    operators.append(_Named(name, source))
+        return operators or None
 
     def _source(self, name: str) -> Any:
-        """What has to be loaded for an operator to be there: how it was made, or the name of a module."""
+        """Return what to load for an operator: its definition, or the name of a module."""
         if name.partition("::")[0] in _TORCHS:
             return ""
-        made = custom_ops.OPDEFS.get(name)
-        if made is None:
+        definition = custom_ops.OPDEFS.get(name)
+        if definition is None:
             self._refuse_kernels_of_a_script(name)
-        return made or self._module_of(name)
+        return definition or self._module_of(name)
 
     def _refuse_kernels_of_a_script(self, name: str) -> None:
-        """A module's operator may have kernels from a script or a cell, which cannot be read, and are missing there."""
+        """Raise if a module's operator has kernels from a script or a cell, which cannot be read and would be missing
+        there."""
         start = name.replace("::", "/")
         if not any(key.startswith((f"{start}/", f"{start}.")) for key in torch.library._impls):
             return
         own = _file_that_defined(name)
-        told = torch._C._dispatch_dump(name)
-        for device, file in re.findall(r"^(\w+): registered at (.+?):\d+ ", told, re.MULTILINE):
+        dump = torch._C._dispatch_dump(name)
+        for device, file in re.findall(r"^(\w+): registered at (.+?):\d+ ", dump, re.MULTILINE):
             at = os.path.abspath(file)
             if file.endswith((".py", ">")) and at != own and not _is_of_a_module(at):
                 raise UsageError(
@@ -160,24 +161,29 @@ class OperatorTransfer:
                     "in a module that the program imports"
                 )
 
-    def _operator(self, made: Any) -> Any:
-        name = f"{made._namespace}::{made._name}"
-        last = custom_ops.OPDEFS.get(name, made)
-        if last is not made:
+    def _operator(self, definition: Any) -> Any:
+        name = f"{definition._namespace}::{definition._name}"
+        last = custom_ops.OPDEFS.get(name, definition)
+        if last is not definition:
             raise UsageError(
                 f"the operator {name} was registered once more, in {_module_that_made(last)}: torch calls the last, "
                 "and which is the last hangs on the order of imports. Give them two names"
             )
         self._sent.add(name)
-        module = _module_that_made(made)
+        module = _module_that_made(definition)
         if self._importable(module):
-            path = _path_in(module, made)
+            path = _path_in(module, definition)
             return (_of_module, (module, path)) if path else (_registered_by, (module, name))
-        given = (made._namespace, made._name, made._schema, [_tag(tag) for tag in made._tags])
-        return _create, given, _registered_parts(made), None, None, _restore
+        given = (
+            definition._namespace,
+            definition._name,
+            definition._schema,
+            [_tag(tag) for tag in definition._tags],
+        )
+        return _create, given, _registered_parts(definition), None, None, _restore
 
     def _module_of(self, name: str) -> str:
-        """The module that defined it with a ``Library``, if another process can import it."""
+        """Return the module that defined it with a ``Library``, if another process can import it."""
         file = _file_that_defined(name)
         for module in list(sys.modules.values()):
             if file and getattr(module, "__file__", None) == file and self._importable(module.__name__):
@@ -196,7 +202,7 @@ class _Named:
 
 
 class _Module:
-    """A module that gives torch's operators kernels when it is imported."""
+    """A module that registers kernels for torch's operators on import."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -208,12 +214,12 @@ class _Module:
 def _kernels_given_to_torch(
     importable: Importable, own: Mapping[str, Any]
 ) -> tuple[frozenset[str], list[str]]:
-    """What of torch's own operators the program gave kernels of its own, whose modules the other process must import
-    whatever function is sent: torch compiles another program with them. As torch's keys, and the names of the modules.
+    """Return the program's kernels for torch's own operators, as torch's keys, and the modules to import there.
 
-    Raises ``UsageError`` where a script or a notebook cell did it.
+    The other process must import them whatever function is sent: torch compiles another program with them.
+    Raises ``UsageError`` if a script or a notebook cell registered one.
     """
-    found: dict[str, Any] = {}
+    places_by_key: dict[str, Any] = {}
     for name, module in own.items():
         if name == "__main__" or importable(name):
             file = str(module.__file__)
@@ -221,9 +227,9 @@ def _kernels_given_to_torch(
             for key in torch.library._impls if words else ():
                 namespace, operator, _ = key.split("/")
                 if namespace in _TORCHS and operator.partition(".")[0] in words:
-                    found[key] = name, file
+                    places_by_key[key] = name, file
     modules = {}
-    for key, (name, file) in found.items():
+    for key, (name, file) in places_by_key.items():
         namespace, operator, device = key.split("/")
         dumped = torch._C._dispatch_dump(f"{namespace}::{operator}")
         places = re.findall(rf"^{re.escape(device)}: registered at (.+?):\d+ ", dumped, re.MULTILINE)
@@ -247,7 +253,7 @@ def _words_of(file: str, written: int) -> frozenset[str]:
 
 
 def _words_beside_a_library(file: str) -> frozenset[str]:
-    """The words of a file that speaks of ``torch.library``'s kernels; none of another, or of one that is gone."""
+    """Return the words of a file that mentions ``torch.library``'s kernels; none of another, or of a missing one."""
     try:
         return _words_of(file, os.stat(file).st_mtime_ns)
     except OSError:
@@ -280,21 +286,21 @@ def _tag(tag: Any) -> str:
 
 def _file_that_defined(name: str) -> str:
     with contextlib.suppress(RuntimeError):
-        found = re.search(r"^debug: registered at (.+?):\d+", torch._C._dispatch_dump(name), re.MULTILINE)
-        if found and os.path.exists(found[1]):
-            return os.path.abspath(found[1])
+        match = re.search(r"^debug: registered at (.+?):\d+", torch._C._dispatch_dump(name), re.MULTILINE)
+        if match and os.path.exists(match[1]):
+            return os.path.abspath(match[1])
     return ""
 
 
 def _is_of_a_module(file: str) -> bool:
-    """Whether the program imported it, rather than ran it."""
+    """Return True if the program imported the file, rather than ran it."""
     program = sys.modules.get("__main__")
     others = [module for module in list(sys.modules.values()) if module is not program]
     return any(os.path.abspath(getattr(module, "__file__", None) or "") == file for module in others)
 
 
-def _module_that_made(made: Any) -> str:
-    function = made._init_fn
+def _module_that_made(definition: Any) -> str:
+    function = definition._init_fn
     while getattr(function, "__module__", "") in (triton_ops.__name__, custom_ops.__name__):
         inside = _closure(function).get("fn")
         if inside is None:
@@ -303,9 +309,9 @@ def _module_that_made(made: Any) -> str:
     return str(getattr(function, "__module__", "") or "")
 
 
-def _path_in(module: str, made: Any) -> str:
+def _path_in(module: str, definition: Any) -> str:
     for name, value in list(vars(sys.modules[module]).items()):
-        if value is made:
+        if value is definition:
             return name
     return ""
 
@@ -316,37 +322,37 @@ def _closure(function: Any) -> dict[str, Any]:
     return dict(zip(names, (cell.cell_contents for cell in cells)))
 
 
-def _registered_parts(made: Any) -> dict[str, Any]:
-    """All that the program registered of it."""
+def _registered_parts(definition: Any) -> dict[str, Any]:
+    """Return everything that the program registered for it."""
     kernels = {}
-    for kind, wrapped in made._backend_fns.items():
+    for kind, wrapped in definition._backend_fns.items():
         kernel = _closure(inspect.unwrap(wrapped)).get("fn")
         if kernel is None:
-            raise UsageError(f"the kernel of {made} for {kind or 'all devices'} cannot be read")
+            raise UsageError(f"the kernel of {definition} for {kind or 'all devices'} cannot be read")
         kernels[kind] = kernel
     return {
-        "function": made._init_fn,
+        "function": definition._init_fn,
         "kernels": kernels,
-        "fake": made._abstract_fn,
-        "autograd": (made._backward_fn, made._setup_context_fn),
-        "dispatch": dict(made._torch_dispatch_fns),
-        "vmap": made._vmap_fn,
-        "autocast": _autocast(made),
-        "disabled": set(made._disabled_kernel),
-        "effect": _effect(made),
-        "triton": triton_ops.triton_ops_to_kernels.get(made._qualname),
+        "fake": definition._abstract_fn,
+        "autograd": (definition._backward_fn, definition._setup_context_fn),
+        "dispatch": dict(definition._torch_dispatch_fns),
+        "vmap": definition._vmap_fn,
+        "autocast": _autocast(definition),
+        "disabled": set(definition._disabled_kernel),
+        "effect": _effect(definition),
+        "triton": triton_ops.triton_ops_to_kernels.get(definition._qualname),
     }
 
 
-def _autocast(made: Any) -> dict[str, Any]:
-    known = getattr(made, "_autocast_dtype", None)
+def _autocast(definition: Any) -> dict[str, Any]:
+    known = getattr(definition, "_autocast_dtype", None)
     if known is None:  # torch 2.11 has a name for each
-        known = {kind: getattr(made, f"_autocast_{kind}_dtype", None) for kind in ("cpu", "cuda")}
+        known = {kind: getattr(definition, f"_autocast_{kind}_dtype", None) for kind in ("cpu", "cuda")}
     return {kind: dtype for kind, dtype in known.items() if dtype is not None}
 
 
-def _effect(made: Any) -> str | None:
-    effect = torch._library.simple_registry.singleton.find(made._qualname).effect.effect
+def _effect(definition: Any) -> str | None:
+    effect = torch._library.simple_registry.singleton.find(definition._qualname).effect.effect
     return None if effect is None else str(effect.name)
 
 
@@ -354,7 +360,7 @@ def _effect(made: Any) -> str | None:
 
 
 def _packet(name: str, source: Any) -> Any:
-    """``source`` is registered by now, or the name of the module that does."""
+    """Return the operator. ``source`` is registered by now, or is the name of the module that registers it."""
     if source and isinstance(source, str):
         importlib.import_module(source)
     namespace, _, operator = name.partition("::")
@@ -377,9 +383,9 @@ def _higher_order(name: str) -> Any:
 
 
 def _of_module(module: str, name: str) -> Any:
-    made = getattr(importlib.import_module(module), name)
-    _check_last(made._qualname, module)
-    return made
+    definition = getattr(importlib.import_module(module), name)
+    _check_last(definition._qualname, module)
+    return definition
 
 
 def _registered_by(module: str, name: str) -> Any:
@@ -388,23 +394,23 @@ def _registered_by(module: str, name: str) -> Any:
 
 
 def _check_last(name: str, module: str) -> Any:
-    """The operator, which ``module`` made: another may have registered it since."""
-    made = custom_ops.OPDEFS[name]
-    if (other := _module_that_made(made)) != module:
+    """Return the operator that ``module`` made; raise if another has registered it since."""
+    definition = custom_ops.OPDEFS[name]
+    if (other := _module_that_made(definition)) != module:
         raise OutOfOrder(
             f"the operator {name} is registered by {module} and by {other}: torch calls the last, which is that of "
             f"{module} here, and of {other} there. Give them two names"
         )
     _last_modules[name] = module, weakref.ref(sys.modules["__main__"])
-    return made
+    return definition
 
 
 _last_modules: dict[str, tuple[str, weakref.ref[Any]]] = {}
-"""By operator: the module whose is the last, and the script of the request, as each has one of its own."""
+"""By operator: the module with the last registration, and the script of the request, as each has one of its own."""
 
 
 def check_order() -> None:
-    """Raises ``OutOfOrder`` where what a request ran registered an operator anew, which here was registered before."""
+    """Raise ``OutOfOrder`` if a request registered an operator again that was registered here before."""
     for name, (module, script) in [*_last_modules.items()]:
         if script() is sys.modules["__main__"]:
             _check_last(name, module)
@@ -412,7 +418,7 @@ def check_order() -> None:
 
 
 def _create(namespace: str, name: str, schema: str, tags: list[str]) -> Any:
-    """An operator of which nothing is known yet but its schema: what is registered of it may name the operator."""
+    """Return an operator with only a schema: its further registrations may name the operator."""
     return custom_ops.CustomOpDef(
         namespace, name, schema, _unregistered, [getattr(torch.Tag, tag) for tag in tags]
     )
@@ -422,24 +428,24 @@ def _unregistered(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("the operator is just being registered")
 
 
-def _restore(made: Any, given: dict[str, Any]) -> None:
-    made._init_fn = given["function"]
+def _restore(definition: Any, given: dict[str, Any]) -> None:
+    definition._init_fn = given["function"]
     for kind, kernel in given["kernels"].items():
-        made.register_kernel(kind)(kernel)
-    made._disabled_kernel.update(given["disabled"])
+        definition.register_kernel(kind)(kernel)
+    definition._disabled_kernel.update(given["disabled"])
     if given["fake"] is not None:
-        made.register_fake(given["fake"])
+        definition.register_fake(given["fake"])
     backward, context = given["autograd"]
     if backward is not None:
-        made.register_autograd(backward, setup_context=context)
+        definition.register_autograd(backward, setup_context=context)
     for kind, rule in given["dispatch"].items():
-        made.register_torch_dispatch(kind, rule)
+        definition.register_torch_dispatch(kind, rule)
     if given["vmap"] is not None:
-        made.register_vmap(given["vmap"])
+        definition.register_vmap(given["vmap"])
     for kind, dtype in given["autocast"].items():
-        made.register_autocast(kind, dtype)
-    if given["effect"] != _effect(made):
+        definition.register_autocast(kind, dtype)
+    if given["effect"] != _effect(definition):
         effects: Any = torch._library.effects.EffectType
-        made.register_effect(effects[given["effect"]] if given["effect"] else None)
+        definition.register_effect(effects[given["effect"]] if given["effect"] else None)
     if given["triton"] is not None:
-        triton_ops.triton_ops_to_kernels[made._qualname] = given["triton"]
+        triton_ops.triton_ops_to_kernels[definition._qualname] = given["triton"]

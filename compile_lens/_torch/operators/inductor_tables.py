@@ -1,9 +1,8 @@
-"""Inductor's own tables, of lowerings, decompositions and patterns: what of them is the program's, on its way to
-another process.
+"""A program's changes to Inductor's tables of lowerings, decompositions and patterns, transferred to another process.
 
-Torch's entries are known by how they read in a process that ran nothing of the program (``own``): a program may put
-torch's function for one operator in the place of another. What torch itself adds later are functions of torch's for
-operators of its own that had none.
+Torch's entries are recognised by their fingerprints in a process that ran nothing of the program (``torch_entries``):
+a program may register torch's function for one operator in place of another. Entries that torch itself adds later are
+functions of torch's for its own operators that had none.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ TABLES = (
     ("torch._inductor.lowering", "_maybe_layout_constraints", "constraint"),
     ("torch._inductor.decomposition", "decompositions", "decomposition"),
 )
-"""By operator: the module, the name, and what an entry is."""
+"""Tables by operator: module, name, and kind of an entry."""
 
 PATTERNS = "torch._inductor.fx_passes."
-"""How the names of the modules begin that hold Inductor's patterns."""
+"""Prefix of the modules that hold Inductor's patterns."""
 
 Own = Mapping[str, Mapping[str, str]]
-"""Of each table, how an entry of torch's reads, by its operator's name."""
+"""Fingerprints of torch's entries, by table and operator name."""
 
 # In the other process, before it has run anything ---------------------------------------------------------------
 
@@ -44,16 +43,16 @@ _initial: dict[str, dict[Any, Any]] = {}
 
 
 def remember() -> None:
-    """What the tables hold now is torch's own."""
+    """Remember the present entries of the tables as torch's own."""
     for module, name, _ in TABLES:
-        found = importlib.import_module(module)
-        _initial[name] = dict(getattr(found, name, {}))
-    extra = getattr(found, "extra_random_decomps", {})
+        module_ = importlib.import_module(module)
+        _initial[name] = dict(getattr(module_, name, {}))
+    extra = getattr(module_, "extra_random_decomps", {})
     _initial["fast_random_decomps"] = {**_initial["decompositions"], **extra}
 
 
 def torch_entries() -> Own:
-    """What was remembered, as plain data."""
+    """Return the remembered entries as plain data."""
     return {
         name: {_name(one): _fingerprint(value) for one, value in held.items()}
         for name, held in _initial.items()
@@ -64,12 +63,12 @@ def torch_entries() -> Own:
 
 
 def may_be_changed() -> bool:
-    """Whether the program may have put something into the tables: none that nobody loaded has anything of it."""
+    """Return True if the program may have changed the tables: not if nobody loaded them."""
     return TABLES[0][0] in sys.modules
 
 
 def changed_entries(torchs: Own) -> Iterator[Registration]:
-    """What the program put into the tables, or removed; ``torchs`` are the entries of torch's own."""
+    """Yield the program's additions to and removals from the tables; ``torchs`` are torch's own entries."""
     for module, name, kind in TABLES:
         if module in sys.modules:
             yield from _changes_of_table(module, name, kind, torchs)
@@ -77,10 +76,10 @@ def changed_entries(torchs: Own) -> Iterator[Registration]:
 
 
 _torchs_entries: dict[str, dict[Any, Any]] = {}
-"""By table: entries that were found to be torch's."""
+"""By table: entries that are known to be torch's."""
 
 _complete: set[str] = set()
-"""Tables that had all of torch's entries when they were last looked through."""
+"""Tables that had all of torch's entries at the last look."""
 
 
 def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterator[Registration]:
@@ -91,7 +90,7 @@ def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterato
         return
     reads = torchs.get(at_first, {})
     fresh: dict[Any, Any] = {}
-    theirs: list[tuple[Any, Any]] = []
+    programs: list[tuple[Any, Any]] = []
     for key, value in list(table.items()):
         if known.get(key, known) is value:
             fresh[key] = value
@@ -99,10 +98,10 @@ def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterato
             if kind != "constraint" or _namespace(key) in TORCH_NAMESPACES:  # else it hangs on the lowering
                 fresh[key] = value
         else:
-            theirs.append((key, value))
+            programs.append((key, value))
     _torchs_entries[at_first] = fresh
-    others = {id(value): one for one, value in fresh.items() if _name(one) in reads} if theirs else {}
-    for key, value in theirs:
+    others = {id(value): one for one, value in fresh.items() if _name(one) in reads} if programs else {}
+    for key, value in programs:
         if kind == "constraint" and key not in sys.modules[module].lowerings:
             continue  # torch makes the entry anew, with a lowering, when it meets the operator
         where, function = f"{module}.{name}[{_name(key)}]", function_in(value)
@@ -119,13 +118,12 @@ def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterato
 
 
 def _current_table(module: str, name: str) -> tuple[dict[Any, Any], str]:
-    """The table that torch asks, and the name under which it was remembered: of decompositions, torch makes a copy when
-    it first asks for them."""
-    found = sys.modules[module]
-    made = getattr(found, "fast_random_decomps", None)
-    if name == "decompositions" and made is not None and made.cache_info().currsize:
-        return made(), "fast_random_decomps"
-    return getattr(found, name, {}), name
+    """Return the table that torch uses, and its name in ``remember``: torch copies decompositions on first use."""
+    module_ = sys.modules[module]
+    fast = getattr(module_, "fast_random_decomps", None)
+    if name == "decompositions" and fast is not None and fast.cache_info().currsize:
+        return fast(), "fast_random_decomps"
+    return getattr(module_, name, {}), name
 
 
 def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs: Own) -> bool:
@@ -141,8 +139,8 @@ def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs
 
 
 def _is_made_on_demand(name: str, key: Any, value: Any) -> bool:
-    """Whether torch makes the entry itself in any process that compiles an operator which it does not know: a call of
-    that very operator, and beside it the layout that its tags ask for."""
+    """Return True if torch makes the entry itself in any process that compiles an operator which it does not know: a
+    call of that very operator, and the layout of its tags."""
     if name == "_maybe_layout_constraints":
         lowering: Any = sys.modules[TABLES[0][0]]
         tag = torch._library.utils.get_layout_constraint_tag(key, with_default=True)
@@ -171,7 +169,7 @@ def _fingerprint(value: Any) -> str:
 
 
 def _facts(value: Any, depth: int) -> Any:
-    """What tells a function from another in every process: where it stands, and what it closes over."""
+    """Return what distinguishes a function from another in every process: its place, and its closure."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (OpOverload, OpOverloadPacket)):
@@ -202,18 +200,18 @@ def _added_patterns() -> Iterator[Registration]:
     if kind is None:
         return
     passes = _passes(kind)
-    entries = [one for _, found in passes for some in found.patterns.values() for one in some]
+    entries = [one for _, matcher_pass in passes for some in matcher_pass.patterns.values() for one in some]
     if len(entries) == len(_torchs_patterns) and all(map(operator.is_, entries, _torchs_patterns)):
         return
     known = {id(one) for one in _torchs_patterns}
-    theirs: dict[int, list[tuple[Any, ...]]] = {}
-    for path, found in passes:
-        for key, some in list(found.patterns.items()):
+    programs: dict[int, list[tuple[Any, ...]]] = {}
+    for path, matcher_pass in passes:
+        for key, some in list(matcher_pass.patterns.items()):
             for position, one in enumerate(some):
                 if id(one) not in known and not all(map(is_torchs, functions_in(one))):
-                    theirs.setdefault(id(one), [one]).append((path, key, position))
-    _torchs_patterns[:] = [one for one in entries if id(one) not in theirs]
-    for number, (entry, *at) in enumerate(theirs.values()):
+                    programs.setdefault(id(one), [one]).append((path, key, position))
+    _torchs_patterns[:] = [one for one in entries if id(one) not in programs]
+    for number, (entry, *at) in enumerate(programs.values()):
         by = next(one for one in functions_in(entry) if not is_torchs(one))
         module, name, _ = at[0][0]
         where = f"{module}.{name}: {display_name(by)}" + (f" ({number + 1})" if number else "")
@@ -223,16 +221,16 @@ def _added_patterns() -> Iterator[Registration]:
 
 
 _torchs_patterns: list[Any] = []
-"""Entries that were found to be torch's."""
+"""Entries that are known to be torch's."""
 
 Path = tuple[str, str, Any]
-"""Where a pass has its patterns: a module, a name, and a place in what has that name."""
+"""Place of a pass: a module, a name, and a key in the value of that name."""
 
 _cached_passes: tuple[int, list[tuple[Path, Any]]] = (0, [])
 
 
 def _passes(kind: type) -> list[tuple[Path, Any]]:
-    """Those that modules of Inductor's hold."""
+    """Return the passes in Inductor's modules."""
     global _cached_passes
     if _cached_passes[0] != len(sys.modules):
         passes: dict[int, tuple[Path, Any]] = {}
@@ -258,9 +256,9 @@ def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _changed(module: str, change: Callable[[dict[Any, Any]], Undo], name: str) -> Undo:
-    found = importlib.import_module(module)
-    forget = getattr(getattr(found, "fast_random_decomps", None), "cache_clear", int)
-    undo = change(getattr(found, name))
+    module_ = importlib.import_module(module)
+    forget = getattr(getattr(module_, "fast_random_decomps", None), "cache_clear", int)
+    undo = change(getattr(module_, name))
     forget()
     return lambda: (undo(), forget())
 

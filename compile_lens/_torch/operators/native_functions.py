@@ -1,7 +1,8 @@
-"""Torch's own table of operators, ``native_functions.yaml``, which its wheel carries with the package ``torchgen``.
+"""Torch's own table of operators, ``native_functions.yaml``, from the package ``torchgen`` in its wheel, and torch's
+namespaces.
 
-A wheel registers kernels only for the devices that it was built for. The table names those of every device. It
-needs no YAML parser: it is written in one narrow form, and only that is read here.
+A wheel registers kernels only for the devices for which it was built. The table has those of every device. It needs no
+YAML parser: it is written in one narrow form, and only that is read here.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COMPOSITE = (
 """Dispatch keys of code that calls other operators, on any device."""
 
 _LINE = re.compile(r"^(- func|  \w+|    [\w, ]+):(.*)$", re.MULTILINE)
-"""Where an entry begins, a field of one, and a kernel: told apart by how far they are indented."""
+"""The beginning of an entry, a field of one, and a kernel: distinguished by indentation."""
 
 _COMMENT = re.compile(r"\s+#.*$")
 
@@ -33,11 +34,11 @@ class Entry:
     """One operator of the table.
 
     Attributes:
-        schema: as the table writes it, without a namespace.
-        dispatch: C++ functions by dispatch key; ``None`` where the entry has no such field, which means that it is
+        schema: as in the table, without a namespace.
+        dispatch: C++ functions by dispatch key; None if the entry has no such field, so that it is
             made of other operators, differentiably.
         delegate: the structured operator that has its kernels, or ``""``.
-        loops: whether its kernels for CPU and CUDA are made from one inner loop (``ufunc_inner_loop``).
+        loops: True if its kernels for CPU and CUDA are made from one inner loop (``ufunc_inner_loop``).
     """
 
     schema: str
@@ -54,9 +55,9 @@ class _Draft:
 
 
 def find() -> Path | None:
-    """Where the table is; ``None`` if this torch came without it."""
-    found = importlib.util.find_spec("torchgen")
-    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+    """Return the file of the table; None if this torch came without it."""
+    spec = importlib.util.find_spec("torchgen")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = Path(folder) / PATH
         if path.is_file():
             return path
@@ -65,13 +66,13 @@ def find() -> Path | None:
 
 @functools.cache
 def table() -> Mapping[str, Entry]:
-    """The entries by name (``"sort.stable"``); empty if there is no table."""
+    """Return the entries by name (``"sort.stable"``); empty if there is no table."""
     path = find()
     return parse(path.read_text(encoding="utf-8")) if path is not None else {}
 
 
 def parse(text: str) -> dict[str, Entry]:
-    """The entries of a table, and those that it says are generated from them."""
+    """Return the entries of a table, and those generated from them."""
     drafts: list[_Draft] = []
     key = ""
     for name, value in _LINE.findall(text):
@@ -96,33 +97,34 @@ def parse(text: str) -> dict[str, Entry]:
         )
     for draft in drafts:
         source = draft.schema.partition("(")[0]
-        for made in filter(None, (n.strip() for n in draft.fields.get("autogen", "").split(","))):
-            entries.setdefault(made, Entry(f"{made}(…)", {COMPOSITE[1]: source}))
+        for generated in filter(None, (n.strip() for n in draft.fields.get("autogen", "").split(","))):
+            entries.setdefault(generated, Entry(f"{generated}(…)", {COMPOSITE[1]: source}))
     return entries
 
 
 def implementation(entries: Mapping[str, Entry], name: str, key: str) -> tuple[str, str]:
-    """How an operator is implemented for a dispatch key (``"CUDA"``), and by what: see ``Implementation``."""
+    """Return the kind of implementation of an operator for a dispatch key (``"CUDA"``), and its function: see
+    ``Implementation``."""
     entry = entries[name]
     delegate = entries.get(entry.delegate)
-    for found in (entry, delegate):
-        if found is None:
+    for candidate in (entry, delegate):
+        if candidate is None:
             continue
-        if found.dispatch and key in found.dispatch:
-            return "kernel", found.dispatch[key]
-        if found.loops and key in ("CPU", "CUDA"):
-            return "kernel", f"{found.schema.partition('.')[0]}, an elementwise loop"
-    for found in (entry, delegate):
-        for alias in COMPOSITE if found is not None and found.dispatch else ():
-            if found is not None and found.dispatch and alias in found.dispatch:
-                return "composite", found.dispatch[alias]
+        if candidate.dispatch and key in candidate.dispatch:
+            return "kernel", candidate.dispatch[key]
+        if candidate.loops and key in ("CPU", "CUDA"):
+            return "kernel", f"{candidate.schema.partition('.')[0]}, an elementwise loop"
+    for candidate in (entry, delegate):
+        for alias in COMPOSITE if candidate is not None and candidate.dispatch else ():
+            if candidate is not None and candidate.dispatch and alias in candidate.dispatch:
+                return "composite", candidate.dispatch[alias]
     if entry.dispatch is None and delegate is None:
         return "composite", name.partition(".")[0]
     return "none", ""
 
 
 def other_keys(entries: Mapping[str, Entry], name: str, without: tuple[str, ...]) -> tuple[str, ...]:
-    """Further dispatch keys that have a kernel for an operator."""
+    """Return further dispatch keys that have a kernel for an operator."""
     entry = entries[name]
     delegate = entries.get(entry.delegate)
     keys = {**(entry.dispatch or {}), **((delegate.dispatch or {}) if delegate is not None else {})}
@@ -131,9 +133,9 @@ def other_keys(entries: Mapping[str, Entry], name: str, without: tuple[str, ...]
 
 @functools.cache
 def beside_composites(key: str) -> tuple[str, ...]:
-    """Operators that are made of others, differentiably, and have a kernel for a dispatch key all the same. Where torch
-    was built with the kernel, autograd takes them whole, each with a formula of its own; elsewhere it takes the others.
-    """
+    """Return operators that are made of others, differentiably, and have a kernel for a dispatch key all the same. If
+    torch was built with the kernel, autograd takes them whole, each with a formula of its own; elsewhere it takes the
+    others."""
     entries = table()
     return tuple(
         name
@@ -146,7 +148,7 @@ TORCH_NAMESPACES = frozenset(
     "aten prim prims quantized quantized_decomposed inductor rngprims mkldnn c10d _c10d_functional mkl onednn profiler "
     "symm_mem fsdp higher_order".split()
 )
-"""Those that torch fills itself."""
+"""Namespaces that torch fills itself."""
 
 BARE_NAMESPACES = frozenset("aten prims inductor _inductor_test prim mkldnn quantized".split())
-"""Those whose operators are known by their bare names: one of another namespace may have the same name."""
+"""Namespaces whose operators are known by their bare names: one of another namespace may have the same name."""

@@ -1,5 +1,5 @@
-"""What a program told torch outside of the function, on its way to another process: functions that Dynamo was told how
-to treat, functions that are settings, classes that are containers, and what was put into Inductor's tables."""
+"""A program's registrations with torch, transferred to another process: Dynamo's marks on functions, settings that are
+functions, container classes, and changes to Inductor's tables."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ IDS = {
     "_leaf_function_ids": "torch._dynamo.decorators.leaf_function",
     "_disallowed_callable_ids": "torch._dynamo.disallow_in_graph",
 }
-"""Dynamo's sets of functions, which it knows by their addresses, and how one comes into each. Functions that are traced
-non-strictly, and leaves, are allowed as well."""
+"""Dynamo's sets of functions, by address, and the call that adds to each. Non-strictly traced functions and leaves are
+also allowed ones."""
 
 _OWN = "torch._dynamo."
-"""How the modules begin whose functions Dynamo itself put there."""
+"""Prefix of the modules whose functions Dynamo itself registered."""
 
 Setting = tuple[str, str, Any]
-"""A module of settings, a name in it, and the value, which is no plain one."""
+"""A module of settings, a name in it, and a value that is not plain."""
 
 
 def collect(
     own: Mapping[str, Any], settings: Iterable[Setting] = (), torchs: inductor_tables.Own | None = None
 ) -> Iterator[Registration]:
-    """All of this process; ``own`` are the program's modules by name, its script among them. ``torchs`` is what
-    Inductor's tables hold where nothing was put into them."""
+    """Yield all registrations of this process; ``own`` are the program's modules by name, its script among them.
+    ``torchs`` are the original entries of Inductor's tables."""
     for module, name, value in settings:
         yield Registration(f"{module}.{name}", "function", _set, (module, name, value), function_in(value))
     yield from _substitutes(own)
@@ -48,28 +48,28 @@ def collect(
 
 
 def _if_programs(value: Any, own: Mapping[str, Any]) -> Any:
-    """The function, where it matters only if the program's code reaches it: one of the program's."""
+    """Return the function if it is the program's, so that it matters only if the program's code reaches it."""
     name = getattr(value, "__globals__", {}).get("__name__")
     return value if name == "__main__" or name in own else None
 
 
 def _substitutes(own: Mapping[str, Any]) -> Iterator[Registration]:
     handlers = _handlers() if "torch._dynamo.variables" in sys.modules else {}
-    for original, made in list(handlers.items()):
-        handler = getattr(made, "__torch_dynamo_polyfill__", None)
+    for original, substitute in list(handlers.items()):
+        handler = getattr(substitute, "__torch_dynamo_polyfill__", None)
         name = str(getattr(handler, "__globals__", {}).get("__name__"))
-        if original is made or name.startswith(_OWN):  # it stands there under both
+        if original is substitute or name.startswith(_OWN):  # it stands there under both
             continue
         where = f"torch.compiler.substitute_in_graph({display_name(original)})"
         of = _if_programs(original, own)
         watch = None
         if of is None and not isinstance(original, _OF_TYPES):
             watch = unsent_registrations.function, (where, original)
-        yield Registration(where, "substitute", _substitute, made, function_in(handler), of, watch)
+        yield Registration(where, "substitute", _substitute, substitute, function_in(handler), of, watch)
 
 
 _OF_TYPES = types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType
-"""Methods of types in C, which Dynamo also finds by an object of theirs."""
+"""Methods of types in C, which Dynamo also finds through their objects."""
 
 
 def _marked_functions(own: Mapping[str, Any]) -> Iterator[Registration]:
@@ -100,19 +100,19 @@ def _marked_functions(own: Mapping[str, Any]) -> Iterator[Registration]:
 
 
 _addresses: dict[int, Callable[[], Any]] = {}
-"""Where objects were found by their addresses before, so that not all of the process has to be asked again."""
+"""Weak references by address, so that not every object of the process has to be searched again."""
 
 
 def _objects_at(wanted: Iterable[int], rules: Any) -> list[Any]:
-    """The objects that have these addresses."""
+    """Return the objects at these addresses."""
     left = set(wanted)
-    found: list[Any] = []
+    objects: list[Any] = []
 
     def take(values: Iterable[Any]) -> None:
         for value in values:
             if id(value) in left:
                 left.discard(id(value))
-                found.append(value)
+                objects.append(value)
                 with contextlib.suppress(TypeError):  # a method of C
                     _addresses[id(value)] = weakref.ref(value)
 
@@ -122,7 +122,7 @@ def _objects_at(wanted: Iterable[int], rules: Any) -> list[Any]:
         take([] if rule_map is None else [one for one in rule_map() if callable(one)])
     if left:
         take(gc.get_objects())
-    return found
+    return objects
 
 
 def _no_undo() -> None:
@@ -159,15 +159,16 @@ def _mark_function(given: tuple[Any, list[str]]) -> Undo:
     return lambda: [one() for one in undo]
 
 
-def _substitute(made: Any) -> Undo:
-    """``made`` is what the decorator gave: what it replaces, and by what, stand in it."""
-    original, handler = made.__torch_dynamo_original__, made.__torch_dynamo_polyfill__
+def _substitute(substitute: Any) -> Undo:
+    """Register a substitute in the other process. ``made`` is the decorator's result: it holds the original and its
+    substitute."""
+    original, handler = substitute.__torch_dynamo_original__, substitute.__torch_dynamo_polyfill__
     decorators: Any = importlib.import_module("torch._dynamo.decorators")
     rules: Any = importlib.import_module("torch._dynamo.trace_rules")
     builder: Any = importlib.import_module("torch._dynamo.variables.builder")
     handlers = _handlers()
     before = handlers.get(original)
-    if before is made:  # the import of its module told it
+    if before is substitute:  # the import of its module told it
         return _no_undo
     addresses = builder.VariableBuilder._id_dispatch()
     tables = ((handlers, _identity), (rules.get_torch_obj_rule_map(), _identity), (addresses, id))
@@ -180,17 +181,17 @@ def _substitute(made: Any) -> Undo:
         return [(table, one, table.pop(one)) for table, one in there if one in table]
 
     taken = take(original, before)
-    folds = getattr(made, "__torch_dynamo_can_constant_fold_through__", False)
+    folds = getattr(substitute, "__torch_dynamo_can_constant_fold_through__", False)
     again = decorators.substitute_in_graph(
         original, can_constant_fold_through=folds, skip_signature_check=True
     )(handler)
     for table, key in tables:
-        table[key(made)] = table[key(again)]
-    handlers[original] = handlers[made] = made
-    ids.add(id(made))
+        table[key(substitute)] = table[key(again)]
+    handlers[original] = handlers[substitute] = substitute
+    ids.add(id(substitute))
 
     def undo() -> None:
-        take(original, again, made)
+        take(original, again, substitute)
         for table, one, value in taken:
             table[one] = value
         for one in (original, before) if before is not None else ():
@@ -207,7 +208,8 @@ _WORDS = "torch.utils._pytree.register_pytree_node"
 
 
 def container_places(own: Mapping[str, Any]) -> Iterator[Registration]:
-    """Those of the program's; ``own`` are its modules by name. What a module does upon import is done there too."""
+    """Yield the program's container classes (``torch.utils._pytree``); ``own`` are its modules by name. Registrations
+    on import of a module happen there too."""
     for kind, node in list(pytree.SUPPORTED_NODES.items()):
         module = str(getattr(kind, "__module__", ""))
         function = function_in(node.flatten_fn)
@@ -223,12 +225,12 @@ def container_places(own: Mapping[str, Any]) -> Iterator[Registration]:
 
 
 def _constants() -> set[type]:
-    found: set[type] = getattr(pytree, "CONSTANT_NODES", set())
-    return found
+    constants: set[type] = getattr(pytree, "CONSTANT_NODES", set())
+    return constants
 
 
 def _register(given: tuple[type, tuple[Any, ...], tuple[Any, ...] | None, bool]) -> Undo:
-    """In the other process."""
+    """Register a container in the other process."""
     kind, node, stored, constant = given
     if kind in pytree.SUPPORTED_NODES:  # the import of its module registered it
         return lambda: None

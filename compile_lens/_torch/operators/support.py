@@ -1,4 +1,4 @@
-"""What this torch says of an operator: its table of kernels, its dispatcher, and Inductor's registries."""
+"""Support of an operator by this torch: its table of kernels, its dispatcher, and Inductor's registries."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ has no MPS kernel for the operator on the right."""
 
 
 def source(namespace: str = "aten") -> str:
-    """Where the answers come from."""
+    """Return the source of the answers."""
     if namespace != "aten":
         return f"what is registered in this process, torch {torch.__version__}"
     return f"torchgen/{native_functions.PATH} of torch {torch.__version__}"
 
 
 def entries() -> dict[str, Entry]:
-    """The table. Raises ``UsageError`` if this torch came without it."""
-    found = native_functions.table()
-    if not found:
+    """Return the table. Raises ``UsageError`` if this torch came without it."""
+    rows = native_functions.table()
+    if not rows:
         raise UsageError(
             f"torch {torch.__version__} came without its table of operators (torchgen/{native_functions.PATH}): "
             "install torch from its own wheel, which carries it"
         )
-    return dict(found)
+    return dict(rows)
 
 
 def names_of(op: Any) -> tuple[str, str, str]:
-    """``(namespace, name, overload)`` of what a user calls an operator; the overload is ``""`` where none was said.
+    """Return ``(namespace, name, overload)`` of a user's name for an operator; the overload is ``""`` if none was
+    given.
 
     Raises ``UsageError`` for what is none, or is several.
     """
@@ -76,12 +77,12 @@ def _of_function(op: Any) -> tuple[str, str, str]:
     find: Callable[[Any], str | None] = getattr(_builtins, "_find_builtin", lambda _: None)
     with warnings.catch_warnings():  # looking it up touches deprecated parts of torch.jit
         warnings.simplefilter("ignore")
-        found = find(op) if callable(op) else None
+        full_name = find(op) if callable(op) else None
     name = getattr(op, "__name__", "")
-    if not found and type(op).__name__ == "method_descriptor" and f"aten::{name}" in _registered():
-        found = f"aten::{name}"  # torch.Tensor.sort
-    if found and not hasattr(op, "__code__"):  # einsum is mapped too, and is Python that calls several
-        namespace, _, name = found.partition("::")
+    if not full_name and type(op).__name__ == "method_descriptor" and f"aten::{name}" in _registered():
+        full_name = f"aten::{name}"  # torch.Tensor.sort
+    if full_name and not hasattr(op, "__code__"):  # einsum is mapped too, and is Python that calls several
+        namespace, _, name = full_name.partition("::")
         return namespace, name, ""
     if not callable(op):
         raise UsageError(f"{op!r} is {type(op).__name__}: give an operator or its name, such as 'aten.sort'")
@@ -94,31 +95,31 @@ def _of_function(op: Any) -> tuple[str, str, str]:
 
 
 def overloads(op: Any) -> tuple[Overload, ...]:
-    """Every overload that ``op`` stands for. Raises ``UsageError``, with close matches, where there is none."""
+    """Return every overload of ``op``. Raises ``UsageError``, with close matches, if there is none."""
     namespace, name, wanted = names_of(op)
     if namespace != "aten":
         return _custom(op, namespace, name, wanted)
     table = entries()
     registered = _registered()
-    found = [n for n in table if n.partition(".")[0] == name and f"aten::{n}" in registered]
-    if not found:
+    names = [n for n in table if n.partition(".")[0] == name and f"aten::{n}" in registered]
+    if not names:
         bases = sorted({n.partition(".")[0] for n in table})
         raise UsageError(
             f"there is no operator {_shown(op)} in torch {torch.__version__}{_close(name, bases)}"
         )
     if wanted:
         full = name if wanted == "default" else f"{name}.{wanted}"
-        if full not in found:
-            said = ", ".join(_aten(n) for n in found)
-            raise UsageError(f"aten.{name} has no overload {wanted!r}; it has {said}")
-        found = [full]
+        if full not in names:
+            listed = ", ".join(_aten(n) for n in names)
+            raise UsageError(f"aten.{name} has no overload {wanted!r}; it has {listed}")
+        names = [full]
     else:
-        found = [n for n in found if not _writes_out(n)] or found
-    return tuple(_overload(table, n) for n in found)
+        names = [n for n in names if not _writes_out(n)] or names
+    return tuple(_overload(table, n) for n in names)
 
 
 def _writes_out(name: str) -> bool:
-    """Whether an overload writes its results to tensors that it is given by name (``out=``)."""
+    """Return True if an overload writes its results to tensors that it gets by name (``out=``)."""
     op = _operator("aten", name)
     return op is not None and any(
         a.kwarg_only and a.alias_info is not None and a.alias_info.is_write for a in op._schema.arguments
@@ -145,16 +146,16 @@ def _aten(name: str) -> str:
 
 def _overload(table: dict[str, Entry], name: str) -> Overload:
     entry = table[name]
-    made = tuple(_implementation(table, name, backend) for backend in BACKENDS)
+    implementations = tuple(_implementation(table, name, backend) for backend in BACKENDS)
     others = native_functions.other_keys(table, name, tuple(KEYS.values()))
     registered = _operator("aten", name)
-    inductor, note = _inductor(registered, made)
+    inductor, note = _inductor(registered, implementations)
     schema = str(registered._schema).partition("::")[2] if registered is not None else entry.schema
-    return Overload(_aten(name), schema, made, others, inductor, note)
+    return Overload(_aten(name), schema, implementations, others, inductor, note)
 
 
 def lookup(target: str, backend: str) -> Implementation | None:
-    """What there is of ``"aten.sort.stable"`` on a backend; ``None`` if torch's table does not have it."""
+    """Return the implementation of ``"aten.sort.stable"`` on a backend; None if torch's table does not have it."""
     parts = target.split(".")
     if parts[0] != "aten" or len(parts) < 2:
         return None
@@ -178,7 +179,7 @@ def _implementation(table: dict[str, Entry], name: str, backend: str) -> Impleme
 
 
 def _custom(op: Any, namespace: str, name: str, wanted: str) -> tuple[Overload, ...]:
-    """Operators of a library: what is registered in this process is all that can be known."""
+    """Return the operators of a library: only the registrations in this process are known."""
     own = [n for n in _registered() if n.partition(".")[0] == f"{namespace}::{name}"]
     if wanted:
         full = f"{namespace}::{name}" + ("" if wanted == "default" else f".{wanted}")
@@ -187,18 +188,22 @@ def _custom(op: Any, namespace: str, name: str, wanted: str) -> tuple[Overload, 
         names = sorted(
             {n.partition("::")[2].partition(".")[0] for n in _registered() if n.startswith(f"{namespace}::")}
         )
-        said = difflib.get_close_matches(name, names, n=5) or names[:5]
-        more = f"; in {namespace} there are {', '.join(f'{namespace}.{n}' for n in said)}" if said else ""
+        close = difflib.get_close_matches(name, names, n=5) or names[:5]
+        more = f"; in {namespace} there are {', '.join(f'{namespace}.{n}' for n in close)}" if close else ""
         raise UsageError(f"there is no operator {_shown(op)} in this process{more}; import its library first")
-    made = []
+    overloads_ = []
     for full in sorted(own):
-        found = tuple(
+        implementations = tuple(
             Implementation(b, "registered" if _dispatches(full, b) else "unknown") for b in BACKENDS
         )
         registered = _operator(namespace, full.partition("::")[2])
         schema = str(registered._schema).partition("::")[2] if registered is not None else ""
-        made.append(Overload(full.replace("::", "."), schema, found, (), *_inductor(registered, found)))
-    return tuple(made)
+        overloads_.append(
+            Overload(
+                full.replace("::", "."), schema, implementations, (), *_inductor(registered, implementations)
+            )
+        )
+    return tuple(overloads_)
 
 
 def _registered() -> frozenset[str]:
@@ -206,7 +211,7 @@ def _registered() -> frozenset[str]:
 
 
 def _dispatches(name: str, backend: str) -> bool:
-    """Whether this process has something to run for an operator on a backend."""
+    """Return True if this process has a kernel for an operator on a backend."""
     try:
         return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(name, KEYS[backend]))
     except RuntimeError:  # it is in the table, and not registered
@@ -222,8 +227,8 @@ def _operator(namespace: str, name: str) -> Any:
 # Inductor
 
 
-def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
-    """How Inductor takes an operator, in a word and in a sentence."""
+def _inductor(op: Any, implementations: tuple[Implementation, ...]) -> tuple[str, str]:
+    """Return Inductor's treatment of an operator, in a word and in a sentence."""
     if op is None:
         return "not registered", "Inductor does not know it: it is not registered in this process."
     try:
@@ -235,39 +240,42 @@ def _inductor(op: Any, made: tuple[Implementation, ...]) -> tuple[str, str]:
             "not registered",
             "It writes to its arguments: AOTAutograd replaces it by the form that does not.",
         )
-    found = lowering.lowerings.get(op)
+    lowered = lowering.lowerings.get(op)
     decomposed = op in decomposition.select_decomp_table()
-    if decomposed and found is None:
+    if decomposed and lowered is None:
         return "decomposition", "It is decomposed into other operators before it is lowered."
     first = " A decomposition looks at it before that, and takes some calls apart." if decomposed else ""
-    if getattr(found, "_is_fallback_handler", False):
-        said = "Inductor calls it as it is: it generates no code for it, and fuses nothing with it."
-        return "library call", said + first
-    if found is not None and _is_choice(found):
-        said = "Inductor calls a library for it, or generates it from a template where a setting allows that."
-        return "library or template", said + first
-    if found is not None:
+    if getattr(lowered, "_is_fallback_handler", False):
+        sentence = "Inductor calls it as it is: it generates no code for it, and fuses nothing with it."
+        return "library call", sentence + first
+    if lowered is not None and _is_choice(lowered):
+        sentence = (
+            "Inductor calls a library for it, or generates it from a template where a setting allows that."
+        )
+        return "library or template", sentence + first
+    if lowered is not None:
         limits = _limits(op)
-        said = "Inductor has a lowering for it" + ("." if limits else ", and generates code.")
-        if _may_call_kernel(found):
-            said = (
+        sentence = "Inductor has a lowering for it" + ("." if limits else ", and generates code.")
+        if _may_call_kernel(lowered):
+            sentence = (
                 "Inductor has a lowering for it, which generates code or calls the operator's kernel, by type, size, "
                 "device or setting: a capture says which."
             )
-        return "lowering", said + limits + first
-    if any(i.kind == "composite" for i in made) and op.has_kernel_for_dispatch_key(_IMPLICIT):
+        return "lowering", sentence + limits + first
+    if any(i.kind == "composite" for i in implementations) and op.has_kernel_for_dispatch_key(_IMPLICIT):
         return "decomposition", "It is taken apart into the operators that it calls before Inductor sees it."
     return "not registered", "Inductor has no lowering for it: where it meets it, it calls it as it is."
 
 
 def _is_choice(lowering: Any) -> bool:
-    """Whether a lowering is one of those that choose among library calls and templates (products, convolutions)."""
+    """Return True if a lowering chooses among library calls and templates (products, convolutions)."""
     home = getattr(lowering, "__module__", "") or ""
     return home.startswith("torch._inductor.kernel") or home == "torch._inductor.mkldnn_lowerings"
 
 
 def _may_call_kernel(lowering: Any) -> bool:
-    """Whether a lowering that generates code has a way out: it reads one of Inductor's that calls the operator."""
+    """Return True if a lowering that generates code has a way out: it uses one of Inductor's that calls the
+    operator."""
     function = inspect.unwrap(lowering)
     code = getattr(function, "__code__", None)
     read = [function.__globals__.get(name) for name in code.co_names] if code is not None else []
@@ -287,15 +295,16 @@ def _limits(op: Any) -> str:
     feature, words = NEEDS.get(op._schema.name.partition("::")[2], ("", ""))
     if not feature:
         return ""
-    found = {backend: features(backend) for backend in BACKENDS}
-    lacking = [b for b, has in found.items() if has is not None and feature not in has]
-    able = [b for b, has in found.items() if has is not None and feature in has]
-    said = f" It needs {words}, which Inductor can generate for {', '.join(able) or 'no device'}"
-    return f"{said}; for {', '.join(lacking)} it calls the library." if lacking else f"{said}."
+    features_ = {backend: features(backend) for backend in BACKENDS}
+    lacking = [b for b, has in features_.items() if has is not None and feature not in has]
+    able = [b for b, has in features_.items() if has is not None and feature in has]
+    sentence = f" It needs {words}, which Inductor can generate for {', '.join(able) or 'no device'}"
+    return f"{sentence}; for {', '.join(lacking)} it calls the library." if lacking else f"{sentence}."
 
 
 def features(device: str) -> tuple[str, ...] | None:
-    """What Inductor's backend for a type of device generates beyond loops (``SCAN``, ``SORT``); ``None``: not seen."""
+    """Return what Inductor's backend for a type of device generates beyond loops (``SCAN``, ``SORT``); None: not
+    observed."""
     try:
         from torch._inductor.codegen import common
 
@@ -305,19 +314,19 @@ def features(device: str) -> tuple[str, ...] | None:
 
 
 def lowering_kind(target: str) -> str:
-    """What Inductor does with an operator that it is handed, ``""`` for what it does not know."""
+    """Return Inductor's treatment of an operator, ``""`` if it does not know it."""
     op = _of_target(target)
     return _inductor(op, ())[0] if op is not None else ""
 
 
 def may_call(target: str) -> bool:
-    """Whether Inductor's lowering of an operator generates code or calls the operator, as the case may be."""
+    """Return True if Inductor's lowering of an operator either generates code or calls the operator."""
     try:
         from torch._inductor import lowering
     except ImportError:
         return False
-    found = lowering.lowerings.get(_of_target(target))
-    return found is not None and _may_call_kernel(found)
+    lowered = lowering.lowerings.get(_of_target(target))
+    return lowered is not None and _may_call_kernel(lowered)
 
 
 def _of_target(target: str) -> Any:

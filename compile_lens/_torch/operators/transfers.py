@@ -1,4 +1,4 @@
-"""One thing that torch was told by a program, as it goes to another process."""
+"""A program's registration with torch, on its way to another process."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Undo = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Registration:
-    """One thing that torch was told.
+    """One registration with torch.
 
     Attributes:
         where: its name, as a reader would write it.
         kind: what it is, in words.
-        put: tells torch in the other process, given ``value``, and returns how to undo that.
-        value: what it is given.
-        by: a function of the program's that torch was given; ``None`` where there is none.
-        of: what has to be reached for it to matter; ``None`` where it always does.
-        watch: what notes in the other process, where this cannot be sent, whether it matters, and what that is given;
-            ``None`` where it always does.
+        put: registers it in the other process, given ``value``, and returns how to undo that.
+        value: the argument of ``put``.
+        by: the program's function that was registered; None if there is none.
+        of: the object that must be reached for it to matter; None if it always does.
+        watch: if this cannot be sent, notes in the other process whether it matters, with its argument;
+            None if it always does.
     """
 
     where: str
@@ -38,7 +38,7 @@ class Registration:
 
 
 def function_in(value: Any) -> types.FunctionType | None:
-    """The Python function that is called; ``None`` where there is none."""
+    """Return the Python function that is called; None if there is none."""
     while isinstance(value, functools.partial):
         value = value.func
     if not callable(value):
@@ -51,14 +51,14 @@ def function_in(value: Any) -> types.FunctionType | None:
 
 
 def display_name(value: Any) -> str:
-    """A function's name, as a reader would write it."""
+    """Return a function's name, as a reader would write it."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or str(value)
     module = getattr(value, "__module__", None)
     return str(name) if module in (None, "__main__", "builtins") else f"{module}.{name}"
 
 
 def functions_in(entry: Any) -> Iterator[types.FunctionType]:
-    """The Python functions that an object holds, and those that they close over."""
+    """Yield the Python functions that an object holds, and those in their closures."""
     todo = [*vars(entry).values()]
     seen: set[int] = set()
     while todo:
@@ -71,7 +71,7 @@ def functions_in(entry: Any) -> Iterator[types.FunctionType]:
 
 
 def cell_content(cell: Any) -> Any:
-    """What a cell holds; ``None`` for an empty one."""
+    """Return the content of a cell; None for an empty one."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -79,7 +79,7 @@ def cell_content(cell: Any) -> Any:
 
 
 def is_torchs(function: Any) -> bool:
-    """Whether a function was written in torch, or in what it is made of; so is what is no function, and what torch
+    """Return True if a function is torch's or of a package below it; also for other objects, and for code that torch
     generates from text, which is in no module."""
     name = None if function is None else function.__globals__.get("__name__")
     top = str(name).partition(".")[0]

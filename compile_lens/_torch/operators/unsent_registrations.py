@@ -1,7 +1,7 @@
-"""In the other process: whether a program is compiled with what torch was told and could not be sent there.
+"""Notes in the other process whether a program's compile uses a registration that could not be sent there.
 
-In its place stands what notes, and changes nothing, that torch asks for the operator or the function; the lines about
-what was never asked for would be false alarms.
+A stand-in notes when torch looks up the operator or the function, and changes nothing; a warning about an unused
+registration would be a false alarm.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _requested: set[str] = set()
 
 
 def requested() -> list[str]:
-    """What torch asked for since it was last asked here, as ``Place.where``."""
-    found = sorted(_requested)
+    """Return the registrations that torch looked up since the last call here, as ``Registration.where``."""
+    names = sorted(_requested)
     _requested.clear()
-    return found
+    return names
 
 
 def entry(given: tuple[str, str, str, Any]) -> Undo:
-    """An operator's entry in a table: its place, the table's module and name, and the operator."""
+    """Watch an operator's entry in a table: its place, the table's module and name, and the operator."""
     where, module, name, key = given
     held = importlib.import_module(module)
     note = functools.partial(_requested.add, where)
@@ -51,14 +51,14 @@ def entry(given: tuple[str, str, str, Any]) -> Undo:
 
 
 def _constrained(key: Any, note: Callable[[], None]) -> None:
-    """Where an operator has a tag for its layout, torch asks for no entry."""
+    """Note a layout constraint; if an operator has a tag for its layout, torch looks up no entry."""
     tag: Any = torch._library.utils.get_layout_constraint_tag
     if not tag(key, with_default=False):
         note()
 
 
 def function(given: tuple[str, Any]) -> Undo:
-    """A function that Dynamo is to trace as another: met where it makes of the function what it traces."""
+    """Watch a function that Dynamo is to trace as another: noted when Dynamo wraps the function for tracing."""
     where, original = given
     builder = "torch._dynamo.variables.builder"
     note = functools.partial(_requested.add, where)
@@ -70,23 +70,23 @@ def function(given: tuple[str, Any]) -> Undo:
 
 
 def _note_calls(module: str, kind: str, name: str, key: Any, note: Callable[[], None]) -> Undo:
-    """Note when torch's function, which takes an operator after its first argument, is given this one."""
+    """Note when torch's function, which takes an operator after its first argument, gets this one."""
     owner: Any = importlib.import_module(module)
     owner = getattr(owner, kind) if kind else owner
     held, real = vars(owner)[name], getattr(owner, name)
 
     @functools.wraps(real)
-    def asked(first: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
+    def noting(first: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
         if operator is key and not _for_a_pattern():
             note()
         return real(first, operator, *args, **kwargs)
 
-    setattr(owner, name, staticmethod(asked) if isinstance(held, staticmethod) else asked)
+    setattr(owner, name, staticmethod(noting) if isinstance(held, staticmethod) else noting)
     return lambda: setattr(owner, name, held)
 
 
 def _for_a_pattern() -> bool:
-    """Whether torch traces what it looks for in graphs, and not a graph."""
+    """Return True if torch traces a pattern, and not a graph."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_name in ("register_replacement", "gen_pattern_and_search_gm"):
@@ -96,7 +96,7 @@ def _for_a_pattern() -> bool:
 
 
 def pattern(given: tuple[str, list[tuple[tuple[str, str, Any], Any, int]]]) -> Undo:
-    """A pattern, where each pass has it: met where a graph has the operator that it ends with."""
+    """Watch a pattern in each pass that has it: noted when a graph has the operator at its end."""
     where, at = given
     undo: list[Undo] = []
     entry = _PatternStandIn(where)
@@ -109,7 +109,7 @@ def pattern(given: tuple[str, list[tuple[tuple[str, str, Any], Any, int]]]) -> U
 
 
 class _PatternStandIn:
-    """Stands for a pattern in a pass, and in it, and matches nothing."""
+    """Stands for a pattern in a pass, and matches nothing."""
 
     def __init__(self, where: str) -> None:
         self._where = where

@@ -1,4 +1,4 @@
-"""Stand-ins for devices that are not in the machine, so that Inductor writes code for them."""
+"""Stand-ins for absent devices, so that Inductor generates code for them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 AS_THERE = "as on the device"
-"""How a program was traced for a device that something stood in for."""
+"""How a program was traced for a device with a stand-in."""
 
 
 @contextlib.contextmanager
-def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]:
-    """For the duration, captures of ``recorder`` are for the device of ``model``; ``None`` changes nothing."""
+def stand_in_for(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]:
+    """For the duration, captures of ``recorder`` are for the device of ``model``; None changes nothing."""
     if model is None or (model.device == "cpu" and not model.arch):
         yield
     elif model.device == "cpu":
         from . import vector_isa
 
-        with vector_isa.standing_in(model.arch):
+        with vector_isa.stand_in_for(model.arch):
             recorder.target.model = model
-            recorder.target.may_differ = vector_isa.may_differ(model.arch)
+            recorder.target.may_differ = vector_isa.isa_caveats(model.arch)
             yield
     else:
         from . import caveats
@@ -35,12 +35,12 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
         made_for = recorder.target
         made_for.model = model
         made_for.stand_in = stand_in = StandIn(model)
-        made_for.may_differ = caveats.of_capture(model, recorder.spec.patches)
+        made_for.may_differ = caveats.capture_caveats(model, recorder.spec.patches)
         try:
             with stand_in.placed():
                 yield
         finally:
-            made_for.questions = stand_in.questions.told()
+            made_for.questions = stand_in.questions.recorded()
             made_for.traced = AS_THERE
             if recorder.frames.skipped or any(
                 draft.ending is not None and draft.ending.kind != "return"
@@ -52,8 +52,8 @@ def standing_in(recorder: Recorder, model: DeviceModel | None) -> Iterator[None]
             made_for.stand_in = None
 
 
-def look_at(draft: Draft, gm: Any) -> None:
-    """Dynamo captured a graph: note where it needs a device that there is not."""
+def check_devices(draft: Draft, gm: Any) -> None:
+    """Note where a captured graph needs a second device, which is absent."""
     stand_in = draft.recorder.target.stand_in
     if stand_in is None:
         return
@@ -61,17 +61,17 @@ def look_at(draft: Draft, gm: Any) -> None:
     from ..ground.recorder_state import RefusedCall
     from . import device_refusals
 
-    found = device_refusals.second_device(gm, stand_in.device)
-    if found is not None:
-        error, why, node = found
+    refusal = device_refusals.second_device_refusal(gm, stand_in.device)
+    if refusal is not None:
+        error, why, node = refusal
         draft.refused.append(
             RefusedCall("dynamo", error, why, source_places.frames(node.meta.get("stack_trace")))
         )
 
 
-def asked_of(draft: Draft, node: Any, nested: str) -> None:
-    """A library call is written, for which Inductor has ``node``: note it where the device will refuse it. ``nested``
-    says in which body of a higher-order operator it stands: whether that runs is not known here."""
+def check_library_call(draft: Draft, node: Any, nested: str) -> None:
+    """Note a generated library call, for which Inductor has ``node``, if the device will refuse it. ``nested`` is the
+    body of a higher-order operator that contains it: whether that runs is not known here."""
     made_for = draft.recorder.target
     if made_for.model is None or made_for.stand_in is None:
         return
@@ -79,12 +79,12 @@ def asked_of(draft: Draft, node: Any, nested: str) -> None:
     from ..ground.recorder_state import RefusedCall
     from . import device_refusals
 
-    made_for.stand_in.undecided.product(node)
+    made_for.stand_in.timing.product(node)
     called = getattr(node, "python_kernel_name", None) or getattr(node, "op_overload", None)
-    found = device_refusals.find(made_for.model, str(called or ""), getattr(node, "inputs", ()))
-    if found is None:
+    refusal = device_refusals.refusal(made_for.model, str(called or ""), getattr(node, "inputs", ()))
+    if refusal is None:
         return
-    error, why = found
+    error, why = refusal
     origins = sorted(getattr(node, "origins", ()), key=str)
     frames = next(filter(None, (source_places.frames(one.meta.get("stack_trace")) for one in origins)), ())
     if nested or draft.phase == "backward":  # here it does not run
@@ -96,8 +96,8 @@ def asked_of(draft: Draft, node: Any, nested: str) -> None:
         draft.refused.append(RefusedCall(draft.phase, error, why, frames))
 
 
-def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
-    """The name of the model that code was generated for, and what may be otherwise on the real device."""
+def model_and_caveats(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ...]]:
+    """Return the name of the model for which code was generated, and what may be different on the real device."""
     recorder = draft.recorder
     model = recorder.target.model
     if model is None:
@@ -109,6 +109,6 @@ def said_of(draft: Draft, kernels: Sequence[Kernel]) -> tuple[str, tuple[str, ..
 
     captured = draft.stages.get("dynamo")
     stand_in = recorder.target.stand_in
-    pads, splits = (True, True) if stand_in is None else stand_in.undecided.take()
+    pads, splits = (True, True) if stand_in is None else stand_in.timing.take()
     graph = captured if isinstance(captured, Graph) else None
-    return model.name, caveats.of_code(model, kernels, graph, pads=pads, splits=splits)
+    return model.name, caveats.code_caveats(model, kernels, graph, pads=pads, splits=splits)

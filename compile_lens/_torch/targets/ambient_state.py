@@ -1,4 +1,5 @@
-"""A region of autocast that a program is in when it asks for a capture, and that casts for no device."""
+"""State that a program set around a capture: a region of autocast, hooks of all modules, and modes that see each
+operator."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 
 from ...record.device import DeviceQuery
-from .device_queries import frame_at, internal, line_running
+from .device_queries import frame_at, is_internal, running_line
 from .torch_settings import KINDS
 
 OFF = (
@@ -26,32 +27,33 @@ OFF = (
 
 
 def autocast_region() -> tuple[DeviceQuery, ...]:
-    """It, with the line of its ``with`` where that is seen, else with that from which the capture was asked for."""
+    """Return the region of autocast around the capture, if it casts for no device, with the line of its ``with`` if
+    known, else with the line of the capture."""
     torch.autocast_increment_nesting()
     inside = torch.autocast_decrement_nesting() > 0
     if not inside or any(map(torch.is_autocast_enabled, KINDS)):
         return ()
-    for frame in _of_the_program():
+    for frame in _program_frames():
         region = _region(frame)
         if region is not None:
             text, line = region
             at = frame_at(frame.f_code.co_filename, line, frame.f_code.co_name)
             return (DeviceQuery(text, OFF, at, kind="entered"),)
-    asked = line_running()
-    return () if asked is None else (DeviceQuery("torch.autocast", OFF, asked, kind="entered"),)
+    line_ = running_line()
+    return () if line_ is None else (DeviceQuery("torch.autocast", OFF, line_, kind="entered"),)
 
 
-def _of_the_program() -> Iterator[Any]:
+def _program_frames() -> Iterator[Any]:
     """Frames of the program, from the innermost on."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if not internal(frame.f_code.co_filename):
+        if not is_internal(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
 
 
 def _region(frame: Any) -> tuple[str, int] | None:
-    """The innermost ``with`` around where a frame is that enters a region by its name: as text, and its line."""
+    """Return the innermost ``with`` around a frame's line that enters a region by name: its text and line."""
     try:
         tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
     except (SyntaxError, ValueError):
@@ -73,36 +75,36 @@ def _within(node: ast.With | ast.AsyncWith, line: int) -> bool:
 HOOKS = tuple(
     f"_global_{kind}_hooks" for kind in ("forward_pre", "forward", "backward_pre", "backward")
 )  # those of registration call nothing while a program runs
-"""Where torch keeps what ``register_module_forward_hook`` and its like were given."""
+"""Torch's tables for ``register_module_forward_hook`` and the like."""
 
 without_modes = _python_dispatch._disable_current_modes
-"""A context in which no mode sees what is done to tensors."""
+"""A context in which no mode sees operations on tensors."""
 
-NOT_THERE = "which stays in this process: the code is of the program without it"
+STAYS_HERE = "which stays in this process: the code is of the program without it"
 
 
 def process_state() -> tuple[DeviceQuery, ...]:
-    """Each, with the line from which the capture was asked for."""
-    frame = line_running()
+    """Return the hooks and modes that the child process lacks, with the line of the capture."""
+    frame = running_line()
     if frame is None:
         return ()
-    return tuple(DeviceQuery(name, NOT_THERE, frame, kind="not transferred") for name in _names())
+    return tuple(DeviceQuery(name, STAYS_HERE, frame, kind="not transferred") for name in _state_names())
 
 
-def _names() -> Iterator[str]:
+def _state_names() -> Iterator[str]:
     for name in HOOKS:
         if getattr(modules, name, None):
             yield f"a hook of all modules (torch.nn.modules.module.{name})"
     for mode in _get_current_function_mode_stack():
         if not isinstance(mode, DeviceContext):  # which crosses
-            yield f"a mode around the capture ({_called(mode)})"
+            yield f"a mode around the capture ({_mode_name(mode)})"
     stance = getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None)
     if getattr(stance, "backend", None) is not None:
         yield "torch.compiler.set_stance(force_backend=…)"
     for mode in _python_dispatch._get_current_dispatch_mode_stack():
         if not isinstance(mode, FakeTensorMode):  # in which tensors are made that have no data
-            yield f"a mode around the capture ({_called(mode)})"
+            yield f"a mode around the capture ({_mode_name(mode)})"
 
 
-def _called(mode: Any) -> str:
+def _mode_name(mode: Any) -> str:
     return f"{type(mode).__module__}.{type(mode).__qualname__}".removeprefix("__main__.")

@@ -1,4 +1,5 @@
-"""``scaled_dot_product_attention`` picks its kernel in C++, by the device of its inputs: here by the target's."""
+"""Chooses the kernel of ``scaled_dot_product_attention`` by the target: its C++ does so by the device of its
+inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from ...record.device import DeviceModel
 from . import attention_rules, torch_settings
 from .attention_rules import Call
 from .device_interfaces import MARK, PHASE
-from .device_queries import Questions, line_traced
-from .replacements import Places, on
+from .device_queries import DeviceQueries, traced_line
+from .replacements import Replacements, is_marked
 
 MAY_DIFFER = (
     "which fused attention is called is PyTorch's choice at run time, also by its version and its libraries'; here it "
@@ -25,19 +26,19 @@ MAY_DIFFER = (
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 ALIGNED = 8
-"""Elements to which PyTorch fills up what flash and efficient attention read (``attention.cpp``)."""
+"""Elements to which PyTorch pads the inputs of flash and efficient attention (``attention.cpp``)."""
 
 
-def place(places: Places, model: DeviceModel, questions: Questions) -> None:
+def place(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
     """Choose as the target would, while this thread traces for it."""
     operator = torch.ops.aten.scaled_dot_product_attention.default
     batched = _takes_a_batch_of_one(operator)  # before the operator is another
     capability = int(model.figure("major") or 0), int(model.figure("minor") or 0)
     choose = _mps if model.device == "mps" else _Cuda(capability, questions)
     if model.device == "cuda":
-        _asked(places, capability)
-        _ordered(places, capability)
-    chosen = _Chosen(operator, choose, model.device, batched)
+        _place_queries(places, capability)
+        _place_order(places, capability)
+    chosen = _Attention(operator, choose, model.device, batched)
     places.entry(operator.py_kernels, _COMPOSITE, chosen)  # where a mode takes it apart, in inference mode
     operator._dispatch_cache.clear()
     places.add(operator._dispatch_cache.clear)
@@ -47,17 +48,17 @@ def place(places: Places, model: DeviceModel, questions: Questions) -> None:
     library.impl("scaled_dot_product_attention", chosen, f"Autograd{model.device.upper()}")
 
 
-def _ordered(places: Places, capability: tuple[int, int]) -> None:
-    """PyTorch sets the device's order when attention is first asked for: what the program sets takes its place."""
+def _place_order(places: Replacements, capability: tuple[int, int]) -> None:
+    """Set the device's order of back ends, as PyTorch does on first use; an order that the program set stays."""
     before = torch_settings.attention_order()
     of_a_device = tuple(before) == attention_rules.CUDNN_ORDER and torch.cuda.is_available()
     if tuple(before) == attention_rules.DEFAULT_ORDER or of_a_device:
-        torch_settings.set_attention(({}, [*attention_rules.order_of_the_device(capability)]))
+        torch_settings.set_attention(({}, [*attention_rules.device_order(capability)]))
         places.add(torch_settings.set_attention, ({}, before))
 
 
-def _asked(places: Places, capability: tuple[int, int]) -> None:
-    """What a program asks of the rules while it is traced, as it is chosen here."""
+def _place_queries(places: Replacements, capability: tuple[int, int]) -> None:
+    """Answer a program's queries of the rules while it is traced, consistently with the choice here."""
     places.attribute(torch.backends.cuda, "is_flash_attention_available", PHASE, lambda: True)
     for name, backend in (
         ("flash", SDPBackend.FLASH_ATTENTION),
@@ -78,7 +79,7 @@ def _can(backend: Any, capability: tuple[int, int]) -> Callable[..., bool]:
             params.is_causal,
             params.enable_gqa,
         )
-        there = params.query.device.type == "cuda" and attention_rules.switched_on(backend)
+        there = params.query.device.type == "cuda" and attention_rules.is_enabled(backend)
         return bool(there and attention_rules.CAN[backend](call, capability))
 
     return can
@@ -86,20 +87,20 @@ def _can(backend: Any, capability: tuple[int, int]) -> Callable[..., bool]:
 
 @functools.cache
 def _takes_a_batch_of_one(operator: Any) -> bool:
-    """Whether this PyTorch takes tensors of three dimensions for a batch of one before it chooses, as 2.15 does on each
-    device: then the kernels for four dimensions serve them. Older ones compute with their own operators."""
+    """Return True if this PyTorch takes tensors of three dimensions for a batch of one before it chooses, as 2.15 does
+    on each device: then the kernels for four dimensions serve them. Older ones compute with their own operators."""
     with torch.inference_mode(False), torch.enable_grad():
         q = torch.empty(1, 1, 8, dtype=torch.float32, device="meta", requires_grad=True)
         return str(operator(q, q, q).grad_fn.name()).startswith("Squeeze")
 
 
-class _Chosen:
+class _Attention:
     def __init__(self, operator: Any, choose: Any, device: str, batched: bool) -> None:
         self._operator, self._choose, self._device = operator, choose, device
         self._batched = batched
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not on(MARK) or self._is_torchs(*args, **kwargs):
+        if not is_marked(MARK) or self._is_torchs(*args, **kwargs):
             return self._operator._op_dk(_COMPOSITE, *args, **kwargs)
         if self._batched:
             return self._as_a_batch_of_one(*args, **kwargs)
@@ -119,7 +120,8 @@ class _Chosen:
     def _is_torchs(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **by: Any
     ) -> bool:
-        """Whether the C++ does as on the device: with tensors of the CPU, empty ones, and those that it refuses."""
+        """Return True if the C++ does the same as on the device: with tensors of the CPU, empty ones, and those that
+        it refuses."""
         given = (query, key, value)
         masks = (None, torch.bool, torch.float32, query.dtype)
         return (
@@ -149,11 +151,11 @@ def _mps(
         return aten._scaled_dot_product_attention_math_for_mps(
             query, key, value, mask, dropout_p, is_causal, None, scale=scale
         )[0]
-    return _by_operators(call, mask, scale)
+    return _math_attention(call, mask, scale)
 
 
 class _Cuda:
-    def __init__(self, capability: tuple[int, int], questions: Questions) -> None:
+    def __init__(self, capability: tuple[int, int], questions: DeviceQueries) -> None:
         self._capability, self._questions = capability, questions
 
     def __call__(
@@ -174,38 +176,39 @@ class _Cuda:
         lowest = -65504.0 if taken == SDPBackend.CUDNN_ATTENTION else float("-inf")
         mask = _additive(attn_mask, query, lowest)
         if taken == SDPBackend.MATH:
-            return _by_operators(call, mask, scale)
+            return _math_attention(call, mask, scale)
         if taken == SDPBackend.FLASH_ATTENTION:
             return _flash(call, scale)
         aten = torch.ops.aten
         if taken == SDPBackend.CUDNN_ATTENTION:
-            found = aten._scaled_dot_product_cudnn_attention(
+            results = aten._scaled_dot_product_cudnn_attention(
                 query, key, value, mask, call.needs_gradient, dropout_p, is_causal, False, scale=scale
             )
         else:
             if mask is not None:
-                mask = _filled_up(mask).expand(query.size(0), query.size(1), query.size(2), key.size(2))
-            found = aten._scaled_dot_product_efficient_attention(
+                mask = _padded_rows(mask).expand(query.size(0), query.size(1), query.size(2), key.size(2))
+            results = aten._scaled_dot_product_efficient_attention(
                 query, key, value, mask, call.needs_gradient, dropout_p, is_causal, scale=scale
             )
-        return found[0]
+        return results[0]
 
     def _tell(self, call: Call, taken: Any) -> None:
-        line = line_traced()
-        instead = attention_rules.open_question(call, self._capability, taken) if line is not None else ""
+        line = traced_line()
+        instead = attention_rules.uncertainty(call, self._capability, taken) if line is not None else ""
         if instead:
             self._questions.put(
                 "chosen",
                 "scaled_dot_product_attention",
-                f"{attention_rules.CHOSEN[taken]} ({instead})",
+                f"{attention_rules.BACKEND_NAMES[taken]} ({instead})",
                 line,
                 once=True,
             )
 
 
 @contextlib.contextmanager
-def any_back_end() -> Iterator[None]:
-    """For the duration the CPU may take its own, whatever the program left on of the device's: for the values alone."""
+def all_backends() -> Iterator[None]:
+    """For the duration the CPU may use any of its back ends, whichever of the device's the program enabled: for the
+    values alone."""
     on, order = torch_settings.attention()
     torch_settings.set_attention(({name: True for name in on}, order))
     try:
@@ -214,7 +217,7 @@ def any_back_end() -> Iterator[None]:
         torch_settings.set_attention((on, order))
 
 
-def _by_operators(call: Call, mask: Any, scale: float | None) -> Any:
+def _math_attention(call: Call, mask: Any, scale: float | None) -> Any:
     return torch.ops.aten._scaled_dot_product_attention_math(
         call.query,
         call.key,
@@ -232,28 +235,28 @@ def _flash(call: Call, scale: float | None) -> Any:
     width = call.query.size(-1)
     if scale is None:  # by the size of a head before it is filled up
         scale = float(1.0 / torch.sym_sqrt(width))
-    given = [_wide(t) for t in (call.query, call.key, call.value)]
-    found = torch.ops.aten._scaled_dot_product_flash_attention(
+    given = [_padded_head(t) for t in (call.query, call.key, call.value)]
+    result = torch.ops.aten._scaled_dot_product_flash_attention(
         *given, call.dropout, call.causal, False, scale=scale
     )[0]
-    return found if found.size(-1) == width else found[..., :width]
+    return result if result.size(-1) == width else result[..., :width]
 
 
-def _wide(tensor: Any) -> Any:
+def _padded_head(tensor: Any) -> Any:
     over = tensor.size(-1) % ALIGNED
     return tensor if over == 0 else torch.nn.functional.pad(tensor, [0, ALIGNED - over])
 
 
 def _additive(mask: Any, query: Any, lowest: float) -> Any:
-    """A mask of what takes part, as numbers that are added."""
+    """Return a boolean mask as numbers to add."""
     if mask is None or mask.dtype != torch.bool:
         return mask
     nothing = torch.scalar_tensor(lowest, dtype=query.dtype, device=mask.device)
     return torch.ops.aten.where.ScalarSelf(mask, 0.0, nothing)
 
 
-def _filled_up(mask: Any) -> Any:
-    """A mask in memory of which each row begins where efficient attention can read it."""
+def _padded_rows(mask: Any) -> Any:
+    """Return a mask in memory whose rows begin where efficient attention can read them."""
     strides = mask.stride()
     dense = all(isinstance(s, int) and s % ALIGNED == 0 for s in strides[:-1]) and strides[-1] == 1
     if dense:

@@ -1,7 +1,7 @@
-"""Which kernel of attention a CUDA device takes: the rules of PyTorch's ``sdp_utils.cpp``, for a device by its model.
+"""The attention kernel that a CUDA device uses: the rules of PyTorch's ``sdp_utils.cpp``, for a device by its model.
 
-The C++ that has them asks the device, which is not there. They are those for dense tensors, in PyTorch's order, with
-the program's own switches (``sdpa_kernel``, ``enable_flash_sdp`` and their like) read where the call is traced.
+The C++ with the rules queries the device, which is absent. These are the ones for dense tensors, in PyTorch's order,
+with the program's own switches (``sdpa_kernel``, ``enable_flash_sdp`` and the like) read where the call is traced.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ...versions import torch_version
 from . import cudnn
 from .torch_settings import attention_on, attention_order
 
-HALVES = (torch.float16, torch.bfloat16)
+HALF_TYPES = (torch.float16, torch.bfloat16)
 
 DEFAULT_ORDER = (1, 2, 0, 3, 4)
-"""PyTorch's order of back ends where neither the program nor the device set another (``aten/src/ATen/Context.h``)."""
+"""PyTorch's order of back ends if neither the program nor the device sets another (``aten/src/ATen/Context.h``)."""
 
 CUDNN_ORDER = (3, 1, 2, 0, 4)
 """The order that some devices set (``priority_order``)."""
 
-CHOSEN = {
+BACKEND_NAMES = {
     SDPBackend.MATH: "PyTorch's own operators",
     SDPBackend.FLASH_ATTENTION: "flash attention",
     SDPBackend.EFFICIENT_ATTENTION: "efficient attention",
@@ -36,7 +36,7 @@ CHOSEN = {
 """The back ends in words."""
 
 NO_KERNEL = "No available kernel. Aborting execution."
-"""What PyTorch raises where the program's switches leave none that can run."""
+"""PyTorch's error if the program's switches leave none that can run."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Call:
         return torch.is_grad_enabled() and any(t.requires_grad for t in (self.query, self.key, self.value))
 
 
-def switched_on(backend: Any) -> bool:
-    """Whether the program left a back end on."""
+def is_enabled(backend: Any) -> bool:
+    """Return True if the program left a back end on."""
     names = {
         SDPBackend.MATH: "math",
         SDPBackend.FLASH_ATTENTION: "flash",
@@ -67,34 +67,35 @@ def switched_on(backend: Any) -> bool:
     return backend in names and attention_on(names[backend])
 
 
-def order_of_the_device(capability: tuple[int, int]) -> tuple[int, ...]:
-    """The order in which PyTorch asks where the program set none (``check_prefer_cudnn_attention``)."""
+def device_order(capability: tuple[int, int]) -> tuple[int, ...]:
+    """Return PyTorch's order if the program set none (``check_prefer_cudnn_attention``)."""
     wished = os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1"
     return CUDNN_ORDER if wished and capability[0] in (9, 10) and cudnn.VERSION > 91500 else DEFAULT_ORDER
 
 
 def choice(call: Call, capability: tuple[int, int], order: Iterable[int] | None = None) -> Any:
-    """The back end that is taken.
+    """Return the back end that is used.
 
     Raises:
         RuntimeError: if the switches leave none that can run, in PyTorch's words.
     """
     for number in order or attention_order():
         backend = SDPBackend(number)
-        if switched_on(backend) and CAN[backend](call, capability):
+        if is_enabled(backend) and CAN[backend](call, capability):
             return backend
     raise RuntimeError(NO_KERNEL)
 
 
-def open_question(call: Call, capability: tuple[int, int], taken: Any) -> str:
-    """What the device may take instead, by versions that cannot be known here; ``""`` if that is certain."""
+def uncertainty(call: Call, capability: tuple[int, int], taken: Any) -> str:
+    """Return what the device may use instead, by versions that cannot be known here; ``""`` if the choice is
+    certain."""
     if tuple(attention_order()) == CUDNN_ORDER:
         older = choice(call, capability, DEFAULT_ORDER)
         if older != taken:
             others = "" if _cudnn(call, capability, width=128) else ", and with others for heads of this size"
             wheels = "as PyTorch's wheels for CUDA 12 may have"
-            return f"with a cuDNN up to 9.15.0, {wheels}{others}, it takes {CHOSEN[older]}"
-    if taken == SDPBackend.MATH and call.grouped and switched_on(SDPBackend.EFFICIENT_ATTENTION):
+            return f"with a cuDNN up to 9.15.0, {wheels}{others}, it takes {BACKEND_NAMES[older]}"
+    if taken == SDPBackend.MATH and call.grouped and is_enabled(SDPBackend.EFFICIENT_ATTENTION):
         if _efficient(call, capability, groups=True):
             return "newer versions of PyTorch take efficient attention for groups of heads"
     return ""
@@ -109,7 +110,7 @@ def _flash(call: Call, capability: tuple[int, int]) -> bool:
         and _same(width, call.value.size(-1))
         and guard_or_false(width <= 256)
         and (8, 0) <= capability <= (12, 1)
-        and call.query.dtype in HALVES
+        and call.query.dtype in HALF_TYPES
     ):
         return False
     if call.needs_gradient and ((8, 6) <= capability <= (8, 9) or capability >= (12, 0)):
@@ -121,9 +122,9 @@ def _flash(call: Call, capability: tuple[int, int]) -> bool:
 
 
 def _efficient(call: Call, capability: tuple[int, int], groups: bool = False) -> bool:
-    half = call.query.dtype in HALVES
+    half = call.query.dtype in HALF_TYPES
     aligned = (16 // (2 if half else 4)) if capability[0] >= 8 or (capability[0] == 7 and half) else 1
-    kinds = (*HALVES, torch.float32) if capability[0] >= 8 else (torch.float16, torch.float32)
+    kinds = (*HALF_TYPES, torch.float32) if capability[0] >= 8 else (torch.float16, torch.float32)
     return (
         (5, 0) <= capability <= (12, 1)
         and _four_dimensions(call)
@@ -140,12 +141,13 @@ def _efficient(call: Call, capability: tuple[int, int], groups: bool = False) ->
 
 
 def _cudnn(call: Call, capability: tuple[int, int], width: int = 0) -> bool:
-    """With heads of ``width`` at most, or such as this PyTorch takes with its wheel's cuDNN."""
+    """Return True if cuDNN can run it, with heads of ``width`` at most, or of the size that this PyTorch supports with
+    its wheel's cuDNN."""
     width = width or _widest_of_cudnn(call, capability)
     return (
         (8, 0) <= capability <= (12, 1)
         and _four_dimensions(call)
-        and call.query.dtype in HALVES
+        and call.query.dtype in HALF_TYPES
         and not (
             torch.are_deterministic_algorithms_enabled()
             and not torch.is_deterministic_algorithms_warn_only_enabled()
@@ -197,7 +199,8 @@ def _four_dimensions(call: Call) -> bool:
 
 
 def _heads(call: Call, groups: bool, same: bool = True) -> bool:
-    """Whether batches are of one size, and heads in one number, or such that ``groups`` of them share keys."""
+    """Return True if batches are of one size, and heads are equally many, or such that ``groups`` of them share
+    keys."""
     query, key, value = call.query, call.key, call.value
     if not (_same(query.size(0), key.size(0)) and _same(query.size(0), value.size(0))):
         return False

@@ -1,5 +1,5 @@
-"""What may be otherwise on the real device, said beside the code that it concerns. Each sentence is a fact of how
-Inductor decides, not a measurement."""
+"""What may be different on the real device, shown beside the code concerned. Each sentence is a fact of Inductor's
+decisions, not a measurement."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from ..operators import native_functions
 from . import attention, device_interfaces
 
 UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
-"""Of a capture with a break."""
+"""For a capture with a break."""
 
 NOTHING_COMPUTED = "inputs or parameters are on meta: nothing was computed"
-"""Of a capture of which only shapes are known."""
+"""For a capture with shapes only."""
 
 NO_TABLE = (
     "this torch came without its table of operators (torchgen): which kernels a build for the device has is not known, "
     "and what torch makes of other operators where there is none (RMSNorm, the backward of SiLU) was made of them"
 )
-"""Of a capture with a build that does not say which kernels a device has."""
+"""For a build that does not list the kernels of a device."""
 
 AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
-"""Inductor's settings that have it time several ways of the same."""
+"""Inductor's settings that make it time several candidates."""
 
 
 def _has_any_on_the_cpu(graph: Graph) -> bool:
     return any(made.device.startswith("cpu") for node in graph.nodes for made in node.outputs)
 
 
-def of_capture(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
-    """Sentences about a whole capture. ``settings`` are Inductor's that the caller asked for, beside those that are set
-    for the whole process."""
+def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:
+    """Return sentences about a whole capture. ``settings`` are Inductor's that the caller passed, beside those set for
+    the whole process."""
     import torch._inductor.config as config
 
     def on(name: str) -> bool:
         return bool(settings[name] if name in settings else operator.attrgetter(name)(config))
 
-    found = [] if native_functions.table() else [NO_TABLE]
+    sentences = [] if native_functions.table() else [NO_TABLE]
     if any(on(name) for name in AUTOTUNE):
-        found.append(_autotuned(model))
+        sentences.append(_autotune_caveat(model))
     if on("freezing") and not torch.is_grad_enabled():  # it does where no gradient is wanted
-        found.append(
+        sentences.append(
             "freezing computes with the weights on the device while it compiles, and keeps the results as constants: "
             "left out here, the code takes the weights as they are"
         )
     if on("triton.cudagraphs"):
-        found.append(
+        sentences.append(
             "CUDA graphs are recorded by the device: left out here. The kernels are the same, in another order where "
             "that makes fewer parts to record"
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
-def _autotuned(model: DeviceModel) -> str:
-    """What max-autotune does on the device, and did here."""
+def _autotune_caveat(model: DeviceModel) -> str:
+    """Return what max-autotune does on the device, and did here."""
     if model.device == "mps":
         none = templates.why_none(model.device, model, "mm")
         return f"max-autotune times nothing: {none}, nor launch configurations"
@@ -79,7 +79,7 @@ def _autotuned(model: DeviceModel) -> str:
     )
 
 
-def of_code(
+def code_caveats(
     model: DeviceModel,
     kernels: Sequence[Kernel],
     captured: Graph | None = None,
@@ -87,13 +87,13 @@ def of_code(
     pads: bool = True,
     splits: bool = True,
 ) -> tuple[str, ...]:
-    """Sentences about the code of one phase, of a graph that Dynamo ``captured``. ``pads`` and ``splits`` say whether
-    matrices may be padded there, and a reduction be split otherwise."""
-    found = []
+    """Return sentences about the code of one phase, of a graph that Dynamo ``captured``. ``pads`` and ``splits``:
+    matrices may be padded there, and a reduction may be split differently."""
+    sentences = []
     languages = {k.language for k in kernels}
     beside = [k.name for k in kernels if k.language == "cpp"]
     if beside and captured is not None and not _has_any_on_the_cpu(captured):
-        found.append(
+        sentences.append(
             f"{', '.join(beside)} {'is' if len(beside) == 1 else 'are'} C++ for the CPU beside the device, though the "
             "captured graph has no tensor there: what the device's own compile has in its place was not seen"
         )
@@ -101,20 +101,20 @@ def of_code(
     count = model.figure("multi_processor_count")
     units = "multiprocessors" if model.device == "cuda" else "GPU cores"
     if model.device == "mps":
-        found.append(f"the system is taken to be macOS {device_interfaces.MACOS[0]}")
+        sentences.append(f"the system is taken to be macOS {device_interfaces.MACOS[0]}")
     if "triton" in languages:
-        found.append(
+        sentences.append(
             "Inductor offers several launch configurations for many kernels (sizes of blocks, warps): the device times "
             "them once and keeps the fastest"
         )
     if any(k.kind in ("reduction", "scan") for k in kernels) and count and splits:
-        found.append(
+        sentences.append(
             f"whether and how a reduction is split depends on the number of {units}: {count} in the model {model.name}"
         )
     if model.device == "cuda" and pads and re.search(r"\b(mm|bmm|addmm|baddbmm)\b", called):
-        found.append(
+        sentences.append(
             "whether matrices are padded for a faster product is timed on the device: not padded here"
         )
     if "scaled_dot_product" in called:
-        found.append(attention.MAY_DIFFER)
-    return tuple(found)
+        sentences.append(attention.MAY_DIFFER)
+    return tuple(sentences)

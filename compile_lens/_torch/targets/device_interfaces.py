@@ -1,4 +1,4 @@
-"""What Dynamo, Inductor and Triton ask of a device, answered by a device model."""
+"""Device queries of Dynamo, Inductor and Triton, answered by a device model."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import torch
 
 from ...record.device import DeviceModel
 from . import user_kernels
-from .device_queries import Questions
-from .replacements import Places, aware, not_compiled
+from .device_queries import DeviceQueries
+from .replacements import Replacements, marked_only, skip_in_dynamo
 
 MARK = "stand-in"
 """Threads on which a device model answers for the device."""
 
 PHASE = "stand-in phase"
-"""Threads on which Dynamo compiles a frame, its backend included, where the device is said to be available. Python that
-Dynamo does not trace runs on the CPU, and is told so."""
+"""Threads on which Dynamo compiles a frame, its backend included, and the device counts as available. Untraced Python
+runs on the CPU, and gets the CPU's answers."""
 
 MACOS = (15, 0)
-"""The system that an Apple device is taken to run."""
+"""The assumed system of an Apple device."""
 
 
 class Properties(types.SimpleNamespace):
-    """What the model says of the device."""
+    """The device's properties, from the model."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -38,17 +38,17 @@ class Properties(types.SimpleNamespace):
 
 
 def properties(model: DeviceModel) -> Any:
-    """What ``torch.cuda.get_device_properties`` gives, or its like for another type."""
+    """Return the counterpart of ``torch.cuda.get_device_properties`` for a model of any type."""
     known = {figure.name: figure.value for figure in model.properties}
-    found = Properties(name=model.torch_names[0] if model.torch_names else model.title, **known)
-    found.__dict__["_of"] = model.name or model.title
+    known_properties = Properties(name=model.torch_names[0] if model.torch_names else model.title, **known)
+    known_properties.__dict__["_of"] = model.name or model.title
     if model.device == "cuda":
-        found.gcnArchName = model.arch
-        found.is_integrated = found.is_multi_gpu_board = 0
-    return found
+        known_properties.gcnArchName = model.arch
+        known_properties.is_integrated = known_properties.is_multi_gpu_board = 0
+    return known_properties
 
 
-def place(places: Places, model: DeviceModel, questions: Questions) -> None:
+def place(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
     """Let a device model answer on marked threads; what cannot run in its place is noted."""
     import torch._inductor.compile_fx as compile_fx
 
@@ -72,8 +72,8 @@ def place(places: Places, model: DeviceModel, questions: Questions) -> None:
             )
 
 
-def _accelerator(places: Places, device: torch.device) -> None:
-    """C++ takes the device for the accelerator meanwhile; to Python that is not traced there is none."""
+def _accelerator(places: Replacements, device: torch.device) -> None:
+    """Make the device C++'s accelerator meanwhile; for untraced Python there is none."""
     there: dict[str, Any] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -94,17 +94,17 @@ def _accelerator(places: Places, device: torch.device) -> None:
         places.attribute(torch._C, "_get_accelerator", PHASE, lambda *checked: torch.device(device.type))
 
 
-def forget(places: Places) -> None:
-    """Answers about devices that torch remembers must be asked anew, now and when the real device is back.
+def clear_caches(places: Replacements) -> None:
+    """Clear torch's cached answers about devices, now and when the real device is back.
 
-    What a fake operator gave is among them: it is remembered by its inputs, of which the kind of device is one and its
-    model is none, and what was asked on the way to it would not be asked in a second capture.
+    Results of fake operators are among them: they are cached by their inputs, which include the kind of device and not
+    its model, and queries on the way to them would not be repeated in a second capture.
     """
-    _clear_memory()
-    places.add(_clear_memory)
+    _clear_caches()
+    places.add(_clear_caches)
 
 
-def _register(places: Places, kind: str, interface: Any) -> None:
+def _register(places: Replacements, kind: str, interface: Any) -> None:
     import torch._dynamo.device_interface as device_interface
 
     device_interface.get_interface_for_device("cpu")  # registers the real ones first
@@ -112,27 +112,27 @@ def _register(places: Places, kind: str, interface: Any) -> None:
         places.entry(device_interface.device_interfaces, name, interface)
 
 
-def _cuda(places: Places, model: DeviceModel, questions: Questions) -> None:
-    found = properties(model)
-    _register(places, "cuda", _cuda_interface(found))
-    capability = (found.major, found.minor)
+def _cuda(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
+    props = properties(model)
+    _register(places, "cuda", _cuda_interface(props))
+    capability = (props.major, props.minor)
     answers: dict[str, Any] = {
-        "get_device_properties": lambda device=None: found,
+        "get_device_properties": lambda device=None: props,
         "get_device_capability": lambda device=None: capability,
-        "get_device_name": lambda device=None: found.name,
+        "get_device_name": lambda device=None: props.name,
         "current_device": lambda: 0,
-        "mem_get_info": lambda device=None: (found.total_memory, found.total_memory),
-        "is_bf16_supported": lambda including_emulation=True: including_emulation or found.major >= 8,
-        "is_tf32_supported": lambda: found.major >= 8,
+        "mem_get_info": lambda device=None: (props.total_memory, props.total_memory),
+        "is_bf16_supported": lambda including_emulation=True: including_emulation or props.major >= 8,
+        "is_tf32_supported": lambda: props.major >= 8,
         "get_rng_state": lambda device="cuda": torch.zeros(16, dtype=torch.uint8, device="cpu"),
         "set_rng_state": lambda new_state, device="cuda": None,
         "synchronize": lambda device=None: None,
         "set_device": _set_device,
     }
     for name, answer in answers.items():
-        not_compiled(answer)
+        skip_in_dynamo(answer)
         places.attribute(torch.cuda, name, MARK, answer)
-    for name in _FOR_NOTHING:
+    for name in _NO_OPS:
         if hasattr(torch._C, name):
             places.attribute(torch._C, name, MARK, lambda *given: None)
         else:  # a build without CUDA
@@ -149,16 +149,16 @@ def _cuda(places: Places, model: DeviceModel, questions: Questions) -> None:
     _triton(places, model, questions)
 
 
-_FOR_NOTHING = (
+_NO_OPS = (
     "_cuda_emptyCache",
     "_cuda_resetAccumulatedMemoryStats",
     "_cuda_resetPeakMemoryStats",
 )
-"""What torch's functions ask of the driver, which gives nothing and changes nothing that is computed."""
+"""Torch's calls of the driver that return nothing and change nothing that is computed."""
 
 
 def _set_device(device: Any) -> None:
-    """There is one, which is the current one."""
+    """Accept the only device."""
     index = device if isinstance(device, int) else torch.device(device).index
     if index:
         raise RuntimeError(
@@ -166,30 +166,30 @@ def _set_device(device: Any) -> None:
         )
 
 
-def _device_context(places: Places) -> None:
-    """``torch.cuda.device`` is a class, so that the others on it must still see the class."""
+def _device_context(places: Replacements) -> None:
+    """Replace ``torch.cuda.device``, a class, so that other threads still see the class."""
     import contextlib
 
     real = torch.cuda.device
 
     class device(real):  # type: ignore[misc,valid-type]
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            from .replacements import on
+            from .replacements import is_marked
 
-            return contextlib.nullcontext() if on(PHASE) else real(*args, **kwargs)
+            return contextlib.nullcontext() if is_marked(PHASE) else real(*args, **kwargs)
 
     places.add(setattr, torch.cuda, "device", real)
     torch.cuda.device = device
 
 
-def _cuda_version(places: Places) -> None:
-    """Wheels without CUDA name no version of it; Inductor asks before it writes some code."""
+def _cuda_version(places: Replacements) -> None:
+    """Set a CUDA version, which wheels without CUDA lack; Inductor queries it for some code."""
     if torch.version.cuda is None:
         places.add(setattr, torch.version, "cuda", None)
         torch.version.cuda = "12.8"
 
 
-def _triton(places: Places, model: DeviceModel, questions: Questions) -> None:
+def _triton(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
     import torch.utils._triton as triton_utils
 
     if importlib.util.find_spec("triton") is not None:
@@ -209,7 +209,7 @@ def _triton(places: Places, model: DeviceModel, questions: Questions) -> None:
     places.attribute(triton_utils, "triton_hash_with_backend", PHASE, lambda: version)
 
 
-def _cuda_interface(found: Any) -> Any:
+def _cuda_interface(props: Any) -> Any:
     import torch._dynamo.device_interface as device_interface
 
     real = device_interface.CudaInterface
@@ -217,13 +217,13 @@ def _cuda_interface(found: Any) -> Any:
 
     class CudaStandIn(real):  # type: ignore[misc,valid-type]
         class Worker(worker):  # type: ignore[misc,valid-type]
-            current_device = staticmethod(aware(MARK, lambda: 0, worker.current_device))
+            current_device = staticmethod(marked_only(MARK, lambda: 0, worker.current_device))
             get_device_properties = staticmethod(
-                aware(MARK, lambda device=None: found, worker.get_device_properties)
+                marked_only(MARK, lambda device=None: props, worker.get_device_properties)
             )
 
-        device_count = staticmethod(aware(MARK, lambda: 1, real.device_count))
-        current_device = staticmethod(aware(MARK, lambda: 0, real.current_device))
+        device_count = staticmethod(marked_only(MARK, lambda: 1, real.device_count))
+        current_device = staticmethod(marked_only(MARK, lambda: 0, real.current_device))
 
     answers: dict[str, Any] = {
         "is_available": lambda: True,
@@ -232,19 +232,19 @@ def _cuda_interface(found: Any) -> Any:
         "maybe_exchange_device": lambda device: 0,
         "synchronize": lambda device=None: None,
         "get_raw_stream": lambda device: 0,
-        "get_device_properties": lambda device=None: found,
-        "get_compute_capability": lambda device=None: found.major * 10 + found.minor,
-        "is_bf16_supported": lambda including_emulation=False: found.major >= 8,
+        "get_device_properties": lambda device=None: props,
+        "get_compute_capability": lambda device=None: props.major * 10 + props.minor,
+        "is_bf16_supported": lambda including_emulation=False: props.major >= 8,
         "is_triton_capable": lambda device=None: True,
         "raise_if_triton_unavailable": lambda device=None: None,
     }
     for name, answer in answers.items():
         if hasattr(real, name):
-            setattr(CudaStandIn, name, staticmethod(aware(MARK, answer, getattr(real, name))))
+            setattr(CudaStandIn, name, staticmethod(marked_only(MARK, answer, getattr(real, name))))
     return CudaStandIn
 
 
-def _mps_interface(found: Any) -> Any:
+def _mps_interface(props: Any) -> Any:
     import torch._dynamo.device_interface as device_interface
 
     real = device_interface.MpsInterface
@@ -253,17 +253,17 @@ def _mps_interface(found: Any) -> Any:
     class MpsStandIn(real):  # type: ignore[misc,valid-type]
         class Worker(worker):  # type: ignore[misc,valid-type]
             get_device_properties = staticmethod(
-                aware(MARK, lambda device=None: found, worker.get_device_properties)
+                marked_only(MARK, lambda device=None: props, worker.get_device_properties)
             )
-            current_device = staticmethod(aware(MARK, lambda: 0, worker.current_device))
+            current_device = staticmethod(marked_only(MARK, lambda: 0, worker.current_device))
 
-        is_available = staticmethod(aware(MARK, lambda: True, real.is_available))
-        synchronize = staticmethod(aware(MARK, lambda device=None: None, real.synchronize))
+        is_available = staticmethod(marked_only(MARK, lambda: True, real.is_available))
+        synchronize = staticmethod(marked_only(MARK, lambda device=None: None, real.synchronize))
 
     return MpsStandIn
 
 
-def _clear_memory() -> None:
+def _clear_caches() -> None:
     import torch._dynamo.device_interface as device_interface
     import torch._inductor.codecache as codecache
     import torch._inductor.utils as inductor_utils
@@ -277,8 +277,8 @@ def _clear_memory() -> None:
             if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == module.__name__:
                 value.cache_clear()
     for owner, name in ((DeviceProperties, "create"), (codecache.CacheBase, "get_system")):
-        found = getattr(owner, name, None)
-        clear = getattr(getattr(found, "__func__", found), "cache_clear", None)
+        cached = getattr(owner, name, None)
+        clear = getattr(getattr(cached, "__func__", cached), "cache_clear", None)
         if clear is not None:
             clear()
     device_interface.caching_worker_device_properties.clear()

@@ -1,4 +1,4 @@
-"""Where a program did not get what the device would have given, that something stands in for."""
+"""A program's device queries, and other places where it did not get the device's result, as a stand-in answered."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...record.device import DeviceQuery
 from ...record.graph import Frame
 
 ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
-"""Attributes of a tensor that ask for its device."""
+"""Attributes of a tensor that query its device."""
 
 METHODS = ("get_device", "type")
-"""Methods of a tensor that ask for its device where they are given nothing."""
+"""Methods of a tensor that query its device if they get no argument."""
 
 PROPERTIES = "torch.cuda:get_device_properties"
-"""Of the device's own Dynamo makes a constant; it reads the model's, which comes to the same."""
+"""Dynamo makes a constant of the device's own; it reads the model's, with the same result."""
 
 FUNCTIONS = (
     PROPERTIES,
@@ -45,9 +45,9 @@ FUNCTIONS = (
     "torch.accelerator:device_count",
     "torch.accelerator:current_accelerator",
 )
-"""Functions that ask for a device."""
+"""Functions that query a device."""
 
-ON_THE_DEVICE = {
+DEVICE_ANSWERS = {
     "cuda": {"torch.cuda:device_count": 1, "torch.accelerator:device_count": 1},
     "mps": {
         "torch.backends.mps:is_available": True,
@@ -55,10 +55,10 @@ ON_THE_DEVICE = {
         "torch.accelerator:device_count": 1,
     },
 }
-"""By kind of device, what those of ``FUNCTIONS`` answer there that Dynamo leaves to Python in the middle of a function:
-what comes after them is traced again."""
+"""By kind of device, answers of those ``FUNCTIONS`` that run eagerly in the middle of a function: the code after them
+is traced again."""
 
-OF_THE_BUILD = (
+BUILD_FUNCTIONS = (
     "torch.cuda:get_arch_list",
     "torch.cuda:mem_get_info",
     "torch.backends.cuda:is_built",
@@ -69,22 +69,22 @@ OF_THE_BUILD = (
     "torch.backends.cudnn:version",
     "torch.distributed:is_nccl_available",
 )
-"""Functions that ask how torch was built, or what is free on the device, also while Dynamo traces. Where the device is
-there they have other answers, which are not known here."""
+"""Functions that query torch's build, or free memory on the device, also while Dynamo traces. With the device present
+they have other answers, which are not known here."""
 
 BUILD_FLAGS = {
     "torch.version": ("cuda", "cudnn"),
     "torch._C": ("_has_cuda", "has_cuda", "_has_cudnn", "has_cudnn", "_has_nccl"),
     "torch": ("has_cuda", "has_cudnn"),
 }
-"""Names of modules that tell how torch was built. Dynamo takes what they are for a constant."""
+"""Names in modules that describe torch's build. Dynamo takes their values for constants."""
 
-MARKS = ("torch.cuda.nvtx:range_push", "torch.cuda.nvtx:range_pop", "torch.cuda.nvtx:mark")
-"""Functions that tell a profiler of the device where the program is. Nobody listens here."""
+PROFILER_MARKS = ("torch.cuda.nvtx:range_push", "torch.cuda.nvtx:range_pop", "torch.cuda.nvtx:mark")
+"""Functions that mark places for a profiler of the device. Nobody listens here."""
 
 _TRITON = importlib.util.find_spec("triton")
 
-_NOT_THE_PROGRAM_S = tuple(
+_INTERNAL_FOLDERS = tuple(
     os.path.join(folder, "")
     for folder in (
         os.path.dirname(torch.__file__),
@@ -94,35 +94,35 @@ _NOT_THE_PROGRAM_S = tuple(
 )
 
 
-def internal(file: str) -> bool:
-    """Whether a file is torch's, also one that it only generated, Triton's, or ours."""
-    return file.startswith((*_NOT_THE_PROGRAM_S, "<eval_with_key>"))
+def is_internal(file: str) -> bool:
+    """Return True if a file is torch's, also one that it only generated, Triton's, or ours."""
+    return file.startswith((*_INTERNAL_FOLDERS, "<eval_with_key>"))
 
 
-def written_by_dynamo(code: Any) -> bool:
-    """Whether Dynamo wrote this code: it calls graphs, and in between what broke them."""
+def is_dynamo_code(code: Any) -> bool:
+    """Return True if Dynamo generated this code: it calls graphs, and between them what broke them."""
     for name in code.co_names:  # no generator, whose frame Dynamo would look at
         if name.startswith(("__compiled_fn_", "__resume_at_")):
             return True
     return False
 
 
-class Questions:
-    """What Python that is not traced asked so far, and what could not run as on the device."""
+class DeviceQueries:
+    """The queries of untraced Python so far, and what could not run as on the device."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], int] = {}
         self._thread = threading.get_ident()
         self.on_meta = False  # of what was run nothing was computed
 
-    def put(self, kind: str, asked: str, answer: str, frame: Frame | None, once: bool = False) -> None:
-        """Note one; ``once``, however often it is met while a line is traced."""
+    def put(self, kind: str, query: str, answer: str, frame: Frame | None, once: bool = False) -> None:
+        """Note one; ``once``, however often it occurs while a line is traced."""
         if frame is not None and threading.get_ident() == self._thread:
-            key = (asked, answer, frame, kind)
+            key = (query, answer, frame, kind)
             self._found[key] = 1 if once else self._found.get(key, 0) + 1
 
-    def told(self) -> tuple[DeviceQuery, ...]:
-        """All of them, in the order in which they first came."""
+    def recorded(self) -> tuple[DeviceQuery, ...]:
+        """Return all of them, in order of first occurrence."""
         return tuple(
             DeviceQuery(asked, answer, frame, times, kind)
             for (asked, answer, frame, kind), times in self._found.items()
@@ -136,22 +136,22 @@ def frame_at(file: str, line: int, function: str) -> Frame:
     return Frame(file, line, name, linecache.getline(file, line).strip())
 
 
-def line_traced() -> Frame | None:
-    """The innermost line of the program's that Dynamo traces."""
+def traced_line() -> Frame | None:
+    """Return the program's innermost line that Dynamo traces."""
     for one in reversed(torch._guards.TracingContext.extract_stack()):
-        if not internal(one.filename):
+        if not is_internal(one.filename):
             return frame_at(one.filename, one.lineno or 0, one.name)
     return None
 
 
-def line_running() -> Frame | None:
-    """The innermost line of the program's that runs."""
+def running_line() -> Frame | None:
+    """Return the program's innermost line that runs."""
     frame: Any = sys._getframe(1)
-    while frame is not None and internal(frame.f_code.co_filename):
+    while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame and frame_at(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def text(answer: Any) -> str:
-    said = repr(str(answer)) if isinstance(answer, torch.device) else repr(answer)
-    return said if len(said) <= 100 else f"{said[:99]}…"
+def answer_text(answer: Any) -> str:
+    text = repr(str(answer)) if isinstance(answer, torch.device) else repr(answer)
+    return text if len(text) <= 100 else f"{text[:99]}…"

@@ -1,8 +1,8 @@
-"""Library calls that the compiler writes and the device refuses when they run, by torch's source.
+"""Library calls in the generated code that the device refuses when they run, by torch's source.
 
-Nothing asks before: fake tensors have such results, and Inductor calls the library. On the device the first run of the
-compiled code raises it, and so does that of the captured graph here. What Inductor writes a kernel for is never
-refused: only calls that were written are looked at.
+Nothing checks before: fake tensors have such results, and Inductor calls the library. On the device the first run of
+the compiled code raises the error, and so does that of the captured graph here. An operator for which Inductor
+generates a kernel is never refused: only generated calls are checked.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import torch
 from ...record.device import DeviceModel
 
 BLAS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128)
-"""Types of matrices that cuBLAS is called for: ``AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2`` in ``Blas.cpp``."""
+"""Types of matrices for which cuBLAS is called: ``AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2`` in ``Blas.cpp``."""
 
 _BLAS, _SCALED = "aten/src/ATen/native/cuda/Blas.cpp", "aten/src/ATen/native/cuda/ScaledBlas.cpp"
 
 _NAMED = re.compile(r"\b(?:extern_kernels|aten)\.(\w+)")
 
 
-def find(model: DeviceModel, called: str, inputs: Sequence[Any]) -> tuple[Exception, str] | None:
-    """What the device raises for a call of Inductor's, and why; ``None`` if it runs, or if that is not known.
+def refusal(model: DeviceModel, called: str, inputs: Sequence[Any]) -> tuple[Exception, str] | None:
+    """Return the device's error for a call of Inductor's, and why; None if it runs, or if that is not known.
 
-    ``called`` is the name in the code (``extern_kernels.mm``), ``inputs`` are Inductor's nodes of what it is given.
+    ``called`` is the name in the code (``extern_kernels.mm``), ``inputs`` are Inductor's nodes of its inputs.
     """
     named = _NAMED.search(called)
     rule = _RULES.get((model.device, named[1])) if named else None
@@ -39,13 +39,17 @@ def find(model: DeviceModel, called: str, inputs: Sequence[Any]) -> tuple[Except
     return rule(model, given)
 
 
-def second_device(gm: torch.fx.GraphModule, device: torch.device) -> tuple[Exception, str, Any] | None:
-    """What is raised for a graph with a tensor on another device of this kind than the one there is, why, and its node.
-    As ``torch.cuda.set_device`` is answered, and as ``torch.cuda.device_count()`` says."""
+def second_device_refusal(
+    gm: torch.fx.GraphModule, device: torch.device
+) -> tuple[Exception, str, Any] | None:
+    """Return the error for a graph with a tensor on a second device of this kind, why, and its node. Consistent with
+    the answers for ``torch.cuda.set_device`` and ``torch.cuda.device_count()``."""
     for node in gm.graph.nodes:
-        made = node.meta.get("example_value")
+        value = node.meta.get("example_value")
         index = (
-            made.device.index if isinstance(made, torch.Tensor) and made.device.type == device.type else None
+            value.device.index
+            if isinstance(value, torch.Tensor) and value.device.type == device.type
+            else None
         )
         if index:
             words = f"CUDA error: invalid device ordinal: the target is one device, and {index} is asked for"
@@ -54,7 +58,7 @@ def second_device(gm: torch.fx.GraphModule, device: torch.device) -> tuple[Excep
 
 
 def _number(size: Any) -> int | None:
-    """``None`` for a size that is a symbol."""
+    """Return a size as a number; None for a symbol."""
     try:
         return int(size)
     except TypeError:
@@ -62,11 +66,12 @@ def _number(size: Any) -> int | None:
 
 
 Given = Sequence[tuple[torch.dtype, Sequence["int | None"]]]
-"""Type and sizes of each tensor that is given."""
+"""Type and sizes of each input tensor."""
 
 
 def _product(name: str, first: int) -> Callable[[DeviceModel, Given], tuple[Exception, str] | None]:
-    """A product of matrices, of which ``first`` is the first: ``addmm_out_cuda_impl``, ``baddbmm_out_cuda_impl``."""
+    """Return the rule for a product of matrices, of which ``first`` is the first: ``addmm_out_cuda_impl``,
+    ``baddbmm_out_cuda_impl``."""
 
     def rule(model: DeviceModel, given: Given) -> tuple[Exception, str] | None:
         if len(given) < first + 2:
@@ -114,10 +119,10 @@ _RULES = {
     ("cuda", "_int_mm"): _int_mm,
     ("cuda", "_scaled_mm"): _scaled_mm,
 }
-"""By kind of device and function of the library."""
+"""Rules by kind of device and library function."""
 
 
 def _name(dtype: torch.dtype) -> str:
-    """As torch's C++ names a type: ``Long`` of ``torch.LongTensor``."""
+    """Return a type's name in torch's C++: ``Long`` of ``torch.LongTensor``."""
     kind: str = torch.empty(0, dtype=dtype, device="cpu").type()
     return kind.removeprefix("torch.").removesuffix("Tensor")

@@ -1,7 +1,7 @@
-"""Operators without a fake implementation. Torch runs such a one on the device, on zeros, to see what it gives.
+"""Operators without a fake implementation. Torch runs such an operator on the device, on zeros, for its result.
 
-Here its kernel for the CPU is run where the device has one too, and the result is said to be on the device; of some
-that only the device has, ``RESULTS`` has the result. What the device has no kernel for fails as it does there.
+Here its kernel for the CPU runs if the device has one too, with the device changed in the result; ``RESULTS`` has the
+result of some that only the device has. An operator without a kernel on the device fails as it does there.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torch._subclasses import fake_tensor
 
 from ..operators import native_functions
 from .device_interfaces import PHASE
-from .device_queries import Questions, line_traced
-from .replacements import Places
+from .device_queries import DeviceQueries, traced_line
+from .replacements import Replacements
 
 KEYS = {"cuda": "CUDA", "mps": "MPS"}
-"""Kinds of devices, as ``native_functions.yaml`` names them."""
+"""Kinds of devices in ``native_functions.yaml``."""
 
-UNKNOWN = (
+NO_FAKE = (
     "which torch runs on the device to see what it gives: where the graph broke or failed at it for want of the "
     "device, there it does not"
 )
@@ -29,8 +29,8 @@ UNKNOWN = (
 RESERVE = "for whose backward cuDNN keeps bytes, of which only it knows how many: none here"
 
 
-def place(places: Places, device: torch.device, questions: Questions) -> None:
-    """Let the results of such operators be known while a frame is compiled."""
+def place(places: Replacements, device: torch.device, questions: DeviceQueries) -> None:
+    """Provide the results of such operators while a frame is compiled."""
     real: Any = getattr(fake_tensor, "run_fallback_kernel", None)
 
     def run(mode: Any, operator: Any, flat: Any, spec: Any, error: Any) -> Any:
@@ -43,20 +43,20 @@ def place(places: Places, device: torch.device, questions: Questions) -> None:
                 return known(*args, **kwargs)
         kernels = _kernels(operator.name())
         if "CPU" in kernels and kernels & {KEYS[device.type], *native_functions.COMPOSITE}:
-            return _run_here(mode, operator, flat, spec, device, error)
+            return _run_on_cpu(mode, operator, flat, spec, device, error)
         if kernels and KEYS[device.type] not in kernels:  # in the words of torch's dispatcher
             raise NotImplementedError(
                 f"could not find kernel for {operator} at dispatch key DispatchKey.{KEYS[device.type]}"
             )
         name = str(operator).removesuffix(".default")
-        questions.put("called", name, UNKNOWN, line_traced(), once=True)
+        questions.put("called", name, NO_FAKE, traced_line(), once=True)
         raise NotImplementedError(
             f"{name} has no fake implementation. Where the device is, torch runs it there to see what it gives, and "
             "goes on; here is no device, and none of its kernels"
         )
 
     def reserve(*given: Any) -> int:
-        questions.put("called", "batch_norm", RESERVE, line_traced(), once=True)
+        questions.put("called", "batch_norm", RESERVE, traced_line(), once=True)
         return 0
 
     places.attribute(fake_tensor, "run_fallback_kernel", PHASE, run)
@@ -66,7 +66,7 @@ def place(places: Places, device: torch.device, questions: Questions) -> None:
 
 @functools.cache
 def _kernels(name: str) -> frozenset[str]:
-    """For what torch has kernels of an operator (``aten::geqrf``), whether it was built with them or not."""
+    """Return torch's kernels of an operator (``aten::geqrf``), whether it was built with them or not."""
     entries = native_functions.table()  # empty in a build without it
     entry = entries.get(name.removeprefix("aten::"))
     if entry is None:
@@ -76,8 +76,8 @@ def _kernels(name: str) -> frozenset[str]:
     return frozenset(native_functions.COMPOSITE[:1] if entry.dispatch is None else entry.dispatch)
 
 
-def _run_here(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.device, error: Any) -> Any:
-    """What torch's own function does for the device, on the CPU; random numbers that it draws are put back."""
+def _run_on_cpu(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.device, error: Any) -> Any:
+    """Do on the CPU what torch's own function does for the device; restore the random state."""
     given: dict[int, Any] = {}
 
     def zeros(value: Any) -> Any:
@@ -85,9 +85,9 @@ def _run_here(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.devi
             return torch.device("cpu")
         if not mode.is_our_fake(value):
             return value
-        made = torch.zeros_like(value, device="cpu")
-        given[id(made)] = value
-        return made
+        zero = torch.zeros_like(value, device="cpu")
+        given[id(zero)] = value
+        return zero
 
     def there(value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or id(value) in given:
@@ -100,10 +100,10 @@ def _run_here(mode: Any, operator: Any, flat: Any, spec: Any, device: torch.devi
     with fake_tensor.no_dispatch(), torch.random.fork_rng(devices=()):
         tensors = [zeros(one) for one in flat]
         args, kwargs = torch.utils._pytree.tree_unflatten(tensors, spec)
-        found = operator(*args, **kwargs)
+        result = operator(*args, **kwargs)
     strided = (t for t in tensors if isinstance(t, torch.Tensor) and t.layout == torch.strided)
     memory = {t.untyped_storage()._cdata for t in strided}
-    return torch.utils._pytree.tree_map(there, found)
+    return torch.utils._pytree.tree_map(there, result)
 
 
 def _grid_sampler(x: Any, grid: Any) -> Any:
@@ -139,7 +139,7 @@ def _gru_cell_backward(grad: Any, workspace: Any, has_bias: bool) -> Any:
 def _ctc_is_cudnns(
     probabilities: Any, targets: Any, lengths: Sequence[int], target_lengths: Sequence[int], blank: int
 ) -> bool:
-    """``aten/src/ATen/native/cudnn/LossCTC.cpp``: of lengths that are numbers only where the targets are on the CPU."""
+    """Follow ``aten/src/ATen/native/cudnn/LossCTC.cpp``: lengths are numbers only if the targets are on the CPU."""
     return (
         _fits_cudnns_ctc(probabilities, targets, blank)
         and targets.device.type == "cpu"
@@ -151,7 +151,7 @@ def _ctc_is_cudnns(
 def _ctc_of_tensors_is_cudnns(
     probabilities: Any, targets: Any, lengths: Any, target_lengths: Any, blank: int
 ) -> bool:
-    """All lengths are zeros when torch asks, which are short enough."""
+    """Return True if it is cuDNN's. All lengths are zeros at torch's query, which are short enough."""
     whole = lengths.dtype == target_lengths.dtype == torch.int32
     return whole and _fits_cudnns_ctc(probabilities, targets, blank)
 
@@ -188,4 +188,5 @@ RESULTS: dict[str, Callable[..., Any]] = {
     "aten::_use_miopen_ctc_loss": lambda *given: False,  # of AMD's
     "aten::_use_miopen_ctc_loss.Tensor": lambda *given: False,
 }
-"""By an operator's name, its result for fake inputs."""
+"""Results for fake inputs, by operator: only CUDA has it, or only Metal, and torch has no fake implementation. By
+torch's source. Each is called with fake tensors on, of sizes that are numbers: for symbols torch breaks the graph."""

@@ -1,8 +1,8 @@
-"""The generator of random numbers of a device that is not there, of which torch hands copies through its graphs.
+"""The random generator of an absent device, of which torch passes copies through its graphs.
 
-What a checkpoint computes again draws the same numbers: for CUDA the partitioner gives the forward and the backward a
-generator each, ``fwd_rng_state_0`` and ``bwd_rng_state_0``, both copies of the device's own. Of a generator torch asks
-there, and in Inductor, its device and a copy, and draws nothing from it.
+A checkpoint draws the same numbers again: for CUDA the partitioner gives the forward and the backward a generator
+each, ``fwd_rng_state_0`` and ``bwd_rng_state_0``, both copies of the device's own. There, and in Inductor, torch reads
+a generator's device and copies it, and draws nothing from it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from .device_interfaces import PHASE
-from .replacements import Places, on
+from .replacements import Replacements, is_marked
 
 _STATE = 16
-"""Bytes of the state of a generator of CUDA: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp)."""
+"""Bytes of the state of a CUDA generator: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp)."""
 
 
-def place(places: Places, device: torch.device) -> None:
-    """Let ``torch.cuda.default_generators`` have the one of ``device`` while torch compiles, unless it is there."""
+def place(places: Replacements, device: torch.device) -> None:
+    """Give ``torch.cuda.default_generators`` one for ``device`` while torch compiles, unless it is there."""
     if device.type != "cuda" or torch.cuda.default_generators:
         return
     places.add(setattr, torch.cuda, "default_generators", torch.cuda.default_generators)
@@ -29,27 +29,27 @@ def place(places: Places, device: torch.device) -> None:
 
 
 class _Generators(tuple):  # type: ignore[type-arg]
-    """Those of the process, which are none, except where torch compiles."""
+    """The generators of the process: none, except while torch compiles."""
 
     _there: torch.Generator
 
     def __new__(cls, there: torch.Generator) -> _Generators:
-        made = super().__new__(cls)
-        made._there = there
-        return made
+        generators = super().__new__(cls)
+        generators._there = there
+        return generators
 
     def __getitem__(self, index: Any) -> Any:
-        return (self._there,)[index] if on(PHASE) else super().__getitem__(index)
+        return (self._there,)[index] if is_marked(PHASE) else super().__getitem__(index)
 
     def __len__(self) -> int:
-        return 1 if on(PHASE) else 0
+        return 1 if is_marked(PHASE) else 0
 
     def __iter__(self) -> Any:
-        return iter((self._there,) if on(PHASE) else ())
+        return iter((self._there,) if is_marked(PHASE) else ())
 
 
 class _Generator(torch.Generator):  # type: ignore[misc]  # torch is not typed here
-    """Says that it is the device's. Nothing is drawn from it: what would is not run."""
+    """A generator of the device. Nothing is drawn from it: code that would is not run."""
 
     @property
     def device(self) -> torch.device:

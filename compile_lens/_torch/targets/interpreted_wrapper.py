@@ -1,5 +1,5 @@
-"""Runs a wrapper module that was written for a GPU on the CPU: its kernels in Triton's interpreter, its library calls
-by PyTorch's own implementations for the CPU."""
+"""Runs a wrapper module that was generated for a GPU on the CPU: its kernels in Triton's interpreter, its library
+calls by PyTorch's own implementations for the CPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
 
 
 class Folder:
-    """Where the texts of kernels stand while they are interpreted; gone afterwards."""
+    """A folder for the texts of kernels while they are interpreted; deleted afterwards."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,8 +33,8 @@ class Folder:
 
 @contextlib.contextmanager
 def folder() -> Iterator[Folder]:
-    """A folder for the duration, in which kernels are launched in the interpreter, those of the program as well:
-    functions of CUDA's library are numpy's."""
+    """Yield a folder in which kernels are launched in the interpreter, the program's own too: functions of CUDA's
+    library are numpy's."""
     import triton
     from torch._inductor.runtime import triton_helpers
 
@@ -47,7 +47,7 @@ def folder() -> Iterator[Folder]:
     before = {name: getattr(triton_helpers, name) for name in ours if hasattr(triton_helpers, name)}
     with (
         tempfile.TemporaryDirectory(prefix="compile-lens-") as name,
-        user_kernels.compared(),
+        user_kernels.comparison(),
         contextlib.ExitStack() as stack,
     ):
         if triton.knobs.runtime.interpret:  # the program's own wish: then Triton launches nothing otherwise
@@ -59,12 +59,12 @@ def folder() -> Iterator[Folder]:
 
 
 def module(text: str, place: Folder, lowering: Any) -> Any:
-    """The wrapper as a module whose ``call`` runs on tensors of the CPU.
+    """Return the wrapper as a module whose ``call`` runs on tensors of the CPU.
 
     Raises:
         BuildError: for a wrapper that calls something that only the device has; the message names it.
     """
-    missing = not_on_cpu(text)
+    missing = missing_on_cpu(text)
     if missing:
         raise BuildError(
             f"{', '.join(missing)} has no implementation for the CPU, so that this graph was not run"
@@ -83,16 +83,18 @@ def module(text: str, place: Folder, lowering: Any) -> Any:
     vars(made)["compile_lens_kernels"] = _Kernels(kernels, place)
     exec(compile(rest, made.__file__, "exec"), vars(made))
     for name, value in lowering.constants.items():  # the text says None for each
-        setattr(made, name, cpu_backed_tensors.here(value))
+        setattr(made, name, cpu_backed_tensors.on_cpu(value))
     for name, value in getattr(lowering, "torchbind_constants", {}).items():
         setattr(made, name, value)
     return made
 
 
-def not_on_cpu(text: str) -> list[str]:
-    """Operators that the wrapper calls and for which PyTorch has no kernel on the CPU."""
-    found = dict.fromkeys(_OPERATOR.findall(text))
-    return [f"{space}.{name}" for space, name, overload in found if not _runs_on_cpu(space, name, overload)]
+def missing_on_cpu(text: str) -> list[str]:
+    """Return operators that the wrapper calls and for which PyTorch has no kernel on the CPU."""
+    operators = dict.fromkeys(_OPERATOR.findall(text))
+    return [
+        f"{space}.{name}" for space, name, overload in operators if not _runs_on_cpu(space, name, overload)
+    ]
 
 
 def _runs_on_cpu(space: str, name: str, overload: str) -> bool:
@@ -107,17 +109,17 @@ def _runs_on_cpu(space: str, name: str, overload: str) -> bool:
 
 
 def kernel(source: str, name: str, place: Folder) -> Any:
-    """A kernel of Inductor's as something with ``run(…)``, which launches it in the interpreter."""
+    """Return a kernel of Inductor's as an object with ``run(…)``, which launches it in the interpreter."""
     from ..._triton import interpreter
 
-    made = interpreter.kernel(source, name, place.path, next(_number))
-    made.triton_interpret = True  # Inductor's word for a launch without a device
-    made.fn = _ByName(made.fn, made.triton_meta.get("constants", {}))
-    return made
+    tuner = interpreter.kernel(source, name, place.path, next(_number))
+    tuner.triton_interpret = True  # Inductor's word for a launch without a device
+    tuner.fn = _NamedLaunch(tuner.fn, tuner.triton_meta.get("constants", {}))
+    return tuner
 
 
 class _Kernels:
-    """Stands where the wrapper asks for its kernels."""
+    """Stands for the wrapper's ``async_compile``."""
 
     def __init__(self, kernels: list[tuple[str, str]], place: Folder) -> None:
         self._kernels, self._place = kernels, place
@@ -127,7 +129,7 @@ class _Kernels:
         return kernel(source, name, self._place)
 
     def __getattr__(self, name: str) -> Any:
-        """How Inductor builds what a graph for a GPU computes on the CPU: ``cpp_pybinding`` and its like."""
+        """Return Inductor's builder for CPU parts of a graph for a GPU: ``cpp_pybinding`` and the like."""
         if not name.startswith("cpp"):
             raise AttributeError(name)
         from torch._inductor.async_compile import AsyncCompile
@@ -138,21 +140,21 @@ class _Kernels:
             try:
                 return build(*args, **kwargs)
             except Exception as error:  # no compiler, or one that refuses it: torch has an error for each
-                said = (str(error).strip().splitlines() or [""])[0]
+                reason = (str(error).strip().splitlines() or [""])[0]
                 raise BuildError(
                     f"a part of this graph is computed on the CPU, and its C++ could not be built "
-                    f"({type(error).__name__}: {said}), so that it was not run"
+                    f"({type(error).__name__}: {reason}), so that it was not run"
                 ) from error
 
         return built
 
     def wait(self, scope: Any) -> None:
-        """Nothing is compiled."""
+        """Do nothing: nothing is compiled."""
 
 
-class _ByName:
-    """A kernel's function, launched with each argument by its name: a wrapper hands over those alone that are not
-    ``constexpr``, and in a kernel that the program wrote such a one may stand anywhere."""
+class _NamedLaunch:
+    """A kernel's function, launched with each argument by its name: a wrapper passes only those that are not
+    ``constexpr``, and in a user kernel such a one may stand anywhere."""
 
     def __init__(self, function: Any, constants: dict[Any, Any]) -> None:
         self._function, self._constants = function, constants
@@ -179,7 +181,7 @@ _EDITS = (
     (r"device\(type='cuda', index=\d+\)|'cuda:\d+'|'cuda'", "'cpu'"),
     (r"^async_compile = AsyncCompile\(\)$", "async_compile = compile_lens_kernels"),
 )
-"""What a wrapper says of its device, and what it says of the CPU. Kernels are not in it any more."""
+"""Texts about the device in a wrapper, and their replacements for the CPU. Kernels are not in it any more."""
 
 
 def _for_cpu(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What a program asks of the device in Python that Dynamo does not trace, which is answered as on the CPU.
+"""Device queries of a program in Python that Dynamo does not trace, which are answered as on the CPU.
 
-Functions of torch and the attributes of its tensors are listened to. Dynamo, where it traces, must see torch's own.
+Functions of torch and the attributes of its tensors are observed. Where Dynamo traces, it must see torch's own.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from .device_interfaces import MARK, PHASE, Properties
 from .device_queries import (
     ATTRIBUTES,
     BUILD_FLAGS,
+    BUILD_FUNCTIONS,
+    DEVICE_ANSWERS,
     FUNCTIONS,
-    MARKS,
     METHODS,
-    OF_THE_BUILD,
-    ON_THE_DEVICE,
+    PROFILER_MARKS,
     PROPERTIES,
-    Questions,
+    DeviceQueries,
+    answer_text,
     frame_at,
-    internal,
-    line_traced,
-    text,
-    written_by_dynamo,
+    is_dynamo_code,
+    is_internal,
+    traced_line,
 )
-from .replacements import Places, not_compiled, on
+from .replacements import Replacements, is_marked, skip_in_dynamo
 
 Note = Callable[..., None]
 
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 
-_USES = (
+_QUERYING = (
     "BINARY",  # it is looked up in a table
     "LOAD_ATTR",
     "LOAD_METHOD",
@@ -51,44 +51,44 @@ _USES = (
     "UNARY",
     "POP_JUMP",
 )
-"""What asks something of a device that a tensor gave; to pass it on asks nothing."""
+"""Instructions that query a device that a tensor returned; passing it on queries nothing."""
 
 
-def place(places: Places, kind: str, questions: Questions) -> None:
-    """Listen to torch, on marked threads; ``kind`` is the device's."""
-    note = _noting(questions)
-    not_compiled(written_by_dynamo)
+def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
+    """Observe torch, on marked threads; ``kind`` is the device's."""
+    note = _make_note(questions)
+    skip_in_dynamo(is_dynamo_code)
     for path in FUNCTIONS:
-        found = hook_points.find(path)
-        if found is None or (kind == "cuda" and path.startswith("torch.backends.mps:")):  # no Mac has CUDA
+        place_ = hook_points.find(path)
+        if place_ is None or (kind == "cuda" and path.startswith("torch.backends.mps:")):  # no Mac has CUDA
             continue
-        owner, name = found
-        there = ON_THE_DEVICE.get(kind, {}).get(path)
-        ours = _listening(note, path.replace(":", "."), getattr(owner, name), there)
+        owner, name = place_
+        there = DEVICE_ANSWERS.get(kind, {}).get(path)
+        ours = _observed(note, path.replace(":", "."), getattr(owner, name), there)
         places.attribute(owner, name, MARK, ours)
         if path != PROPERTIES:
-            _as_torchs(places, getattr(owner, name))
-        not_compiled(getattr(owner, name))
-    for path in OF_THE_BUILD:
-        found = hook_points.find(path)
-        if found is not None:
-            owner, name = found
-            ours = _asked_of_the_build(questions, note, path.replace(":", "."), getattr(owner, name))
+            _register_as_torchs(places, getattr(owner, name))
+        skip_in_dynamo(getattr(owner, name))
+    for path in BUILD_FUNCTIONS:
+        place_ = hook_points.find(path)
+        if place_ is not None:
+            owner, name = place_
+            ours = _observed_build_query(questions, note, path.replace(":", "."), getattr(owner, name))
             places.attribute(owner, name, MARK, ours)
-            _as_torchs(places, getattr(owner, name))
-            not_compiled(getattr(owner, name))
-    for path in MARKS:
-        found = hook_points.find(path)
-        if found is not None:
-            owner, name = found
+            _register_as_torchs(places, getattr(owner, name))
+            skip_in_dynamo(getattr(owner, name))
+    for path in PROFILER_MARKS:
+        place_ = hook_points.find(path)
+        if place_ is not None:
+            owner, name = place_
             places.attribute(owner, name, MARK, lambda *told, **more: 0)
-            _as_torchs(places, getattr(owner, name))
-            not_compiled(getattr(owner, name))
+            _register_as_torchs(places, getattr(owner, name))
+            skip_in_dynamo(getattr(owner, name))
     if kind == "cuda":  # torch for a Mac has no CUDA either
         _build_flags(places, questions)
         _acceptable(places, questions)
         _memory(places, questions)
-    watched = _Watched(note, kind)
+    watched = _TensorAttributes(note, kind)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
 
@@ -101,97 +101,101 @@ def place(places: Places, kind: str, questions: Questions) -> None:
     places.attribute(convert_frame, "_compile", MARK, compiles)
 
 
-def _build_flags(places: Places, questions: Questions) -> None:
+def _build_flags(places: Replacements, questions: DeviceQueries) -> None:
     from torch._dynamo.variables.misc import PythonModuleVariable
 
-    method = _reading(PythonModuleVariable)
+    method = _attribute_method(PythonModuleVariable)
     real: Any = getattr(PythonModuleVariable, method)
 
     def read(variable: Any, tx: Any, name: str) -> Any:
         module = getattr(variable.value, "__name__", "")
         if name in BUILD_FLAGS.get(module, ()):
             answer = getattr(variable.value, name, None)
-            questions.put("queried", f"{module}.{name}", text(answer), line_traced())
+            questions.put("queried", f"{module}.{name}", answer_text(answer), traced_line())
         return real(variable, tx, name)
 
     places.attribute(PythonModuleVariable, method, PHASE, read)
 
 
-def _memory(places: Places, questions: Questions) -> None:
-    """How much memory the device has is what its driver leaves: about a percent less or more than any figure of it."""
+def _memory(places: Replacements, questions: DeviceQueries) -> None:
+    """Note queries of the device's memory: its driver leaves about a percent less or more than any figure of it."""
     from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
-    method = _reading(UserDefinedObjectVariable)
+    method = _attribute_method(UserDefinedObjectVariable)
     real: Any = getattr(UserDefinedObjectVariable, method)
 
     def read(variable: Any, tx: Any, name: str) -> Any:
         if name == "total_memory" and isinstance(variable.value, Properties):
-            asked = "torch.cuda.get_device_properties().total_memory"
-            answer = _said_of_memory(variable.value.total_memory)
-            questions.put("queried", asked, answer, line_traced(), once=True)
+            query = "torch.cuda.get_device_properties().total_memory"
+            answer = _memory_text(variable.value.total_memory)
+            questions.put("queried", query, answer, traced_line(), once=True)
         return real(variable, tx, name)
 
     places.attribute(UserDefinedObjectVariable, method, PHASE, read)
 
 
-def _said_of_memory(size: int) -> str:
-    """Some makers publish gigabytes alone, and it is not said of which kind."""
+def _memory_text(size: int) -> str:
+    """Return the size with its uncertainty: some makers publish only gigabytes, of an unknown kind."""
     gigabytes, rest = divmod(size, 10**9)
     other = f", its {gigabytes} GB of 10^9 bytes: if they are of 2^30, it has {gigabytes * 2**30}"
-    return text(size) + ("" if rest else other)
+    return answer_text(size) + ("" if rest else other)
 
 
-def _reading(variable: Any) -> str:
-    """With which method Dynamo reads an attribute: torch 2.15 names it as CPython does."""
+def _attribute_method(variable: Any) -> str:
+    """Return Dynamo's method that reads an attribute: torch 2.15 names it as CPython does."""
     return "var_getattr" if hasattr(variable, "var_getattr") else "tp_getattro_impl"
 
 
-def _acceptable(places: Places, questions: Questions) -> None:
-    """Dynamo makes a tensor on the device to ask cuDNN. It is answered as where a cuDNN is there, which is said."""
+def _acceptable(places: Replacements, questions: DeviceQueries) -> None:
+    """Answer Dynamo, which makes a tensor on the device to query cuDNN, as if cuDNN were there, and note it."""
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
     handlers: dict[Any, Any] = getattr(TorchInGraphFunctionVariable, "_get_handlers", dict)()
-    asked = inspect.unwrap(torch.backends.cudnn.is_acceptable)
-    real = handlers.get(asked)
+    is_acceptable = inspect.unwrap(torch.backends.cudnn.is_acceptable)
+    real = handlers.get(is_acceptable)
     if real is None:
         return
 
     def acceptable(variable: Any, tx: Any, tensor: Any, *extra: Any) -> Any:
-        if not on(MARK) or extra or getattr(tensor.device, "type", "") != "cuda":
+        if not is_marked(MARK) or extra or getattr(tensor.device, "type", "") != "cuda":
             return real(variable, tx, tensor, *extra)
         answer = torch._C._get_cudnn_enabled() and tensor.dtype in torch.backends.cudnn.CUDNN_TENSOR_DTYPES
-        questions.put("queried", "torch.backends.cudnn.is_acceptable()", repr(answer), line_traced())
+        questions.put("queried", "torch.backends.cudnn.is_acceptable()", repr(answer), traced_line())
         return ConstantVariable.create(answer)
 
-    places.entry(handlers, asked, acceptable)
+    places.entry(handlers, is_acceptable, acceptable)
 
 
 def prepare() -> None:
-    """Dynamo looks up torch's functions in a table that it makes when it is first asked: not of ones placed here."""
+    """Fill Dynamo's table of torch's functions, which it makes on first use, before any is replaced here."""
     from torch._dynamo import trace_rules
 
     getattr(trace_rules, "get_torch_obj_rule_map", dict)()
 
 
-def _noting(questions: Questions) -> Note:
-    """Notes what a frame of the program's asked. Dynamo looks at nothing in it: it compiles the program's frames."""
+def _make_note(questions: DeviceQueries) -> Note:
+    """Return a function that notes a query of a frame of the program. Dynamo skips it: it compiles the program's
+    frames."""
 
-    def note(asked: str, answer: Any, frame: Any) -> None:
+    def note(query: str, answer: Any, frame: Any) -> None:
         code = frame.f_code
-        if internal(code.co_filename):
+        if is_internal(code.co_filename):
             return
-        if asked != "Tensor.device" or _is_used(frame):
+        if query != "Tensor.device" or _is_queried(frame):
             questions.put(
-                "queried", asked, text(answer), frame_at(code.co_filename, frame.f_lineno, code.co_name)
+                "queried",
+                query,
+                answer_text(answer),
+                frame_at(code.co_filename, frame.f_lineno, code.co_name),
             )
 
     disabled: Note = torch.compiler.disable(note)
     return disabled
 
 
-def _as_torchs(places: Places, ours: Any) -> None:
-    """Dynamo treats a function that stands for one of torch's as it treats that, and does not read it."""
+def _register_as_torchs(places: Replacements, ours: Any) -> None:
+    """Make Dynamo treat a replacement as the function of torch's, and not read it."""
     import torch._dynamo.trace_rules as trace_rules
     import torch._dynamo.variables.torch as variables
     from torch._dynamo.variables import SkipFunctionVariable
@@ -209,38 +213,38 @@ def _as_torchs(places: Places, ours: Any) -> None:
         ours.__code__ = ours.__code__.replace(co_filename=inspect.getfile(original))
 
 
-def _listening(note: Note, name: str, real: Callable[..., Any], there: Any) -> Callable[..., Any]:
+def _observed(note: Note, name: str, real: Callable[..., Any], there: Any) -> Callable[..., Any]:
     def listening(*args: Any, **kwargs: Any) -> Any:
-        if there is not None and written_by_dynamo(sys._getframe(2).f_code):
+        if there is not None and is_dynamo_code(sys._getframe(2).f_code):
             return there
         answer = real(*args, **kwargs)
-        if not torch.compiler.is_compiling() and not on(
+        if not torch.compiler.is_compiling() and not is_marked(
             PHASE
         ):  # Dynamo takes the first for true when it traces this
             note(f"{name}()", answer, sys._getframe(2))
         return answer
 
-    not_compiled(listening)
+    skip_in_dynamo(listening)
     return listening
 
 
-def _asked_of_the_build(
-    questions: Questions, note: Note, name: str, real: Callable[..., Any]
+def _observed_build_query(
+    questions: DeviceQueries, note: Note, name: str, real: Callable[..., Any]
 ) -> Callable[..., Any]:
-    def asked(*args: Any, **kwargs: Any) -> Any:
+    def observed(*args: Any, **kwargs: Any) -> Any:
         answer = real(*args, **kwargs)
-        if on(PHASE):
-            questions.put("queried", f"{name}()", text(answer), line_traced())
+        if is_marked(PHASE):
+            questions.put("queried", f"{name}()", answer_text(answer), traced_line())
         else:
             note(f"{name}()", answer, sys._getframe(2))
         return answer
 
-    not_compiled(asked)
-    return asked
+    skip_in_dynamo(observed)
+    return observed
 
 
-class _Watched:
-    """Attributes of tensors, while Python runs that is not traced."""
+class _TensorAttributes:
+    """Attributes of tensors, while untraced Python runs."""
 
     def __init__(self, note: Note, kind: str) -> None:
         self._ours: dict[str, _Attribute] = {name: _Attribute(note, name) for name in ATTRIBUTES}
@@ -282,8 +286,8 @@ class _Attribute:
     def __init__(self, note: Note, name: str) -> None:
         self._note, self._name = note, f"Tensor.{name}"
         self._real = getattr(torch.Tensor, name)
-        not_compiled(_Attribute.__get__)
-        not_compiled(_Attribute._told)
+        skip_in_dynamo(_Attribute.__get__)
+        skip_in_dynamo(_Attribute._told)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         return self._real if tensor is None else self._told(tensor, owner, sys._getframe(1))
@@ -306,11 +310,11 @@ class _Device(_Attribute):
         self._there = torch.device(kind, 0)
         # FlexAttention asks whether the device has a backward, and says by its name that it has none.
         self._asks_for_the_device: Any = getattr(flex_attention._validate_device, "__code__", None)
-        not_compiled(_Device.__get__)
+        skip_in_dynamo(_Device.__get__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         frame = sys._getframe(1)
-        if tensor is not None and frame.f_code is self._asks_for_the_device and on(MARK):
+        if tensor is not None and frame.f_code is self._asks_for_the_device and is_marked(MARK):
             return self._there
         return self._real if tensor is None else self._told(tensor, owner, frame)
 
@@ -318,18 +322,18 @@ class _Device(_Attribute):
 class _Method(_Attribute):
     def __init__(self, note: Note, name: str) -> None:
         super().__init__(note, name)
-        not_compiled(_Method.__get__)
-        not_compiled(_Asking.__init__)
-        not_compiled(_Asking.__call__)
+        skip_in_dynamo(_Method.__get__)
+        skip_in_dynamo(_ObservedMethod.__init__)
+        skip_in_dynamo(_ObservedMethod.__call__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         real = self._real.__get__(tensor, owner)
         if tensor is None or sys._getframe(1).f_code.co_filename.startswith(_TORCH):
             return real
-        return _Asking(self._note, f"{self._name}()", real)
+        return _ObservedMethod(self._note, f"{self._name}()", real)
 
 
-class _Asking:
+class _ObservedMethod:
     def __init__(self, note: Note, name: str, real: Callable[..., Any]) -> None:
         self._note, self._name, self._real = note, name, real
 
@@ -340,8 +344,8 @@ class _Asking:
         return answer
 
 
-def _is_used(frame: Any) -> bool:
-    """Whether what the frame has just loaded is asked for something, or kept; not passed on to a call."""
+def _is_queried(frame: Any) -> bool:
+    """Return True if a value that the frame has just loaded is queried, or kept; not passed on to a call."""
     above = 0
     for step in dis.get_instructions(frame.f_code):
         if step.offset <= frame.f_lasti:
@@ -349,8 +353,8 @@ def _is_used(frame: Any) -> bool:
         effect = dis.stack_effect(
             step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=False
         )
-        single = above == 0 and effect <= 1 and step.opname.startswith(_USES)
+        single = above == 0 and effect <= 1 and step.opname.startswith(_QUERYING)
         if single or above + effect < 0 or (above > 0 and above + effect == 0):
-            return step.opname.startswith(_USES)
+            return step.opname.startswith(_QUERYING)
         above += effect
     return True

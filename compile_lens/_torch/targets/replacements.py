@@ -1,4 +1,4 @@
-"""Puts something in place of torch's own, for one thread, and puts everything back."""
+"""Replaces parts of torch for one thread, and restores everything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _local = threading.local()
 
 @contextlib.contextmanager
 def marked(name: str) -> Iterator[None]:
-    """For the duration, ``on(name)`` holds on this thread."""
+    """For the duration, ``is_marked(name)`` holds on this thread."""
     before = getattr(_local, name, 0)
     setattr(_local, name, before + 1)
     try:
@@ -24,39 +24,39 @@ def marked(name: str) -> Iterator[None]:
         setattr(_local, name, before)
 
 
-def on(name: str) -> bool:
-    """Whether this thread is inside ``marked(name)``."""
+def is_marked(name: str) -> bool:
+    """Return True if this thread is inside ``marked(name)``."""
     return bool(getattr(_local, name, 0))
 
 
-def aware(mark: str, ours: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """``ours`` on a thread that is inside ``marked(mark)``, ``real`` on every other."""
+def marked_only(mark: str, ours: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is ``ours`` on a thread inside ``marked(mark)``, and ``real`` on every other."""
 
     @functools.wraps(real)
     def chosen(*args: Any, **kwargs: Any) -> Any:
-        return ours(*args, **kwargs) if on(mark) else real(*args, **kwargs)
+        return ours(*args, **kwargs) if is_marked(mark) else real(*args, **kwargs)
 
     return chosen
 
 
-def not_compiled(function: Any) -> None:
-    """Dynamo is not to compile a frame of this function. It may still trace it from within another's."""
+def skip_in_dynamo(function: Any) -> None:
+    """Keep Dynamo from compiling a frame of this function. It may still trace it from within another's."""
     from torch._dynamo.eval_frame import skip_code
 
     skip_code(function.__code__)
 
 
-class Places(Undo):
-    """Attributes and entries that were replaced, in order."""
+class Replacements(Undo):
+    """Replaced attributes and entries, in order."""
 
     def attribute(self, owner: Any, name: str, mark: str, ours: Callable[..., Any]) -> None:
-        """Replace a function of a module or class on marked threads. One that torch lacks is left alone."""
+        """Replace a function of a module or class on marked threads. One that torch lacks is skipped."""
         if not hasattr(owner, name):
             return
         own = name in vars(owner)
         real = getattr(owner, name)
-        self.add(*(setattr, owner, name, real) if own else (_take_away, owner, name))
-        setattr(owner, name, aware(mark, ours, real))
+        self.add(*(setattr, owner, name, real) if own else (_remove_attribute, owner, name))
+        setattr(owner, name, marked_only(mark, ours, real))
 
     def entry(self, table: Any, key: Any, value: Any) -> None:
         """Replace an entry of a table."""
@@ -67,13 +67,13 @@ class Places(Undo):
         table[key] = value
 
     def enter(self, manager: Any) -> Any:
-        """Enter a context manager, and leave it once in its turn."""
+        """Enter a context manager, and leave it once, in order."""
         entered = [manager]
-        found = manager.__enter__()
+        value = manager.__enter__()
         self.add(lambda: entered and entered.pop().__exit__(None, None, None))
-        return found
+        return value
 
 
-def _take_away(owner: Any, name: str) -> None:
+def _remove_attribute(owner: Any, name: str) -> None:
     if name in vars(owner):
         delattr(owner, name)

@@ -1,4 +1,4 @@
-"""Stands in for a device that is not in the machine while one capture runs."""
+"""Stands in for an absent device while one capture runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from . import (
     target_inputs,
     timing_decisions,
 )
-from .replacements import Places, marked
+from .replacements import Replacements, marked
 
-_one_at_a_time = threading.RLock()
+_turn = threading.RLock()
 
 SETTINGS = {
     "shape_padding": False,  # whether padding pays off is timed on the device
@@ -36,31 +36,32 @@ SETTINGS = {
     "freezing": False,  # computes with weights on the device
     "triton.cudagraphs": False,  # recorded by the device's driver
 }
-"""Inductor's settings that would need the device. Templates that it would time are kept instead (``contests.py``)."""
+"""Inductor's settings that would need the device. Templates that it would time are recorded instead
+(``contests.py``)."""
 
 TEMPLATES = {"max_autotune": False, "max_autotune_gemm": False}
-"""Settings that have templates written, for which Triton must be here."""
+"""Settings that generate templates, for which Triton must be installed."""
 
 
 class StandIn:
-    """A GPU by its model: what the backend does otherwise than for a device that is there."""
+    """A stand-in for a GPU, from its model."""
 
     def __init__(self, model: DeviceModel) -> None:
         self.model = model
         self.device = torch.device(model.device, 0)
-        self.questions = device_queries.Questions()
-        self.undecided = timing_decisions.Undecided()
+        self.questions = device_queries.DeviceQueries()
+        self.timing = timing_decisions.TimingDecisions()
         self._records = False  # as CUDA graphs what is compiled, were the device there
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:
         """For the duration this thread's captures find the device. Those of other threads wait."""
-        with _one_at_a_time:
+        with _turn:
             query_observers.prepare()
-            with Places() as places, places:
+            with Replacements() as places, places:
                 # What torch itself compiled meanwhile for Python that is not traced (FlexAttention) names the device.
                 places.add(torch._dynamo.reset)
-                device_interfaces.forget(places)
+                device_interfaces.clear_caches(places)
                 accelerator.place(places, self.model.device, self._major())
                 device_interfaces.place(places, self.model, self.questions)
                 attention.place(places, self.model, self.questions)
@@ -71,16 +72,16 @@ class StandIn:
                 generators.place(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
                 query_observers.place(places, self.model.device, self.questions)
-                self.undecided.place(places)
+                self.timing.place(places)
                 self._as_recorded(places)
                 # Dynamo asks for it too: weights that are frozen are the CPU's.
                 places.enter(torch._inductor.config.patch(freezing=False))
                 with marked(device_interfaces.MARK):
                     yield
 
-    def _as_recorded(self, places: Places) -> None:
-        """With CUDA graphs Inductor makes more on the device of what a program makes on the CPU, while code is written
-        here without them."""
+    def _as_recorded(self, places: Replacements) -> None:
+        """Move constructors to the device as with CUDA graphs, with which Inductor does so for more of them; the code
+        here is generated without."""
         import torch._inductor.config as config
         from torch._inductor.fx_passes import post_grad
 
@@ -97,8 +98,8 @@ class StandIn:
         return major if isinstance(major, int) else 0
 
     def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Inductor's settings that would need the device, as far as the running torch has them. ``asked`` are those
-        that the caller asked for."""
+        """Return Inductor's settings that would need the device, as far as the running torch has them. ``asked`` are
+        the caller's."""
         import torch._inductor.config as config
 
         known = config.get_config_copy() if hasattr(config, "get_config_copy") else {}
@@ -106,7 +107,7 @@ class StandIn:
         recorded = "triton.cudagraphs"
         self._records = bool(asked.get(recorded, known.get(recorded)))
         pads = {name: asked.get(name, known.get(name)) for name in ("shape_padding", "force_shape_pad")}
-        self.undecided.may_pad = bool(pads["shape_padding"])
+        self.timing.may_pad = bool(pads["shape_padding"])
         if all(pads.values()):  # it pads, and times nothing
             ours = {name: value for name, value in ours.items() if name != "shape_padding"}
         return {name: value for name, value in ours.items() if not known or name in known}

@@ -1,4 +1,4 @@
-"""What Dynamo, AOTAutograd and Inductor see of the caller's tensors: each that is on the CPU is on the target.
+"""The caller's CPU tensors as Dynamo, AOTAutograd and Inductor see them: on the target.
 
 From there on everything is torch's own: autocast, branches on the device, errors of mixed devices. Tensors that the
 program itself makes on the CPU meanwhile, such as literals, are on the CPU, as they would be beside the real device.
@@ -17,59 +17,61 @@ from torch._subclasses.meta_utils import MetaTensorDescriber
 
 from ..ground import hook_points
 from .device_interfaces import MARK, PHASE
-from .replacements import Places, marked, not_compiled
+from .replacements import Replacements, marked, skip_in_dynamo
 
-GIVEN = "stand-in given"
-"""Threads on which a tensor of the caller's is being made a fake one."""
+FAKING = "stand-in given"
+"""Threads on which a tensor of the caller's is being made fake."""
 
-TAKES = (
+FAKERS = (
     "torch._dynamo.variables.builder:wrap_to_fake_tensor_and_record",
     "torch._dynamo.utils:deepcopy_to_fake_tensor",
     "torch._functorch.aot_autograd:process_inputs",
     "torch._functorch.aot_autograd:construct_fake_mode",
 )
-"""Functions that make fake tensors of the caller's."""
+"""Functions that make fake tensors from the caller's."""
 
 COMPILES = "torch._dynamo.convert_frame:_compile"
-"""What Dynamo does with one frame, its backend included."""
+"""Dynamo's compile of one frame, its backend included."""
 
 
-def place(places: Places, mark: str, device: torch.device) -> None:
-    """Let them be on ``device`` for what ``mark``-ed threads compile."""
-    for path in TAKES:
-        found = hook_points.find(path)
-        if found is not None:
-            owner, name = found
-            places.attribute(owner, name, mark, _within(GIVEN, getattr(owner, name)))
+def place(places: Replacements, mark: str, device: torch.device) -> None:
+    """Put them on ``device`` for what ``mark``-ed threads compile."""
+    for path in FAKERS:
+        place_ = hook_points.find(path)
+        if place_ is not None:
+            owner, name = place_
+            places.attribute(owner, name, mark, _within(FAKING, getattr(owner, name)))
     compiles = hook_points.find(COMPILES)
     if compiles is not None:
         owner, name = compiles
         places.attribute(owner, name, mark, _compiling(getattr(owner, name)))
     describe = MetaTensorDescriber.describe_tensor
-    on_the_cpu = _kept_on_the_cpu(places)
+    on_the_cpu = _cpu_optimizer_state(places)
 
     def described(describer: Any, tensor: Any, **more: Any) -> Any:
-        found = describe(describer, tensor, **more)
-        if found.device.type in ("cpu", "meta") and id(tensor) not in on_the_cpu:
-            object.__setattr__(found, "device", device)  # it was made just now, and nobody else holds it
-        return found
+        description = describe(describer, tensor, **more)
+        if description.device.type in ("cpu", "meta") and id(tensor) not in on_the_cpu:
+            object.__setattr__(
+                description, "device", device
+            )  # it was made just now, and nobody else holds it
+        return description
 
-    places.attribute(MetaTensorDescriber, "describe_tensor", GIVEN, described)
+    places.attribute(MetaTensorDescriber, "describe_tensor", FAKING, described)
     _streams(places)
-    _nothing_is_started(places, device)
+    _start_nothing(places, device)
 
 
-def _kept_on_the_cpu(places: Places) -> dict[int, torch.Tensor]:
-    """Tensors of optimizers that are on the CPU beside parameters on the device, by their numbers; grows while it is
-    traced.
+def _cpu_optimizer_state(places: Replacements) -> dict[int, torch.Tensor]:
+    """Return tensors of optimizers that are on the CPU beside parameters on the device, by ``id``; grows during
+    tracing.
 
     An optimizer that is not ``capturable`` counts its steps on the CPU. Dynamo moves those that plain steps have made
-    (``move_step_if_cpu``), and what the optimizer makes while it is traced is on the device. NAdam alone keeps another
-    number on the CPU, which stays there.
+    (``move_step_if_cpu``), and new ones during tracing are on the device. NAdam alone keeps another number on the CPU,
+    which stays there.
     """
     from torch._dynamo.variables.optimizer import OptimizerVariable
 
-    found: dict[int, torch.Tensor] = {}
+    tensors: dict[int, torch.Tensor] = {}
     move: Any = OptimizerVariable.move_step_if_cpu
 
     def moves(variable: Any) -> None:
@@ -78,11 +80,11 @@ def _kept_on_the_cpu(places: Places) -> dict[int, torch.Tensor]:
                 states = [variable.value.state.get(p, {}) for p in group["params"]]
                 kept = [state["mu_product"] for state in states if "mu_product" in state]
                 if not group["capturable"]:
-                    found.update((id(tensor), tensor) for tensor in kept)
+                    tensors.update((id(tensor), tensor) for tensor in kept)
         move(variable)
 
     places.attribute(OptimizerVariable, "move_step_if_cpu", PHASE, moves)
-    return found
+    return tensors
 
 
 def _compiling(real: Any) -> Any:
@@ -102,7 +104,7 @@ def _compiling(real: Any) -> Any:
 
 
 def _forget_modules() -> None:
-    """Torch remembers which module is the accelerator's: another where it traces than in Python that it does not."""
+    """Clear torch's cached module of the accelerator: while tracing it is another than in untraced Python."""
     getattr(torch.get_device_module, "cache_clear", lambda: None)()
 
 
@@ -115,8 +117,8 @@ def _within(mark: str, real: Any) -> Any:
     return within
 
 
-def _streams(places: Places) -> None:
-    """Dynamo asks for the stream that the device is at when it begins with a frame; none was begun."""
+def _streams(places: Replacements) -> None:
+    """Start without streams: Dynamo queries the device's current stream at the beginning of a frame."""
     try:
         from torch._dynamo.variables.streams import SymbolicStreamState
     except ImportError:  # torch 2.11 follows no streams
@@ -128,23 +130,23 @@ def _streams(places: Places) -> None:
     places.attribute(SymbolicStreamState, "__init__", PHASE, begin)
 
 
-def _started(real: Any) -> Any:
+def _lazy_init(real: Any) -> Any:
     """Let Python that is not traced make tensors on the device, or move them there: see ``cpu_backed_tensors``."""
 
     def started() -> None:
         caller = sys._getframe(2).f_code.co_filename  # beyond the function that chose this one
-        if caller.startswith(_OF_CUDA):
+        if caller.startswith(_CUDA_FOLDER):
             real()  # the driver is asked
 
-    not_compiled(started)
+    skip_in_dynamo(started)
     return started
 
 
-_OF_CUDA = os.path.join(os.path.dirname(torch.__file__), "cuda", "")
+_CUDA_FOLDER = os.path.join(os.path.dirname(torch.__file__), "cuda", "")
 
 
-def _nothing_is_started(places: Places, device: torch.device) -> None:
-    """Where torch would start the device, or ask its driver, while it traces."""
+def _start_nothing(places: Replacements, device: torch.device) -> None:
+    """Skip torch's starts of the device and queries of its driver while it traces."""
     import torch._subclasses.fake_tensor as fake_tensor
     import torch.cuda.graphs as graphs
 
@@ -153,6 +155,6 @@ def _nothing_is_started(places: Places, device: torch.device) -> None:
         places.attribute(owner, "is_current_stream_capturing", PHASE, lambda: False)
     if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
-        places.attribute(torch.cuda, "_lazy_init", MARK, _started(torch.cuda._lazy_init))
+        places.attribute(torch.cuda, "_lazy_init", MARK, _lazy_init(torch.cuda._lazy_init))
         # Its tensors are what is compiled for.
         places.attribute(torch.cuda, "is_initialized", PHASE, lambda: True)

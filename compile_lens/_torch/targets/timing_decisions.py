@@ -1,5 +1,5 @@
-"""What Inductor decides by a timing on the device, or by the number of its multiprocessors: where it comes to that in
-the code of one phase. Torch's own functions are asked, with what they are given there."""
+"""Decisions of Inductor by a timing on the device, or by the number of its multiprocessors: those that affect the code
+of one phase. Torch's own functions are called again, with their arguments."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import torch
 
 from ..ground import hook_points
 from .device_interfaces import PHASE
-from .replacements import Places, aware
+from .replacements import Replacements, marked_only
 
 SPLITS = "torch._inductor.ir:Reduction.num_splits"
 
-MIXED = "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction"
-"""Splits one of two reductions that it writes as one kernel, by the number of multiprocessors."""
+MIXED_REDUCTION = "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction"
+"""Splits one of two reductions that it generates as one kernel, by the number of multiprocessors."""
 
 _PRODUCTS = tuple(getattr(torch.ops.aten, name).default for name in ("mm", "bmm", "addmm"))
 
 
-class Undecided:
-    """Heard so far of the code that is being made."""
+class TimingDecisions:
+    """The decisions so far in the code that is being generated."""
 
     def __init__(self) -> None:
         self.padding = False  # matrices of a product may be padded
@@ -31,31 +31,31 @@ class Undecided:
         self.may_pad = True  # the program's setting
         self._hears_splits = False
 
-    def place(self, places: Places) -> None:
-        """Listen, on marked threads."""
-        found = hook_points.find(SPLITS)
-        if found is not None:
+    def place(self, places: Replacements) -> None:
+        """Observe, on marked threads."""
+        place_ = hook_points.find(SPLITS)
+        if place_ is not None:
             self._hears_splits = True
-            owner, name = found
+            owner, name = place_
             places.add(setattr, owner, name, vars(owner)[name])
             real = getattr(owner, name)
-            setattr(owner, name, staticmethod(aware(PHASE, self._splitting(real), real)))
-        found = hook_points.find(MIXED)
-        if found is not None:
-            owner, name = found
+            setattr(owner, name, staticmethod(marked_only(PHASE, self._splitting(real), real)))
+        place_ = hook_points.find(MIXED_REDUCTION)
+        if place_ is not None:
+            owner, name = place_
             places.attribute(owner, name, PHASE, self._mixing(getattr(owner, name)))
         from torch._inductor.fx_passes import pad_mm
 
         places.attribute(pad_mm, "has_triton", PHASE, lambda: True)  # it is there with the device
 
     def take(self) -> tuple[bool, bool]:
-        """Whether matrices may be padded, and reductions split otherwise, in the code that was made just now."""
-        found = self.padding, self.splits or not self._hears_splits
+        """Return whether matrices may be padded, and reductions split differently, in the code just generated."""
+        decisions = self.padding, self.splits or not self._hears_splits
         self.padding = self.splits = False
-        return found
+        return decisions
 
     def product(self, node: Any) -> None:
-        """A library call is written, for which Inductor has ``node``."""
+        """Note a generated library call, for which Inductor has ``node``."""
         for origin in getattr(node, "origins", ()):
             if origin.target in _PRODUCTS and self.may_pad and not self.padding:
                 matrices = [one.meta.get("val") for one in origin.args]
@@ -65,11 +65,11 @@ class Undecided:
         bound = inspect.signature(real)
 
         def num_splits(*args: Any, **kwargs: Any) -> Any:
-            found = real(*args, **kwargs)
+            splits = real(*args, **kwargs)
             if not self.splits:
                 given = bound.bind(*args, **kwargs).arguments
-                self.splits = _is_by_the_count(given, found, lambda: real(*args, **kwargs))
-            return found
+                self.splits = _depends_on_count(given, splits, lambda: real(*args, **kwargs))
+            return splits
 
         return num_splits
 
@@ -82,10 +82,10 @@ class Undecided:
 
 
 def _is_timed(*matrices: Any, op: Any) -> bool:
-    """Whether Inductor may time the product with padded matrices (``pad_mm.should_pad``).
+    """Return True if Inductor may time the product with padded matrices (``pad_mm.should_pad``).
 
-    It leaves out a product that memory bounds, by clocks that the driver tells. Where it tells none it times each: an
-    H100 padded one of 2 × 32 by 32 × 32.
+    It excludes a product that memory bounds, by clocks from the driver. Without any it times each: an H100 padded one
+    of 2 × 32 by 32 × 32.
     """
     import torch._inductor.config as config
     from torch._inductor.fx_passes import pad_mm
@@ -98,18 +98,18 @@ def _is_timed(*matrices: Any, op: Any) -> bool:
         return bool(not config.force_shape_pad and can_pad(left, right, op.overloadpacket, *bias))
 
 
-def _is_by_the_count(given: dict[str, Any], found: Any, again: Callable[[], Any]) -> bool:
-    """Whether a reduction is split otherwise, or not at all, with half as many multiprocessors or twice as many.
+def _depends_on_count(given: dict[str, Any], splits: Any, again: Callable[[], Any]) -> bool:
+    """Return True if a reduction is split differently, or not at all, with half or twice as many multiprocessors.
 
-    ``again`` asks torch once more. With more of them than there are, it may look at the layout of what is read, which
-    settles it: so only where it did that before.
+    ``again`` calls torch once more. With more of them than there are, it may read the layout of its input, which
+    settles it: so only if it did that before.
     """
     from torch._inductor.runtime.hints import DeviceProperties
     from torch._inductor.virtualized import V
 
     count = DeviceProperties.create(given["device"]).multi_processor_count
     with _multiprocessors(given["device"], count // 2):
-        if again() != found:
+        if again() != splits:
             return True
     sizes = V.graph.sizevars
     hint = getattr(sizes, "optimization_hint", None) or sizes.size_hint
@@ -118,7 +118,7 @@ def _is_by_the_count(given: dict[str, Any], found: Any, again: Callable[[], Any]
     )
     with _multiprocessors(given["device"], count * 2):
         if outer < count * 64:
-            return bool(again() != found)
+            return bool(again() != splits)
         near = inner > 32 and outer < 2 * count * 64
         factor: int = V.choices.reduction_split_factor(given["device"], inner, outer, False) if near else 1
         return factor > 1
@@ -126,7 +126,7 @@ def _is_by_the_count(given: dict[str, Any], found: Any, again: Callable[[], Any]
 
 @contextlib.contextmanager
 def _multiprocessors(device: torch.device, count: int) -> Iterator[None]:
-    """For the duration Inductor finds so many."""
+    """For the duration Inductor finds this many."""
     from torch._inductor.runtime.hints import DeviceProperties
 
     properties: Any = DeviceProperties

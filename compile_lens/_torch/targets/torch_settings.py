@@ -1,4 +1,4 @@
-"""Settings of torch that decide what is compiled, taken here and put in place in another process."""
+"""Settings of torch that affect what is compiled, saved here and restored in another process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ KINDS = ("cpu", "cuda", "mps")
 
 
 def snapshot() -> tuple[dict[str, Any], list[Setting]]:
-    """The settings as plain data, and those of configurations that are none (a function), which go in another way."""
+    """Return the settings as plain data, and those of configs that are not plain (a function), which are sent in
+    another way."""
     configs: dict[str, dict[str, Any]] = {}
     left: list[Setting] = []
     for name in CONFIGS:
@@ -56,7 +57,7 @@ def snapshot() -> tuple[dict[str, Any], list[Setting]]:
 
 @contextlib.contextmanager
 def restored(settings: dict[str, Any]) -> Iterator[None]:
-    """For the duration, torch is set as it was where ``settings`` were taken."""
+    """For the duration, torch has ``settings``."""
     with contextlib.ExitStack() as stack:
         for name, values in settings["configs"].items():
             config = importlib.import_module(name)
@@ -98,8 +99,8 @@ def restored(settings: dict[str, Any]) -> Iterator[None]:
 
 
 def default_device() -> str:
-    """That of what the program makes without a word of a device (``torch.set_default_device``, or a ``with``); ``""``
-    where it set none. Torch's own answer makes a tensor on it, which fails where there is no such device."""
+    """Return the device of new tensors without an explicit one (``torch.set_default_device``, or a ``with``); ``""``
+    if the program set none. Torch's own query makes a tensor on it, which fails without such a device."""
     for mode in reversed(_get_current_function_mode_stack()):
         if isinstance(mode, DeviceContext):
             return str(mode.device)
@@ -107,7 +108,7 @@ def default_device() -> str:
 
 
 def _random() -> dict[str, Any]:
-    """Where the generators of torch, Python and NumPy stand, by which a branch may be taken."""
+    """Return the states of the generators of torch, Python and NumPy, which may decide a branch."""
     numpy = sys.modules.get("numpy.random")
     return {
         "torch": torch.get_rng_state(),
@@ -127,11 +128,11 @@ PRECISIONS = (
     ("generic", "all"),
     *((b, o) for b in ("cuda", "mkldnn") for o in ("all", "matmul", "conv", "rnn")),
 )
-"""By back end and kind of operator, for what torch keeps a precision of float32 each (``fp32_precision``)."""
+"""Back ends and kinds of operator with a float32 precision of their own in torch (``fp32_precision``)."""
 
 
 def _precision() -> tuple[str, dict[tuple[str, str], str]]:
-    """The precision of products in float32: torch's one word, none where they are set apart, and each by itself."""
+    """Return the precision of products in float32: torch's single word, empty if they differ, and each by itself."""
     get = getattr(torch._C, "_get_fp32_precision_getter", None)
     each = {} if get is None else {place: get(*place) for place in PRECISIONS}
     try:
@@ -154,7 +155,7 @@ LIBRARIES = (
     *("cudnn_enabled", "cudnn_benchmark", "cudnn_deterministic", "cudnn_depthwise_kernel"),
     *("mkldnn_enabled", "mkldnn_deterministic", "nnpack_enabled"),
 )
-"""Switches of libraries, by which torch chooses a convolution and the layout of its result."""
+"""Switches of libraries that affect torch's choice of a convolution and the layout of its result."""
 
 
 def _libraries() -> dict[str, Any]:
@@ -169,26 +170,26 @@ def _set_libraries(settings: dict[str, Any]) -> None:
 
 
 ATTENTION = ("flash", "mem_efficient", "math", "cudnn", "overrideable")
-"""Back ends of ``scaled_dot_product_attention``, each of which a program switches on and off."""
+"""Back ends of ``scaled_dot_product_attention``, each of which a program can enable and disable."""
 
 
 def attention() -> tuple[dict[str, bool], list[int]]:
-    """Which back ends of attention are on, and in which order they are asked."""
+    """Return which back ends of attention are enabled, and their order."""
     return {name: attention_on(name) for name in ATTENTION}, attention_order()
 
 
 def attention_on(name: str) -> bool:
-    """Whether one back end is on."""
+    """Return True if one back end is enabled."""
     return bool(getattr(torch._C, f"_get_{name}_sdp_enabled")())
 
 
 def attention_order() -> list[int]:
-    """The numbers of the back ends, in the order in which they are asked."""
+    """Return the numbers of the back ends, in their order."""
     return list(torch._C._get_sdp_priority_order())
 
 
 def set_attention(settings: tuple[dict[str, bool], list[int]]) -> None:
-    """Put them so."""
+    """Set them."""
     for name, enabled in settings[0].items():
         getattr(torch._C, f"_set_sdp_use_{name}")(enabled)
     torch._C._set_sdp_priority_order(settings[1])
@@ -205,11 +206,12 @@ def _plain(value: Any) -> bool:
 CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
 
 MOST = 200
-"""Characters of a value."""
+"""Most characters of a value."""
 
 
 def non_default_configs() -> Iterator[tuple[str, str]]:
-    """Names in full and values, as ``repr`` has them, without those that torch itself says change no code."""
+    """Yield full names and values, as ``repr`` has them, of entries that differ from torch's defaults, without those
+    that torch itself declares to change no code."""
     for module in CONFIGS:
         config = sys.modules.get(module)  # one that nobody imported is as torch has it
         is_default, entries = getattr(config, "_is_default", None), getattr(config, "_config", {})

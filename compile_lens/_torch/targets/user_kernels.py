@@ -1,4 +1,4 @@
-"""Kernels that the program wrote in Triton, where plain Python or the captured graph launches them on the CPU."""
+"""Triton kernels of the program, which plain Python or the captured graph launches on the CPU."""
 
 from __future__ import annotations
 
@@ -9,36 +9,41 @@ from typing import Any
 import torch
 
 from ...record.graph import Frame
-from .device_queries import Questions, frame_at, line_running
-from .replacements import Places, marked, on
+from .device_queries import DeviceQueries, frame_at, running_line
+from .replacements import Replacements, is_marked, marked
 
 COMPARED = "stand-in compared"
 """Threads on which results are compared, which may take longer."""
 
 IN_GRAPH = "stand-in runs a graph"
-"""Threads on which a captured graph runs, which says itself what of it cannot."""
+"""Threads on which a captured graph runs, which itself notes what cannot run."""
 
 _TIMES = 8
 
 
-def place(places: Places, mark: str, questions: Questions | None = None) -> None:
+def place(places: Replacements, mark: str, questions: DeviceQueries | None = None) -> None:
     """Launch them in Triton's interpreter, on threads inside ``marked(mark)``. An autotuned one is launched with the
-    first of its configurations: which is the fastest is known on the device alone.
+    first of its configurations: only the device knows the fastest.
 
-    Where plain Python launches one that cannot be interpreted, it writes nothing, and ``questions`` note it.
+    If plain Python launches one that cannot be interpreted, it writes nothing, and ``questions`` note it.
     """
     from ..._triton.launch import WORK, Launches, NotLaunched, launchers
 
     function, tuner = launchers()
-    launches = Launches(_TIMES * WORK if on(COMPARED) else WORK)
+    launches = Launches(_TIMES * WORK if is_marked(COMPARED) else WORK)
 
     def launched(kernel: Any, *args: Any, **kwargs: Any) -> None:
         try:
             launches.run(kernel, *args, **kwargs)
         except NotLaunched as error:
-            if questions is None or on(COMPARED) or on(IN_GRAPH):
+            if questions is None or is_marked(COMPARED) or is_marked(IN_GRAPH):
                 raise
-            questions.put("not run", name(kernel), str(error).splitlines()[0], line_running() or line(kernel))
+            questions.put(
+                "not run",
+                kernel_name(kernel),
+                str(error).splitlines()[0],
+                running_line() or kernel_line(kernel),
+            )
 
     run = torch.compiler.disable(launched)
     places.attribute(function, "run", mark, lambda kernel, *args, **kwargs: run(kernel, *args, **kwargs))
@@ -57,12 +62,12 @@ def place(places: Places, mark: str, questions: Questions | None = None) -> None
 
     places.attribute(tuner, "run", mark, torch.compiler.disable(first))
     places.attribute(tuner, "_bench", mark, lambda tuned, *args, **kwargs: [0.0, 0.0, 0.0])
-    _from_graphs(places)
+    _place_in_graphs(places)
 
 
-def _from_graphs(places: Places) -> None:
-    """Where autograd runs a captured graph in Python, Dynamo would take Triton's own function that launches for one of
-    the program's to compile, with a graph and a kernel that no device has."""
+def _place_in_graphs(places: Replacements) -> None:
+    """Keep Dynamo from compiling Triton's launching function where autograd runs a captured graph in Python: it would
+    take it for the program's, with a graph and a kernel for no device."""
     from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation as operator
 
     key = torch._C.DispatchKey.CompositeExplicitAutograd
@@ -72,27 +77,27 @@ def _from_graphs(places: Places) -> None:
     forget()
 
 
-def name(kernel: Any) -> str:
-    """How the program calls a kernel."""
+def kernel_name(kernel: Any) -> str:
+    """Return the program's name of a kernel."""
     return str(_function(kernel).__name__)
 
 
 def _function(kernel: Any) -> Any:
-    """The function that is autotuned, or has heuristics."""
+    """Return the function that is autotuned, or has heuristics."""
     while not hasattr(kernel, "__name__"):
         kernel = kernel.fn
     return kernel
 
 
-def line(kernel: Any) -> Frame:
-    """Where a kernel stands."""
+def kernel_line(kernel: Any) -> Frame:
+    """Return the line of a kernel."""
     code = _function(kernel).fn.__code__
     return frame_at(code.co_filename, code.co_firstlineno, code.co_name)
 
 
 @contextlib.contextmanager
-def compared() -> Iterator[None]:
+def comparison() -> Iterator[None]:
     """For the duration, this thread launches kernels in the interpreter, those of the program and Inductor's."""
-    with Places() as places, places, marked(COMPARED):
+    with Replacements() as places, places, marked(COMPARED):
         place(places, COMPARED)
         yield

@@ -1,4 +1,4 @@
-"""Vector instructions that the processor need not have: Inductor writes C++ for them all the same."""
+"""Vector instructions that the processor may lack, for which Inductor generates C++ all the same."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from typing import Any
 import torch
 
 from ...errors import UsageError
-from .replacements import Places, marked
+from .replacements import Replacements, marked
 
 MARK = "isa"
-"""Threads on which Inductor finds other vector instructions than the processor has."""
+"""Threads whose vector ISA is overridden."""
 
 X86 = ("avx2", "avx512")
 ARM = ("neon", "sve256")
 NAMES = (*X86, *ARM)
-"""Vector instructions that Inductor writes C++ for, by the names that they have here."""
+"""Our names of the vector instructions for which Inductor generates C++."""
 
 _one_at_a_time = threading.RLock()
 
 
 @contextlib.contextmanager
-def standing_in(arch: str) -> Iterator[None]:
-    """For the duration, Inductor writes C++ on this thread for the vector instructions ``arch``.
+def stand_in_for(arch: str) -> Iterator[None]:
+    """For the duration, Inductor generates C++ on this thread for the vector instructions ``arch``.
 
-    Nothing is compiled to find out whether that works, and no template of a matrix product is timed. Other threads
-    see the processor as it is; those that want a stand-in too wait. Raises ``UsageError`` for an ``arch`` that
-    Inductor does not write code for.
+    Nothing is compiled to probe that, and no template of a matrix product is timed. Other threads see the real
+    processor; those that want a stand-in too wait. Raises ``UsageError`` for an ``arch`` for which Inductor generates
+    no code.
     """
-    found = instructions(arch)
+    isas = instructions(arch)
     with _one_at_a_time:
-        with Places() as places, places:
-            _place(places, arch, found)
+        with Replacements() as places, places:
+            _place(places, arch, isas)
             with marked(MARK):
                 yield
 
 
-def _place(places: Places, arch: str, found: list[Any]) -> None:
+def _place(places: Replacements, arch: str, isas: list[Any]) -> None:
     import torch._inductor.cpu_vec_isa as cpu_vec_isa
     import torch._inductor.kernel.flex.flex_cpu as flex_cpu
     import torch._inductor.utils as utils
 
     real: Any = cpu_vec_isa.valid_vec_isa_list
-    places.attribute(cpu_vec_isa, "valid_vec_isa_list", MARK, lambda: list(found))
+    places.attribute(cpu_vec_isa, "valid_vec_isa_list", MARK, lambda: list(isas))
     placed: Any = cpu_vec_isa.valid_vec_isa_list
     for name in ("cache_info", "cache_clear"):  # others empty the real one's memory by its name
         if hasattr(real, name):
@@ -60,9 +60,9 @@ def _place(places: Places, arch: str, found: list[Any]) -> None:
 
 
 def instructions(arch: str) -> list[Any]:
-    """Inductor's descriptions of what a processor with ``arch`` has, the widest first.
+    """Return Inductor's descriptions of the instructions of a processor with ``arch``, the widest first.
 
-    They do not ask the compiler whether it can build for them. Raises ``UsageError`` for an unknown ``arch``.
+    They do not probe the compiler. Raises ``UsageError`` for an unknown ``arch``.
     """
     import torch._inductor.cpu_vec_isa as cpu_vec_isa
 
@@ -77,22 +77,22 @@ def instructions(arch: str) -> list[Any]:
             f"Inductor writes no C++ for the vector instructions {arch!r} here: choose one of {', '.join(NAMES)}"
         )
     known = [(getattr(cpu_vec_isa, name, None), args) for name, args in makers[arch]]
-    found = [_certain(kind)(*args) for kind, args in known if kind is not None]
-    if not found:
+    isas = [_always_available(kind)(*args) for kind, args in known if kind is not None]
+    if not isas:
         raise UsageError(
             f"torch {torch.__version__} does not describe the vector instructions {arch!r} to Inductor: "
             f"choose another of {', '.join(NAMES)}, or a torch that this version of compile_lens was tested with"
         )
-    return found
+    return isas
 
 
-def _certain(kind: type[Any]) -> Callable[..., Any]:
-    """The same description, which is certain that the compiler can build for it."""
+def _always_available(kind: type[Any]) -> Callable[..., Any]:
+    """Return the same description, which is always true: the compiler can build for it."""
     return type(kind.__name__, (kind,), {"__bool__": lambda self: True, "__module__": kind.__module__})
 
 
 def name_of(vec_isa: Any) -> str:
-    """What vector instructions that Inductor picked are called here; ``""`` for none, so that the code is scalar."""
+    """Return our name of the vector instructions that Inductor picked; ``""`` for none, so that the code is scalar."""
     kinds = [kind.__name__ for kind in type(vec_isa).__mro__]
     width = vec_isa.bit_width()
     if not width:
@@ -102,40 +102,40 @@ def name_of(vec_isa: Any) -> str:
     return "neon" if "VecNEON" in kinds else str(vec_isa).split()[0]
 
 
-def picked() -> str:
-    """The vector instructions that Inductor writes C++ for on this thread, ``""`` if none."""
+def picked_isa() -> str:
+    """Return the vector instructions for which Inductor generates C++ on this thread, ``""`` if none."""
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
     return name_of(pick_vec_isa())
 
 
-def may_differ(arch: str) -> tuple[str, ...]:
-    """What may be otherwise on a real processor with ``arch``, a sentence each."""
+def isa_caveats(arch: str) -> tuple[str, ...]:
+    """Return what may be different on a real processor with ``arch``, a sentence each."""
     threads = torch.get_num_threads()
-    said = [
+    sentences = [
         f"Which loops run in parallel, and with how many threads, was decided for the {threads} "
         f"thread{'s' * (threads != 1)} that PyTorch uses here.",
         "Layouts of convolutions, and whether convolutions and linear layers with constant weights become fused "
         "library calls, were asked of the oneDNN in this build of PyTorch, on this processor.",
     ]
     if arch == "avx512":
-        said.append(
+        sentences.append(
             "With max_autotune, C++ templates of matrix products are timed on the device, and VNNI and AMX have "
             "their own; here a matrix product is a library call."
         )
     else:
-        said.append(
+        sentences.append(
             "With max_autotune, C++ templates of matrix products are timed on the device; here a matrix product is a "
             "library call."
         )
     if arch in ARM and platform.machine().lower() not in ("aarch64", "arm64"):
-        said.append(
+        sentences.append(
             "PyTorch for ARM has no MKL and may have Arm's Compute Library, with which Inductor fuses fewer of the "
             "library calls."
         )
     if arch == "sve256":
-        said.append(
+        sentences.append(
             "Inductor takes these 256 bits, a narrower SVE or NEON by the length of the processor's SVE registers and "
             "by the types that it knows."
         )
-    return tuple(said)
+    return tuple(sentences)

@@ -186,9 +186,8 @@ class _OneNumber(Numbers):
 def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exception | None]:
     """Lower a kept graph under the settings that it was compiled with, code only, and record every stage.
 
-    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile gave: the code is stamped with
-    whether it is one of them.
-    Returns what was seen, and the error that ended it.
+    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile gave: the code is stamped
+    with whether it is one of them. Returns what was seen, and the error that ended it.
     """
     recorder = Recorder(CaptureSpec(build=False, backward=True, patches=kept.patches))
     recorder.numbers = _OneNumber(id)

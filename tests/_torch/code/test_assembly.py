@@ -112,7 +112,7 @@ def test_the_record_has_the_assembly(whole: dict[str, Capture]) -> None:
         assert made.kernels[0].assembly.startswith("kernel:\n")
         listed = [x for x in made.kernels[0].assembly.splitlines() if x.startswith("        ")]
         assert machine.instructions == len(listed) > 20
-        assert machine.arch == vector_isa.picked() or not vector_isa.picked()
+        assert machine.arch == vector_isa.picked_isa() or not vector_isa.picked_isa()
         assert re.match(r"(g|clang)\+\+ \d+", machine.compiler)
         assert Capture.from_json(made.to_json()).kernels[0].machine == machine
 
@@ -263,7 +263,7 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     [("avx2", 256, "ymm"), pytest.param("avx512", 512, "zmm", marks=pytest.mark.slow)],
 )
 def test_a_kernel_for_another_processor_is_compiled_but_not_run(arch: str, bits: int, register: str) -> None:
-    with vector_isa.standing_in(arch):
+    with vector_isa.stand_in_for(arch):
         made = capture(wave, *inputs("wave"))
     kernel = cpu_assembly.compile_kernels(made.kernels, arch)[0]
     assert kernel.machine is not None, kernel.machine_note
@@ -285,7 +285,7 @@ def test_what_runs_is_what_the_same_compiler_makes_again(
 
 def test_a_processor_of_another_family_needs_another_machine() -> None:
     arch = "neon" if X86 else "avx2"
-    with vector_isa.standing_in(arch):
+    with vector_isa.stand_in_for(arch):
         made = capture(wave, torch.rand(64))
     note = cpu_assembly.compile_kernels(made.kernels, arch)[0].machine_note
     assert platform.machine() in note and arch in note and "on a machine with an" in note

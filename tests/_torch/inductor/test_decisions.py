@@ -183,7 +183,7 @@ def test_every_word_of_inductors_is_known() -> None:
     words = set(said_by_torch())
     assert len(words) > 35
     assert {w: fusion_reasons.kind(w) for w in words if fusion_reasons.kind(w) == "other"} == {}
-    assert {reason for _, reason in fusion_reasons.WORDS} <= set(REASONS)
+    assert {reason for _, reason in fusion_reasons.TORCH_REASONS} <= set(REASONS)
 
 
 FUNCTIONS: list[tuple[Any, tuple[Any, ...]]] = [
@@ -249,8 +249,8 @@ def test_decisions_survive_json() -> None:
 
 def test_words_of_a_torch_to_come() -> None:
     assert fusion_reasons.kind("the moon is full") == "other"
-    assert fusion_reasons.words("%s and %s", ("a",)) == "%s and %s"
-    assert fusion_reasons.words("%s and %s", ("a", 1)) == "a and 1"
+    assert fusion_reasons.formatted("%s and %s", ("a",)) == "%s and %s"
+    assert fusion_reasons.formatted("%s and %s", ("a", 1)) == "a and 1"
 
 
 def test_places_outside_of_torch_show_no_path() -> None:
@@ -290,12 +290,12 @@ def test_results_are_the_same() -> None:
 def test_nothing_of_the_listening_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[Any]] = []
 
-    class Watch(fusion.Watch):
+    class Watch(fusion.FusionWatch):
         def __init__(self) -> None:
             super().__init__()
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr(fusion, "Watch", Watch)
+    monkeypatch.setattr(fusion, "FusionWatch", Watch)
     found = capture(three, ramp(16, grad=True))
     gc.collect()
     assert len(made) == 2 and found.decisions

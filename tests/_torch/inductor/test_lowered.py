@@ -333,7 +333,8 @@ def test_nothing_is_kept() -> None:
     kept = [
         o
         for o in gc.get_objects()
-        if type(o) in (lowered_nodes.Watch, lowered_nodes.Made, realize_reasons.Asked)
+        if type(o)
+        in (lowered_nodes.LoweringWatch, lowered_nodes.RegisteredOperation, realize_reasons.Queries)
     ]
     assert kept == []
 

@@ -10,7 +10,7 @@ import torch
 
 from compile_lens import CaptureError, ChildError, capture
 from compile_lens._torch.targets import accelerator
-from compile_lens._torch.targets.replacements import Places
+from compile_lens._torch.targets.replacements import Replacements
 from compile_lens.child import process
 from compile_lens.errors import UsageError
 
@@ -45,7 +45,7 @@ def table() -> Iterator[None]:
 @pytest.mark.usefixtures("table")
 def test_it_is_the_accelerator_meanwhile(kind: str) -> None:
     for _ in range(2):
-        with Places() as places, places:
+        with Replacements() as places, places:
             accelerator.place(places, kind)
             assert now() == kind
         assert now() == ("cuda" if torch.version.cuda else None)  # a CUDA build says so without a driver too
@@ -54,7 +54,7 @@ def test_it_is_the_accelerator_meanwhile(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
 @pytest.mark.usefixtures("table")
 def test_also_after_an_error(kind: str) -> None:
-    with pytest.raises(KeyError), Places() as places, places:
+    with pytest.raises(KeyError), Replacements() as places, places:
         accelerator.place(places, kind)
         raise KeyError
 
@@ -78,7 +78,7 @@ def test_a_build_that_does_not_fit_is_refused(
     before = state()
     with monkeypatch.context() as patch:
         patch.setattr(accelerator, name, value)
-        with pytest.raises(UsageError, match=said) as raised, Places() as places, places:
+        with pytest.raises(UsageError, match=said) as raised, Replacements() as places, places:
             accelerator.place(places, "cuda")
     assert torch.__version__ in str(raised.value) and "Linux" in str(raised.value)
     assert state() == before

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import CaptureError, capture
 from compile_lens._torch.targets import accelerator, cudnn, device_interfaces
-from compile_lens._torch.targets.replacements import Places
+from compile_lens._torch.targets.replacements import Replacements
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -83,9 +83,9 @@ def test_two_dimensions(case: str, target: str) -> None:
 @pytest.mark.parametrize(("major", "stride"), [(7, FLAT), (8, CHANNELS_LAST), (9, CHANNELS_LAST)])
 def test_bfloat16_is_cudnns_from_capability_8_on(major: int, stride: Any) -> None:
     x, w = of_2d(torch.bfloat16)
-    with Places() as places, places:
+    with Replacements() as places, places:
         accelerator.place(places, "cuda", major)
-        device_interfaces.forget(places)
+        device_interfaces.clear_caches(places)
         cudnn.place(places, "cuda")
         with FakeTensorMode(allow_non_fake_inputs=True):
             x, w = (torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="cuda") for v in (x, w))

@@ -18,8 +18,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from compile_lens import capture
 from compile_lens._torch.targets import accelerator, fallbacks
 from compile_lens._torch.targets.device_interfaces import PHASE
-from compile_lens._torch.targets.device_queries import Questions
-from compile_lens._torch.targets.replacements import Places, marked
+from compile_lens._torch.targets.device_queries import DeviceQueries
+from compile_lens._torch.targets.replacements import Replacements, marked
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -98,9 +98,9 @@ def test_what_has_a_kernel_for_the_cpu_too_is_run_here() -> None:
 
 
 def test_it_leaves_random_numbers_alone() -> None:
-    with Places() as places, places:
+    with Replacements() as places, places:
         accelerator.place(places, "cuda", 9)
-        fallbacks.place(places, torch.device("cuda", 0), Questions())
+        fallbacks.place(places, torch.device("cuda", 0), DeviceQueries())
         before = torch.get_rng_state()
         with marked(PHASE), FakeTensorMode():
             count = torch.full((64,), 5.0, device="cuda")

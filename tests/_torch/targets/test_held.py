@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from compile_lens import capture
 from compile_lens._torch.targets import accelerator, cpu_backed_tensors
 from compile_lens._torch.targets.device_interfaces import MARK, PHASE
-from compile_lens._torch.targets.replacements import Places, marked
+from compile_lens._torch.targets.replacements import Replacements, marked
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -211,7 +211,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
             "_dispatch_has_kernel_for_dispatch_key",
             lambda name, key: name == "aten::empty_strided" or real(name, key),
         )
-    with Places() as places, places:
+    with Replacements() as places, places:
         accelerator.place(places, found.type)
         if found.type == "cuda":
             places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
@@ -247,7 +247,7 @@ def test_each_operator_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(torch.library.Library, "impl", impl)
     monkeypatch.setattr(torch._C, "_dispatch_has_kernel_for_dispatch_key", lambda name, key: True)
-    with Places() as places, places:
+    with Replacements() as places, places:
         cpu_backed_tensors.place(places, torch.device("cuda", 0))
     assert "silu_backward" in registered and len(registered) == len(set(registered)) > 1000
 
@@ -261,13 +261,13 @@ def test_views_are_of_the_same_memory(device: torch.device) -> None:
     copied.zero_()
     assert copied.device == device and a.tolist() == [0, 1, 2, 30, 40, 50]
     assert (
-        cpu_backed_tensors.here(a).device.type == "cpu"
-        and cpu_backed_tensors.here(a).data_ptr() == a.data_ptr()
+        cpu_backed_tensors.on_cpu(a).device.type == "cpu"
+        and cpu_backed_tensors.on_cpu(a).data_ptr() == a.data_ptr()
     )
 
 
 def test_elsewhere_the_device_is_not_there() -> None:
-    with Places() as places, places:
+    with Replacements() as places, places:
         accelerator.place(places, "cuda")
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
         cpu_backed_tensors.place(places, torch.device("cuda", 0))

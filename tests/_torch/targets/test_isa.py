@@ -32,7 +32,7 @@ def wave(x: torch.Tensor) -> torch.Tensor:
 
 
 def seen_for(arch: str, fn: Any = wave, *args: Any, **options: Any) -> Capture:
-    with vector_isa.standing_in(arch):
+    with vector_isa.stand_in_for(arch):
         return capture(fn, *(args or (torch.rand(64, 1000),)), **options)
 
 
@@ -88,7 +88,7 @@ def test_everything_is_as_before() -> None:
     before, own, sources = places(), picked(), [k.source for k in capture(wave, torch.rand(64, 1000)).kernels]
     memory = cpu_vec_isa.valid_vec_isa_list.cache_info()
     for arch in STEPS:
-        with pytest.raises(ZeroDivisionError), vector_isa.standing_in(arch):
+        with pytest.raises(ZeroDivisionError), vector_isa.stand_in_for(arch):
             assert picked() != (None, None)
             raise ZeroDivisionError
     assert all(now is then for now, then in zip(places(), before, strict=True))
@@ -101,7 +101,7 @@ def test_other_threads_see_the_processor() -> None:
     own = picked()
     other = next(arch for arch in vector_isa.ARM if vector_isa.instructions(arch)[0].bit_width() != own[1])
     seen: list[Any] = []
-    with vector_isa.standing_in(other):
+    with vector_isa.stand_in_for(other):
         thread = threading.Thread(
             target=lambda: seen.append((picked(), capture(wave, torch.rand(64)).kernels))
         )
@@ -121,7 +121,7 @@ def test_no_compiler_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_vec_isa.VecISA, "check_build", asked)
     monkeypatch.setattr(cpp_builder, "get_cpp_compiler", asked)
     for arch in STEPS:
-        with vector_isa.standing_in(arch):
+        with vector_isa.stand_in_for(arch):
             assert bool(cpu_vec_isa.pick_vec_isa())
         assert seen_for(arch).failure is None
 
@@ -241,14 +241,14 @@ def test_no_template_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_name_is_refused_with_the_known_ones() -> None:
     with (
         pytest.raises(UsageError, match=r"'avx1024'.*avx2, avx512, neon, sve256"),
-        vector_isa.standing_in("avx1024"),
+        vector_isa.stand_in_for("avx1024"),
     ):
         pass
 
 
 @pytest.mark.parametrize("arch", STEPS)
 def test_what_may_differ_is_said(arch: str) -> None:
-    said = vector_isa.may_differ(arch)
+    said = vector_isa.isa_caveats(arch)
     assert any(f"{torch.get_num_threads()} thread" in sentence for sentence in said)
     assert any("MKL" in sentence for sentence in said) == (arch in vector_isa.ARM and not arm())
     assert all(sentence.endswith(".") for sentence in said)
@@ -264,7 +264,7 @@ def test_the_threads_that_are_baked_in_are_those_that_are_named() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(before + 3)
     try:
-        made, said = seen_for("avx2"), vector_isa.may_differ("avx2")
+        made, said = seen_for("avx2"), vector_isa.isa_caveats("avx2")
     finally:
         torch.set_num_threads(before)
     assert f"num_threads({before + 3})" in made.kernels[0].source

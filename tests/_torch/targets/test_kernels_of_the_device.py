@@ -20,7 +20,7 @@ import torch.nn.functional as F
 
 from compile_lens import capture
 from compile_lens._torch.targets import cpu_backed_tensors
-from compile_lens._torch.targets.replacements import Places
+from compile_lens._torch.targets.replacements import Replacements
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -94,7 +94,7 @@ def test_autograd_finds_the_functions_that_it_finds_in_a_build_for_the_device(ke
     assert all(list(rows) == [f"Autograd{key}"] for rows in changed.values())
     before = {name: row(name, f"Autograd{key}") for name in whole}
     assert changed if key == "MPS" else True
-    with Places() as places, places:
+    with Replacements() as places, places:
         cpu_backed_tensors.place(places, torch.device(key.lower(), 0))
         assert {name: row(name, f"Autograd{key}") for name in whole} == whole
     assert {name: row(name, f"Autograd{key}") for name in whole} == before
