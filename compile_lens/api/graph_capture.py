@@ -19,10 +19,12 @@ from ..results.capture import Capture, CaptureError
 from ..results.program import Program
 
 if TYPE_CHECKING:
-    from .._torch.watch.retained_graphs import Kept
+    from .._torch.watch.retained_graphs import RetainedGraph
 
 
-def capture_graph(program: Program, number: int, kept: Kept, codes: list[str], target: Any = None) -> Capture:
+def capture_graph(
+    program: Program, number: int, kept: RetainedGraph, codes: list[str], target: Any = None
+) -> Capture:
     """The capture of a graph that was kept (see ``Program.capture``)."""
     from .._torch.frames.failure import failure
     from .._torch.watch.retained_graphs import lower
@@ -46,7 +48,7 @@ def capture_graph(program: Program, number: int, kept: Kept, codes: list[str], t
     raise CaptureError(f"graph {number} ({graph.id}) could not be lowered again: {error}", capture) from error
 
 
-def _for_target(program: Program, number: int, kept: Kept, target: Any) -> Capture:
+def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any) -> Capture:
     """The capture of a kept graph for another device, where the graph is a function of its own."""
     from .._torch.watch import retained_graphs as keeping
     from ..devices import models
@@ -82,7 +84,7 @@ def _for_target(program: Program, number: int, kept: Kept, target: Any) -> Captu
     return capture
 
 
-def _with_program_names(program: Program, number: int, kept: Kept, capture: Capture) -> Capture:
+def _with_program_names(program: Program, number: int, kept: RetainedGraph, capture: Capture) -> Capture:
     """A capture of a graph's own code, with the names and lines of the program in place of those of that code."""
     from .._torch.graphs import fx
     from ..record.messages import plain
@@ -122,7 +124,7 @@ def _with_program_names(program: Program, number: int, kept: Kept, capture: Capt
     return dataclasses.replace(capture, compilations=compilations, sources=sources)
 
 
-def _devices(kept: Kept, device: str) -> Iterable[str]:
+def _devices(kept: RetainedGraph, device: str) -> Iterable[str]:
     """Devices that tracing wrote into the graph as constants: what asked a tensor for its own got that of its time."""
     import torch
 

@@ -85,15 +85,15 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
             rank's program says what it raised: what was compiled until then is there.
     """
-    from .._torch.watch.rehearsal import lacks
     from .._torch.watch.rehearsal import rehearse as run
+    from .._torch.watch.rehearsal import why_impossible
     from ..engine.environment import environment
 
     if not callable(function):
         raise UsageError(f"rehearse calls a function, not {type(function).__name__}: {function!r}")
     if type(world_size) is not int or world_size < 2:
         raise UsageError(f"world_size={world_size!r} is not a number of ranks; give 2 or more")
-    lacking = lacks()
+    lacking = why_impossible()
     if lacking:
         raise UsageError(f"nothing can be rehearsed: {lacking}")
     name = getattr(function, "__qualname__", type(function).__name__)

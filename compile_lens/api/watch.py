@@ -43,9 +43,9 @@ class WatchContext:
     def __enter__(self) -> Program:
         if self._watch is not None:
             raise UsageError("this watch is open already; call compile_lens.watch() for another one")
-        from .._torch.watch.program_watch import Watch
+        from .._torch.watch.program_watch import ProgramWatch
 
-        self._watch = watch = Watch(self._whole, keeps=self._keeps)
+        self._watch = watch = ProgramWatch(self._whole, keeps=self._keeps)
         records = _Records(watch, self._name or _where(), self._arguments)
         self.program = Program(records.record, records.kept)
         kept = self._kept
@@ -124,7 +124,7 @@ class _Records:
         if self._last is not None:
             return self._last
         ended = self._watch.ended
-        record = self.of(self._watch.seen(), ended or "")
+        record = self.of(self._watch.observations(), ended or "")
         if ended is not None:
             self._kept = self._watch.kept()
             self._last, self._watch = record, None  # what else was seen while it ran is let go

@@ -16,7 +16,7 @@ from torch._inductor.utils import fresh_cache, run_and_get_code
 import compile_lens
 from compile_lens import Program, UsageError
 from compile_lens._torch.watch import retained_graphs as keeping
-from compile_lens._torch.watch.retained_graphs import DIFFERS, NOT_SEEN, VERIFIED, plain
+from compile_lens._torch.watch.retained_graphs import DIFFERS, NOT_OBSERVED, VERIFIED, normalized
 from compile_lens.api.graph_capture import capture_graph
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
@@ -61,7 +61,7 @@ def test_the_code_is_that_which_ran_also_from_a_cache() -> None:
             assert bool(sum(cache.hits for cache in program.caches)) is hits
             captures = [program.capture(graph) for graph in program.graphs]
             texts = [code.text for c in captures for one in c.compilations for code in one.code.values()]
-            assert len(captures) == 4 and {plain(t) for t in texts} == {plain(c) for c in codes}
+            assert len(captures) == 4 and {normalized(t) for t in texts} == {normalized(c) for c in codes}
             assert set(_stamps(program)) == {VERIFIED}
     softmax = captures[1]
     assert softmax.function == "f" and softmax.decisions and softmax.missing == ()
@@ -84,7 +84,7 @@ def _frames(capture: compile_lens.Capture, name: str) -> Any:
 def test_another_text_is_not_verified() -> None:
     with compile_lens.watch() as program:
         torch.compile(f, backend="aot_eager")(*_inputs(3))
-    assert set(_stamps(program)) == {NOT_SEEN}
+    assert set(_stamps(program)) == {NOT_OBSERVED}
     assert program._kept is not None
     graph, _ = program._kept(0)
     made = capture_graph(program, 0, graph, ["another code"])
@@ -227,7 +227,7 @@ def test_a_graph_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: Any) -> None:
         raise RuntimeError("no copy")
 
-    monkeypatch.setattr(keeping, "keep", fail)
+    monkeypatch.setattr(keeping, "retain", fail)
     with compile_lens.watch() as program:
         torch.compile(f, backend="eager")(*_inputs(3))
     assert program.counts.graphs == 2

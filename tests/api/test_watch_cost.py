@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from compile_lens._torch.watch.program_watch import Watch
-from compile_lens._torch.watch.scopes import Visiting
+from compile_lens._torch.watch.program_watch import ProgramWatch
+from compile_lens._torch.watch.scopes import Evaluation
 
 pytestmark = pytest.mark.torch
 
@@ -25,7 +25,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
     count, kept = 0, 0
     plain = object.__getattribute__
 
-    def read(visiting: Visiting, name: str) -> Any:
+    def read(visiting: Evaluation, name: str) -> Any:
         nonlocal count
         count += 1
         return plain(visiting, name)
@@ -34,9 +34,9 @@ def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
         nonlocal kept
         kept += 1
 
-    watch = Watch()
+    watch = ProgramWatch()
     watch.open(kept=keep)
-    monkeypatch.setattr(Visiting, "__getattribute__", read, raising=False)
+    monkeypatch.setattr(Evaluation, "__getattribute__", read, raising=False)
     try:
         for i in range(functions):
             call = torch.compile(names[f"f{i}"], backend="eager")
@@ -45,7 +45,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
     finally:
         monkeypatch.undo()
         watch.close("")
-    assert kept == functions * FORMS == sum(len(frame.evaluations) for frame in watch.seen().frames)
+    assert kept == functions * FORMS == sum(len(frame.evaluations) for frame in watch.observations().frames)
     return count
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens._torch.watch.program_watch import Watch
+from compile_lens._torch.watch.program_watch import ProgramWatch
 from compile_lens.views.render import text
 from compile_lens.views.subjects.program import document
 from compile_lens.views.words import program as words
@@ -83,7 +83,7 @@ def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() ->
     compiled = torch.compile(farther_forms.sine, backend=backend, dynamic=False)
     compiled(torch.ones(4))
     begun.clear()
-    watch = Watch(whole=True)
+    watch = ProgramWatch(whole=True)
     watch.open(kept=held)
     first = threading.Thread(target=lambda: compiled(torch.ones(2, 4)), name="first")
     other = threading.Thread(target=second)
@@ -93,6 +93,6 @@ def test_a_form_that_another_thread_made_before_torch_knew_of_it_is_counted() ->
         thread.join()
     watch.close("")
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(farther_forms.sine.__code__)
-    visits = [visit for frame in watch.seen().frames for visit in frame.evaluations]
+    visits = [visit for frame in watch.observations().frames for visit in frame.evaluations]
     counts = [visit.recompilation.cache_entries for visit in visits if visit.recompilation is not None]
     assert sorted(counts) == [1, 2] and len(entries) == 3, "the first form, and one for each thread"

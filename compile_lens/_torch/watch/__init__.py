@@ -1,1 +1,1 @@
-"""Observers of a whole program: they call what they wrap, and note what it did; nothing of a compile is changed."""
+"""Observers of a whole program: they call what they wrap, and record its effect; a compile is not changed."""

@@ -1,7 +1,7 @@
-"""What ``torch.utils.checkpoint`` calls outside of any graph: torch turns Dynamo off for such a call, so that it is not
-asked about anything in it.
+"""Calls by ``torch.utils.checkpoint`` outside of any graph: torch turns Dynamo off for such a call, so that Dynamo
+evaluates no frame in it.
 
-The call is seen where torch makes it. What of the program runs in the first of each is what Python tells a profiler;
+The call is observed where torch makes it. Python's profiler reports the program's functions in the first of each;
 later ones are counted.
 """
 
@@ -20,9 +20,9 @@ from ...record.eager_frames import EAGER_CALL
 from ...record.graph import Frame
 from ..frames import eager_lines
 from . import compiled_objects, scopes
-from .callers import caller, library
-from .frame_evaluations import generated
-from .observers import noting, observe, ours, unnoticed
+from .callers import caller, is_library
+from .frame_evaluations import is_generated
+from .observers import hidden_from_dynamo, is_ours, observe, observing
 from .scopes import Scope, Uncompiled
 
 _WHAT = "what checkpoint calls outside of a graph"
@@ -30,8 +30,8 @@ _FILE = torch.utils.checkpoint.__file__
 _GENERATOR = "torch.utils.checkpoint:_checkpoint_without_reentrant_generator"
 if hasattr(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl"):  # torch 2.15 calls this
     _GENERATOR += "_impl"
-_CALL_THE_FUNCTION = ("checkpoint", "forward")
-"""Functions in that file that call what they were given; others ask the program for contexts and policies."""
+_CALLERS = ("checkpoint", "forward")
+"""Functions in that file that call what they were given; others query the program for contexts and policies."""
 
 WHY = Ending(
     NOT_TRACED,
@@ -45,38 +45,38 @@ WHY = Ending(
 
 @observe(_GENERATOR, _WHAT)
 def without_reentrant(real: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """``checkpoint`` is about to call a function, when it has what this makes."""
+    """Note a call by ``checkpoint`` that begins when it has the result."""
     _begin(function, sys._getframe(1))
     return real(function, *args, **kwargs)
 
 
 @observe("torch.utils.checkpoint:CheckpointFunction.forward", _WHAT)
 def reentrant(real: Any, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The same with ``use_reentrant=True``: it is called in here."""
-    listener = _begin(function, None)
+    """Note a call with ``use_reentrant=True``, which happens in here."""
+    profiler = _begin(function, None)
     try:
         return real(context, function, *args, **kwargs)
     finally:
-        if listener is not None:
-            listener.stop()
+        if profiler is not None:
+            profiler.stop()
 
 
-def _begin(function: Any, until: types.FrameType | None) -> _Listener | None:
-    """Note a call; the first of its kind is listened to, ``until`` a frame returns or it is stopped."""
-    mine = scopes.owners() if scopes.current() is None and _was_on() else ()
-    listener = None
+def _begin(function: Any, until: types.FrameType | None) -> _Profiler | None:
+    """Note a call; the first of its kind is profiled, ``until`` a frame returns or it is stopped."""
+    mine = scopes.owners() if scopes.current() is None and _dynamo_was_on() else ()
+    profiler = None
     if mine:
-        with noting(mine, _WHAT):
+        with observing(mine, _WHAT):
             at = caller()
-            new = _note(mine, compiled_objects.thing(function), at)
+            new = _count_call(mine, compiled_objects.unwrapped(function), at)
             if new and sys.getprofile() is None:
-                listener = _Listener(mine, at, until)
-                sys.setprofile(listener.heard)
-    return listener
+                profiler = _Profiler(mine, at, until)
+                sys.setprofile(profiler.profile)
+    return profiler
 
 
-def _was_on() -> bool:
-    """Whether Dynamo was on where ``checkpoint`` was called, for which torch turned it off."""
+def _dynamo_was_on() -> bool:
+    """Return True if Dynamo was on where ``checkpoint`` was called, before torch turned it off."""
     frame: types.FrameType | None = sys._getframe(2)
     for _ in range(8):
         if frame is None:
@@ -87,10 +87,10 @@ def _was_on() -> bool:
     return False
 
 
-def _note(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
-    """Count a call of what is the program's, or a module of torch's; whether one of the watches meets it first."""
+def _count_call(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
+    """Count a call of the program's, or of a module of torch's; return True if one of the watches sees it first."""
     code = compiled_objects.code_of(thing)
-    if code is not None and not library(code.co_filename):
+    if code is not None and not is_library(code.co_filename):
         name = eager_lines.plain(code.co_name)
     elif isinstance(thing, torch.nn.Module) and not isinstance(thing, torch.fx.GraphModule):
         name, code = type(thing).__name__, None
@@ -98,8 +98,8 @@ def _note(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
         name, code = "", None
     new = False
     for scope in mine:
-        new = new or (name, code, at) not in scope.listened
-        scope.listened.add((name, code, at))
+        new = new or (name, code, at) not in scope.profiled
+        scope.profiled.add((name, code, at))
         if name:
             _add(scope, name, code, at, 1)
     return new
@@ -112,43 +112,43 @@ def _add(scope: Scope, name: str, code: types.CodeType | None, at: Frame | None,
     scope.unvisited[key].times += times
 
 
-class _Listener:
-    """Hears what Python tells a profiler of one call: which functions of the program run in it with Dynamo off."""
+class _Profiler:
+    """Profiles one call: the functions of the program that run in it with Dynamo off."""
 
     def __init__(self, mine: tuple[Scope, ...], at: Frame | None, until: types.FrameType | None) -> None:
         self._mine, self._at, self._until = mine, at, until
         self._known: set[types.CodeType] = set()
 
-    @unnoticed
-    def heard(self, frame: types.FrameType, event: str, argument: object) -> None:
-        """One event."""
+    @hidden_from_dynamo
+    def profile(self, frame: types.FrameType, event: str, argument: object) -> None:
+        """Handle one event of Python's profiler."""
         if event == "call":
             code = frame.f_code
             if code in self._known or get_eval_frame_callback() is not None or scopes.current() is not None:
                 return
-            if not _asked(frame):
+            if not _is_query(frame):
                 self._known.add(code)
-                if not _others(code) and not ours(frame.f_globals):
-                    with noting(self._mine, _WHAT):
+                if not _is_foreign(code) and not is_ours(frame.f_globals):
+                    with observing(self._mine, _WHAT):
                         for scope in self._mine:
                             _add(scope, eager_lines.plain(code.co_name), code, self._at, 0)
         elif event == "return" and frame is self._until:
             self.stop()
 
     def stop(self) -> None:
-        """Hear no more; it may be repeated."""
+        """Stop profiling; it may be repeated."""
         self._until = None
-        if sys.getprofile() == self.heard:
+        if sys.getprofile() == self.profile:
             sys.setprofile(None)
 
 
-def _asked(frame: types.FrameType) -> bool:
-    """Whether torch asks the program for a context or a policy, besides the function that it was given."""
+def _is_query(frame: types.FrameType) -> bool:
+    """Return True if torch queries the program for a context or a policy, rather than calling its function."""
     by = frame.f_back.f_code if frame.f_back is not None else frame.f_code
-    return by.co_filename == _FILE and by.co_name not in _CALL_THE_FUNCTION
+    return by.co_filename == _FILE and by.co_name not in _CALLERS
 
 
-def _others(code: types.CodeType) -> bool:
-    """Whether a code is not the program's, or a part of one of its functions."""
+def _is_foreign(code: types.CodeType) -> bool:
+    """Return True if a code is not the program's, or is a part of one of its functions."""
     part = code.co_name.startswith("<") and code.co_name != "<lambda>"
-    return part or library(code.co_filename) or generated(code)
+    return part or is_library(code.co_filename) or is_generated(code)

@@ -1,4 +1,4 @@
-"""What the program gave to ``torch.compile``, where torch calls it through a function of its own."""
+"""The objects that the program passed to ``torch.compile``, if torch calls them through a function of its own."""
 
 from __future__ import annotations
 
@@ -13,67 +13,70 @@ from ...record.breaks import Ending
 from ...record.graph import Frame
 from ..frames import eager_lines
 from ..ground import source_places
-from .callers import library
+from .callers import is_library
 
 
 def is_wrapper(code: types.CodeType) -> bool:
-    """Whether a code is torch's function around what it cannot look into by itself, or the rest of that."""
+    """Return True for the code of torch's function around a callable that Dynamo cannot look into by itself, or its
+    resume function."""
     own = code.co_name == "inner" or eager_lines.plain(code.co_name) == "inner"
     return own and source_places.is_internal(code.co_filename)
 
 
-def behind(frame: Any) -> Frame | None:
-    """What torch calls through its function, where Dynamo is asked about a frame of that; ``None`` of any other."""
+def wrapped_place(frame: Any) -> Frame | None:
+    """Return the callable that torch's function calls, if Dynamo evaluates a frame of that; None for any other."""
     code = frame.f_code
     if not is_wrapper(code):
         return None
     function = frame.f_locals.get("fn")
-    return Frame("", 0, _UNNAMED) if function is None else named(thing(function))
+    return Frame("", 0, _UNNAMED) if function is None else described(unwrapped(function))
 
 
 _UNNAMED = "what follows a call of torch's"
-"""Of the rest of that function, which does not hold what it called."""
+"""For the resume function of that function, which does not hold the callable."""
 
 
-def shown(ending: Ending, behind: Frame, caller: Frame | None) -> Ending:
-    """A reason without torch's function in its stack: the program called what is behind."""
+def without_wrapper(ending: Ending, wrapped: Frame, caller: Frame | None) -> Ending:
+    """Return a reason without torch's function in its stack: the program called the wrapped object."""
     own = tuple(
         at for at in ending.frames if at.function != "inner" or not source_places.is_internal(at.file)
     )
-    return dataclasses.replace(ending, frames=own or (place(behind, caller),))
+    return dataclasses.replace(ending, frames=own or (place_of(wrapped, caller),))
 
 
-def place(behind: Frame, caller: Frame | None) -> Frame:
-    """Where a thing is: it begins there, or the program calls it there where it is not the program's."""
-    if behind.file or caller is None:
-        return behind
-    return dataclasses.replace(caller, function=behind.function)
+def place_of(wrapped: Frame, caller: Frame | None) -> Frame:
+    """Return the place of an object: its first line, or the line of the program's call if it is not the program's."""
+    if wrapped.file or caller is None:
+        return wrapped
+    return dataclasses.replace(caller, function=wrapped.function)
 
 
-def thing(function: Any) -> Any:
-    """What is behind torch's wrapper, or the function itself; of a module's call the module."""
+def unwrapped(function: Any) -> Any:
+    """Return the object inside torch's wrapper, or the function itself; for a module's call the module."""
     while is_wrapper(getattr(function, "__code__", _NO_CODE)) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
-    if isinstance(function, types.MethodType) and function.__func__ in _CALLS:
+    if isinstance(function, types.MethodType) and function.__func__ in _MODULE_CALLS:
         return function.__self__
     return function
 
 
-_CALLS = (torch.nn.Module.__call__, torch.nn.Module._call_impl)
+_MODULE_CALLS = (torch.nn.Module.__call__, torch.nn.Module._call_impl)
 
 
 _NO_CODE = is_wrapper.__code__
 
 
-def named(function: Any) -> Frame:
-    """A thing as the program would call it, and where it begins: no file and line of what is not the program's."""
+def described(function: Any) -> Frame:
+    """Return an object under the program's name, with its first line: no file and line if it is not the program's."""
     code = code_of(function)
-    where = ("", 0) if code is None or library(code.co_filename) else (code.co_filename, code.co_firstlineno)
+    where = (
+        ("", 0) if code is None or is_library(code.co_filename) else (code.co_filename, code.co_firstlineno)
+    )
     return Frame(*where, _name(function, code))
 
 
 def code_of(function: Any) -> types.CodeType | None:
-    """The code that runs when a thing is called, ``None`` where there is none of Python's."""
+    """Return the code that runs when an object is called, None if it has no Python code."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, torch.nn.Module):

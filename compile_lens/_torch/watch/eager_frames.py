@@ -1,5 +1,5 @@
-"""What ran eagerly and is in no visit, of what else was seen: what ``checkpoint`` calls, bodies of other calls that
-were left to Python with a break inside of them, and modules of torch's own in its wrappers."""
+"""Frames that ran eagerly without an evaluation, derived from other observations: functions that ``checkpoint`` calls,
+bodies of other calls that run eagerly because of a break inside, and torch's own modules in its wrappers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, FrameEvaluatio
 from ..frames import eager_lines
 from ..ground import source_places
 from . import callers, earlier_decisions
-from .scopes import Scope, Uncompiled, Visiting
+from .scopes import Evaluation, Scope, Uncompiled
 
 _WRAPPERS = tuple(f"{source_places.TORCH}{folder}/" for folder in ("nn/parallel", "distributed"))
 _MODULES = f"{source_places.TORCH}nn/modules/"
 
 
-def in_wrapper(scope: Scope, visiting: Visiting) -> None:
-    """Dynamo left a function of torch's alone: note it where it is the module that a wrapper of torch's holds."""
-    code = visiting.code
+def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
+    """Note a skipped function of torch's if it is the module inside a wrapper of torch's."""
+    code = evaluation.code
     if code.co_name != "forward" or not code.co_filename.startswith(_MODULES):
         return
     by = callers.torch_caller()
@@ -37,7 +37,7 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
     name = getattr(code, "co_qualname", "").rpartition(".")[0] or source_places.place_in_torch(
         code, code.co_firstlineno
     )
-    key = (TORCH_MODULE, code, visiting.caller)
+    key = (TORCH_MODULE, code, evaluation.caller)
     if key not in scope.unvisited:  # Dynamo may not be asked about later calls, so that they are not counted
         reason = (
             f"{outer} calls it\n  Explanation: Dynamo leaves modules of torch.nn to Python, and compiles them "
@@ -48,19 +48,23 @@ def in_wrapper(scope: Scope, visiting: Visiting) -> None:
             "a class of your own whose forward calls it"
         )
         why = Ending(NOT_TRACED, reason, (), hint)
-        scope.unvisited[key] = Uncompiled(TORCH_MODULE, why, name, code, visiting.caller)
+        scope.unvisited[key] = Uncompiled(TORCH_MODULE, why, name, code, evaluation.caller)
 
 
-def of(scope: Scope, made: list[Visiting], visits: dict[int, FrameEvaluation]) -> tuple[EagerFrame, ...]:
-    """All of a watch; ``visits`` are those of ``made``, by their number."""
-    held = list(scope.unvisited.values())
+def collect(
+    scope: Scope, evaluations: list[Evaluation], visits: dict[int, FrameEvaluation]
+) -> tuple[EagerFrame, ...]:
+    """Return all of a watch; ``visits`` are those of ``made``, by their number."""
+    uncompiled = list(scope.unvisited.values())
     calls = _broken_calls(visits.values())
-    noted = [_with_break(_plain(one, one.code), calls) for one in held]
-    seen = {_line(one.caller) for one in held if one.kind == EAGER_CALL}
-    asked = {v.code for v in made} | set(scope.before)
+    noted = [_with_break(_record(one, one.code), calls) for one in uncompiled]
+    seen = {_line(one.caller) for one in uncompiled if one.kind == EAGER_CALL}
+    evaluated = {v.code for v in evaluations} | set(scope.before)
     inside: dict[tuple[types.CodeType, Frame | None], EagerFrame] = {}
-    for visiting in made:
-        for one, code in _inside(visiting, visits[visiting.number], asked, seen, scope.left_whole):
+    for evaluation in evaluations:
+        for one, code in _called_eagerly(
+            evaluation, visits[evaluation.number], evaluated, seen, scope.eager_before
+        ):
             inside.setdefault((code, one.caller), one)
     return (*noted, *inside.values())
 
@@ -70,101 +74,112 @@ def _line(at: Frame | None) -> tuple[str, int]:
 
 
 def _broken_calls(visits: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Break]:
-    """The breaks inside of a call, by the line of that call in the function that Dynamo was asked about."""
-    found: dict[tuple[str, int], Break] = {}
+    """Return the breaks inside of a call, by the line of that call in the evaluated function."""
+    breaks: dict[tuple[str, int], Break] = {}
     for one in (b for visit in visits for b in visit.breaks):
-        own = [at for at in one.ending.frames if not callers.library(at.file)]
+        own = [at for at in one.ending.frames if not callers.is_library(at.file)]
         if len(one.ending.frames) > 1 and own:
-            found.setdefault(_line(own[0]), one)
-    return found
+            breaks.setdefault(_line(own[0]), one)
+    return breaks
 
 
 def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFrame:
-    """What ``checkpoint`` called, with the break that kept its call out of a graph, where it was one inside of it."""
-    found = calls.get(_line(one.caller)) if one.kind == EAGER_CALL else None
-    if found is None:
+    """Return a function that ``checkpoint`` called with the break that kept its call out of a graph, if it was inside
+    of it."""
+    break_ = calls.get(_line(one.caller)) if one.kind == EAGER_CALL else None
+    if break_ is None:
         return one
-    line = next(at for at in found.ending.frames if _line(at) == _line(one.caller))
-    why = _broken(found, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
+    line = next(at for at in break_.ending.frames if _line(at) == _line(one.caller))
+    why = _broken(break_, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
     return dataclasses.replace(one, cause=why, caller=line)
 
 
-def _broken(found: Break, line: Frame, then: str) -> Ending:
-    at = found.ending.frames[-1]
-    reason = f"the graph broke inside of this call (line {at.line}: {gist(found.ending.reason)})\n  Explanation: {then}"
-    hint = f"mend the break in line {at.line}: the call is in the graph then. {found.ending.hint}"
-    return Ending(NOT_TRACED, reason, (line,), hint.strip(), found.ending.link)
+def _broken(break_: Break, line: Frame, then: str) -> Ending:
+    at = break_.ending.frames[-1]
+    inner = f"line {at.line}: {gist(break_.ending.reason)}"
+    reason = f"the graph broke inside of this call ({inner})\n  Explanation: {then}"
+    hint = f"mend the break in line {at.line}: the call is in the graph then. {break_.ending.hint}"
+    return Ending(NOT_TRACED, reason, (line,), hint.strip(), break_.ending.link)
 
 
-def codes(scope: Scope, made: Iterable[Visiting]) -> list[types.CodeType]:
-    """Those whose source is to be kept beside that of visits."""
+def source_codes(scope: Scope, evaluations: Iterable[Evaluation]) -> list[types.CodeType]:
+    """Return codes whose source is to be kept beside that of evaluations."""
     noted = [one.code for one in list(scope.unvisited.values()) if one.code is not None]
-    return [*noted, *(code for v in made for code in v.dropped)]
+    return [*noted, *(code for v in evaluations for code in v.dropped)]
 
 
-def _inside(
-    visiting: Visiting,
+def _called_eagerly(
+    evaluation: Evaluation,
     visit: FrameEvaluation,
-    asked: set[types.CodeType],
+    evaluated: set[types.CodeType],
     seen: set[tuple[str, int]],
     whole: Container[types.CodeType],
 ) -> Iterator[tuple[EagerFrame, types.CodeType]]:
-    """The functions that a visit began to trace, of a call that it left to Python, where Dynamo was not asked about the
-    called function: as far as is known it was off, since it is asked about each function that has no form yet. Calls in
-    a line that was ``seen`` to run so are known otherwise, and what was left ``whole`` before runs so for certain."""
-    known = {code for code in (*visiting.dropped, *visiting.lines) if not callers.library(code.co_filename)}
-    kept = set(visiting.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
-    left = [code for code in known if code not in kept and code is not visiting.code]
+    """Yield the functions that an evaluation began to trace, in a call that runs eagerly, if Dynamo did not evaluate
+    the function.
+
+    As far as is known Dynamo was off, since it evaluates each function that has no entry yet. Calls in a line that was
+    ``seen`` to run so are known otherwise, and functions skipped as a ``whole`` before run so for certain.
+    """
+    known = {
+        code for code in (*evaluation.dropped, *evaluation.lines) if not callers.is_library(code.co_filename)
+    }
+    kept = set(evaluation.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
+    left = [code for code in known if code not in kept and code is not evaluation.code]
     if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED):
         return
-    for found in visit.breaks:
-        stack = found.ending.frames
-        own = [i for i, at in enumerate(stack) if not callers.library(at.file)]
+    for break_ in visit.breaks:
+        stack = break_.ending.frames
+        own = [i for i, at in enumerate(stack) if not callers.is_library(at.file)]
         if len(own) < 2 or own[0] or _line(stack[own[0]]) in seen:
             continue
         entry = stack[own[1]]
-        if any(_is(code, entry) for code in asked) or not any(_is(code, entry) for code in left):
+        if any(_is_frame_of(code, entry) for code in evaluated) or not any(
+            _is_frame_of(code, entry) for code in left
+        ):
             continue
         line = stack[own[0]]
         why = _broken(
-            found,
+            break_,
             line,
             "Python makes the whole call then, and Dynamo was not asked about the function in it.",
         )
-        for code in sorted(left, key=lambda c: (not _is(c, entry), c.co_filename, c.co_firstlineno)):
-            if code not in asked:
+        for code in sorted(left, key=lambda c: (not _is_frame_of(c, entry), c.co_filename, c.co_firstlineno)):
+            if code not in evaluated:
                 one = Uncompiled(EAGER_CALL, why, eager_lines.plain(code.co_name), code, line)
                 one.certain = False
                 if code in whole:
-                    one = Uncompiled(SKIPPED_BEFORE, earlier_decisions.why(code), one.name, code, line)
-                yield _plain(one, code), code
+                    one = Uncompiled(
+                        SKIPPED_BEFORE, earlier_decisions.skip_reason(code), one.name, code, line
+                    )
+                yield _record(one, code), code
         return
 
 
-def at_breaks(visiting: Visiting, gm: Any) -> None:
-    """Of the lines where a code broke, or where the rest that it is begins, note whether a call of theirs is in the
-    graph: Dynamo comes to a line that breaks as well, and enters that of a rest in its middle."""
-    code = visiting.code
-    at = {f.line for b in visiting.breaks for f in b.ending.frames if f.file == code.co_filename}
-    lines = (at | {_begins(code)}) & eager_lines.code_lines(code)
+def keep_lines_at_breaks(evaluation: Evaluation, gm: Any) -> None:
+    """Note for the lines where a code broke, or where a resume function begins, whether a call on them is in the
+    graph: Dynamo also reaches a line that breaks, and enters that of a resume function in its middle."""
+    code = evaluation.code
+    at = {f.line for b in evaluation.breaks for f in b.ending.frames if f.file == code.co_filename}
+    lines = (at | {_resume_line(code)}) & eager_lines.code_lines(code)
     if lines:
         stacks = [str(n.meta.get("stack_trace") or "") for n in gm.graph.nodes if n.op != "placeholder"]
         held = {n for n in lines if any(f'"{code.co_filename}", line {n},' in stack for stack in stacks)}
-        visiting.lines.setdefault(code, set()).update(held)
-        visiting.without_node = lines - held
+        evaluation.lines.setdefault(code, set()).update(held)
+        evaluation.without_node = lines - held
 
 
-def _begins(code: types.CodeType) -> int:
-    found = re.search(r"_at_(\d+)", code.co_name) if eager_lines.is_resume(code) else None
-    return int(found[1]) if found else 0
+def _resume_line(code: types.CodeType) -> int:
+    match = re.search(r"_at_(\d+)", code.co_name) if eager_lines.is_resume(code) else None
+    return int(match[1]) if match else 0
 
 
-def _is(code: types.CodeType, frame: Frame) -> bool:
+def _is_frame_of(code: types.CodeType, frame: Frame) -> bool:
     same = code.co_filename == frame.file and eager_lines.plain(code.co_name) == frame.function
     return same and frame.line in eager_lines.code_lines(code)
 
 
-def _plain(one: Uncompiled, code: types.CodeType | None) -> EagerFrame:
+def _record(one: Uncompiled, code: types.CodeType | None) -> EagerFrame:
     file, line = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
     own = eager_lines.code_ranges(code) if code is not None else ()
     eager = eager_lines.lines(code) if code is not None and one.certain else ()

@@ -1,5 +1,5 @@
-"""What Dynamo had decided about before a watch began: what it compiled, and what it left to Python, of which it is not
-asked again."""
+"""Dynamo's decisions before a watch began: the codes that it compiled, and those that run eagerly, which it does not
+evaluate again."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class _Local(threading.local):
 
 
 _local = _Local()
-"""The last call of this thread that was noted, until Dynamo is asked about it."""
+"""The last call noted on this thread, until Dynamo evaluates it."""
 
 
-class Before(NamedTuple):
-    """Codes of the program that Dynamo was asked about: those that it compiled, with the compile ids of their forms;
-    and rests of functions and whole functions that it left to Python, be it after it had compiled them."""
+class EarlierDecisions(NamedTuple):
+    """Codes of the program that Dynamo evaluated: those that it compiled, with the compile ids of their cache entries;
+    and resume functions and whole functions that run eagerly, even after they had been compiled."""
 
     compiled: dict[types.CodeType, tuple[str, ...]]
     rests: tuple[types.CodeType, ...]
     whole: tuple[types.CodeType, ...]
 
 
-def find() -> Before:
-    """What Dynamo has decided until now."""
+def find_decisions() -> EarlierDecisions:
+    """Return Dynamo's decisions so far."""
     compiled: dict[types.CodeType, tuple[str, ...]] = {}
     rests: dict[types.CodeType, None] = {}
     whole: dict[types.CodeType, None] = {}
@@ -54,57 +54,57 @@ def find() -> Before:
         code = reference()
         if code is None or is_foreign(code.co_filename):
             continue
-        entries = forms(code)
+        entries = entries_of(code)
         own = [e.compile_id for e in entries if dynamo.recorder_of(e.backend) is None]
         if own:
             # Torch puts first what was used last.
             own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
             compiled[code] = tuple(map(str, own))
         is_rest = eager_lines.is_resume(code)
-        if not is_rest and (callers.library(code.co_filename) or not eager_lines.may_compute(code)):
+        if not is_rest and (callers.is_library(code.co_filename) or not eager_lines.may_compute(code)):
             continue
-        if _tried_since(own) if own else not entries:
+        if _gave_up_later(own) if own else not entries:
             treated = cache_entries.next_frame_treatment(code)
             if treated == RUNS_EAGERLY or (not own and treated != COMPILES):
                 (rests if is_rest else whole)[code] = None
-    return Before(compiled, tuple(rests), tuple(whole))
+    return EarlierDecisions(compiled, tuple(rests), tuple(whole))
 
 
-def _tried_since(own: list[Any]) -> bool:
-    """Whether Dynamo tried to compile a code more often than it has forms of it."""
+def _gave_up_later(own: list[Any]) -> bool:
+    """Return True if Dynamo tried to compile a code more often than it has entries of it."""
     return bool(FRAME_COMPILE_COUNTER.get(own[0].frame_id, 0) > len(own))
 
 
-def forms(code: types.CodeType) -> list[Any]:
-    """What Dynamo compiled of a code, and has still."""
+def entries_of(code: types.CodeType) -> list[Any]:
+    """Return Dynamo's cache entries of a code."""
     return list(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
 
 
-def called(mine: tuple[Scope, ...], function: Any) -> None:
-    """The program calls what it compiled: note it where that is a function which was left before."""
+def note_call(mine: tuple[Scope, ...], function: Any) -> None:
+    """Note the program's call of a compiled function if Dynamo had skipped it before the watch."""
     _local.noted = None
-    thing = compiled_objects.thing(function)
+    thing = compiled_objects.unwrapped(function)
     code = compiled_objects.code_of(thing)
-    if code is None or not any(code in scope.left_whole for scope in mine):
+    if code is None or not any(code in scope.eager_before for scope in mine):
         return
     own = getattr(getattr(function, "__func__", function), "__code__", None)
     # Torch's function around a module may run a form in which this code is a part.
-    sure = own is code or (own is not None and not any(map(_has_graph, forms(own))))
+    sure = own is code or (own is not None and not any(map(_calls_graph, entries_of(own))))
     at = callers.caller()
     key = (SKIPPED_BEFORE, code, sure)
-    noting = tuple(scope for scope in mine if code in scope.left_whole and code not in scope.by_code)
+    noting = tuple(scope for scope in mine if code in scope.eager_before and code not in scope.by_code)
     for scope in noting:
         if key not in scope.unvisited:
             scope.unvisited[key] = Uncompiled(
-                SKIPPED_BEFORE, why(code), compiled_objects.named(thing).function, code, at
+                SKIPPED_BEFORE, skip_reason(code), compiled_objects.described(thing).function, code, at
             )
             scope.unvisited[key].certain = sure
         scope.unvisited[key].times += 1
     _local.noted = key, noting
 
 
-def asked(code: types.CodeType) -> None:
-    """Dynamo is asked about a code: had this thread just called it, it was not left any more (Dynamo was reset)."""
+def withdraw_call(code: types.CodeType) -> None:
+    """Withdraw the note of a call if Dynamo evaluates its code now: it was not skipped any more (Dynamo was reset)."""
     if _local.noted is None or _local.noted[0][1] is not code:
         return
     key, noting = _local.noted
@@ -115,12 +115,12 @@ def asked(code: types.CodeType) -> None:
             del scope.unvisited[key]
 
 
-def _has_graph(form: Any) -> bool:
+def _calls_graph(form: Any) -> bool:
     return any(name.startswith("__compiled_fn") for name in form.code.co_names)
 
 
-def why(code: types.CodeType) -> Ending:
-    """Why a function that was left before runs eagerly."""
+def skip_reason(code: types.CodeType) -> Ending:
+    """Return why a function that was skipped before the watch runs eagerly."""
     at = Frame(code.co_filename, code.co_firstlineno, eager_lines.plain(code.co_name))
     reason = (
         "Dynamo left it to Python before the watch began\n  Explanation: it is not asked about it again, and does not "
@@ -133,10 +133,10 @@ def why(code: types.CodeType) -> Ending:
     return Ending(NOT_TRACED, reason, (at,), hint)
 
 
-def rests(
+def eager_resumes(
     left: Iterable[tuple[types.CodeType, ProgramFrame]], frames: Iterable[ProgramFrame]
 ) -> list[ProgramFrame]:
-    """What follows a break that was met now, where Dynamo left that to Python before."""
+    """Return resume functions after breaks met now, if Dynamo had skipped them before."""
     broken = {
         (frame.file, frame.function, at.line)
         for frame in frames

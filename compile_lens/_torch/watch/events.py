@@ -1,4 +1,4 @@
-"""The parts of compiling with their times, as torch reports them itself, and what its caches said."""
+"""The parts of compiling with their times, as torch reports them itself, and the results of its caches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...record.compile_events import paired as paired
 from ...record.compile_events import told
 from ..ground import hook_points
 from . import scopes
-from .observers import noting, observe, observe_late, place_late
+from .observers import observe, observe_late, observing, place_late
 from .scopes import Scope
 
 _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
@@ -24,7 +24,7 @@ _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
 def timed(
     real: Any, logger: Any, name: str, ns: int, phase: str, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Torch begins or ends a part of compiling."""
+    """Keep the beginning or end of a part of compiling."""
     result = real(logger, name, ns, phase, metadata, *args, **kwargs)
     _note(phase, name, ns, metadata)
     return result
@@ -34,21 +34,21 @@ def timed(
 def instant(
     real: Any, logger: Any, name: str, ns: int, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Torch says something that takes no time: that a cache was hit, or why it was not."""
+    """Keep an event without duration: a cache hit, or the reason for none."""
     _note(
         "i",
         name,
         ns,
-        metadata if not name.endswith("_cache_disabled") else {**(metadata or {}), **_disabled()},
+        metadata if not name.endswith("_cache_disabled") else {**(metadata or {}), **_why_disabled()},
     )
     return real(logger, name, ns, metadata, *args, **kwargs)
 
 
-def _disabled() -> dict[str, str]:
-    """Why no cache is asked, where one setting keeps torch from all of them: it says only that none is."""
-    found = getattr(torch.compiler.config, "force_disable_caches", False)
+def _why_disabled() -> dict[str, str]:
+    """Return why no cache is used, if one setting disables them all: torch reports only that none is."""
+    forced = getattr(torch.compiler.config, "force_disable_caches", False)
     why = (
-        "torch.compiler.config.force_disable_caches is set, for all caches" if found else "it is not enabled"
+        "torch.compiler.config.force_disable_caches is set, for all caches" if forced else "it is not enabled"
     )
     return {"cache_bypass_reason": why}
 
@@ -56,8 +56,8 @@ def _disabled() -> dict[str, str]:
 LOADS = "torch._functorch._aot_autograd.aot_autograd_result:FxGraphCacheLoadable.load"
 
 
-def before_loads(mine: Iterable[Scope]) -> None:
-    """Put the observer of them in place, or note that the torch that runs has no such thing."""
+def place_loads(mine: Iterable[Scope]) -> None:
+    """Place the observer of loads, or note that the running torch has no such function."""
     if hook_points.find(LOADS) is None:
         for scope in mine:
             scope.failed["what AOTAutograd's cache asks of Inductor's", hook_points.lacks(LOADS)] = 1
@@ -67,32 +67,33 @@ def before_loads(mine: Iterable[Scope]) -> None:
 
 @observe_late(LOADS)
 def loads(real: Any, entry: Any, *args: Any, **kwargs: Any) -> Any:
-    """AOTAutograd's cache has an entry, whose graphs are in Inductor's: torch counts, and makes no event of it."""
+    """Keep a lookup by AOTAutograd's cache, whose graphs are in Inductor's: torch counts it, and makes no event
+    of it."""
     try:
         result = real(entry, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "FXGraphCacheMiss":
-            _looked_up(entry, "miss")
+            _note_lookup(entry, "miss")
         raise
-    _looked_up(entry, "hit")
+    _note_lookup(entry, "hit")
     return result
 
 
-def _looked_up(entry: Any, state: str) -> None:
-    """As torch tells it of a graph that Inductor itself asks for."""
+def _note_lookup(entry: Any, state: str) -> None:
+    """Note it in the form of torch's event for a graph that Inductor itself looks up."""
     facts = {"cache_state": state, "is_backward": bool(entry._is_backward())}
     _note("i", f"fx_graph_cache_{state}", time.time_ns(), facts)
 
 
 def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
-    visiting = scopes.current()
+    evaluation = scopes.current()
     facts: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
     id = str(facts.get("compile_id") or "")
     if id == "None":
         id = ""
-    mine = visiting.scopes if visiting is not None else scopes.owners_of(_frame(id))
+    mine = evaluation.scopes if evaluation is not None else scopes.owners_of(_frame(id))
     if mine:
-        with noting(mine, "the time of compiling"):
+        with observing(mine, "the time of compiling"):
             now = torch._guards.CompileContext.current_compile_id()
             at = ns / 1000, threading.get_ident(), id or ("" if now is None else str(now))
             for scope in mine:
@@ -101,9 +102,9 @@ def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
                 scope.events.append((phase, str(name), *at, (*told(facts), *of)))
 
 
-def compiles(mine: Iterable[Scope], compile_id: Any, number: int) -> None:
-    """Remember which visit a compile is of. Its backward, compiled later, has the same object for an id, though its
-    text may be that of another compile, where the program reset Dynamo between them."""
+def remember_compile(mine: Iterable[Scope], compile_id: Any, number: int) -> None:
+    """Remember the evaluation of a compile. Its backward, compiled later, has the same object for an id, though its
+    text may be that of another compile, if the program reset Dynamo between them."""
     for scope in mine:
         scope.compiles[_id(compile_id)] = compile_id, number
 
@@ -112,5 +113,5 @@ _id = id
 
 
 def _frame(id: str) -> int | None:
-    found = re.match(r"(?:!\d+/)?(\d+)/", id)
-    return int(found[1]) if found else None
+    match = re.match(r"(?:!\d+/)?(\d+)/", id)
+    return int(match[1]) if match else None

@@ -1,4 +1,4 @@
-"""The visits of a program: each time that Dynamo is asked about a frame, and what became of it."""
+"""The frame evaluations of a program: each frame that Dynamo evaluates, and the outcome."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from . import (
     retained_graphs,
     scopes,
 )
-from .callers import asking, caller, elsewhere
-from .observers import noting, observe, observe_late
-from .scopes import Graph, Visiting, numbers
+from .callers import caller, is_between, is_outside_program
+from .observers import observe, observe_late, observing
+from .scopes import Evaluation, Graph, numbers
 
 _CONVERT = "torch._dynamo.convert_frame:"
 
 
-def _unsaid(visiting: Visiting) -> str:
-    """Why a frame was left alone where torch knows it and keeps it to itself, as 2.11 does: in a newer one's words."""
-    if visiting.guarded or visiting.lines:
+def _unreported_reason(evaluation: Evaluation) -> str:
+    """Return why a frame was skipped if torch knows it and does not report it, as 2.11: in a newer one's words."""
+    if evaluation.guarded or evaluation.lines:
         return ""
     frame: Any = sys._getframe(1)
-    while frame is not None and asking(frame.f_code.co_filename):
+    while frame is not None and is_between(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None or not source_places.is_disable_wrapper(frame.f_code):
         return ""
@@ -53,93 +53,93 @@ def _unsaid(visiting: Visiting) -> str:
 @observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
 @reserve_stack
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo is asked about a frame."""
+    """Record an evaluation from beginning to end."""
     mine = () if dynamo.recorder_of(wrapper) is not None else scopes.owners(frame.f_code.co_name)
-    visiting = None
+    evaluation = None
     if mine:
-        with noting(mine, "a visit"):
-            earlier_decisions.asked(frame.f_code)
-            visiting = Visiting(frame.f_code, mine, _backend(wrapper), caller())
-            visiting.behind = compiled_objects.behind(frame)
-        with noting(mine, "the buckets of DDP"):
-            graph_collectives.before_cuts()
-    scopes.push(visiting)
+        with observing(mine, "a visit"):
+            earlier_decisions.withdraw_call(frame.f_code)
+            evaluation = Evaluation(frame.f_code, mine, _backend(wrapper), caller())
+            evaluation.wrapped = compiled_objects.wrapped_place(frame)
+        with observing(mine, "the buckets of DDP"):
+            graph_collectives.place_cuts()
+    scopes.push(evaluation)
     try:
         result = real(wrapper, frame, *args, **kwargs)
     except BaseException as error:
-        if visiting is not None:
-            visiting.raised = True
-            with noting(mine, "why a visit raised"):
-                visiting.error = visiting.error or _why(error)
+        if evaluation is not None:
+            evaluation.raised = True
+            with observing(mine, "why a visit raised"):
+                evaluation.error = evaluation.error or _why(error)
         raise
     else:
-        if visiting is not None:
-            visiting.guarded = getattr(result, "guarded_code", None) is not None
-            visiting.reason = str(getattr(result, "skip_reason", None) or _unsaid(visiting))
+        if evaluation is not None:
+            evaluation.guarded = getattr(result, "guarded_code", None) is not None
+            evaluation.reason = str(getattr(result, "skip_reason", None) or _unreported_reason(evaluation))
         return result
     finally:
         scopes.pop()
-        if visiting is not None:
-            visiting.seconds = time.perf_counter() - visiting.began
-            with noting(mine, "the end of a visit"):
-                process = graph_collectives.process()
+        if evaluation is not None:
+            evaluation.seconds = time.perf_counter() - evaluation.began
+            with observing(mine, "the end of a visit"):
+                process = graph_collectives.process_rank()
                 for scope in mine:
                     scope.process = process or scope.process
-                keep(visiting, frame)
+                record(evaluation, frame)
 
 
-def keep(visiting: Visiting, frame: Any) -> None:
-    """Put a visit that is over among those of its watches, or count it where it is none of the program's."""
-    worked = visiting.guarded or visiting.raised or visiting.limit
-    if visiting.recompiled is not None:
-        count, limit = visiting.recompiled
-        visiting.recompiled = count + _meanwhile(visiting), limit
-    for scope in visiting.scopes:
-        if visiting.reason == _OWN:
+def record(evaluation: Evaluation, frame: Any) -> None:
+    """Add a finished evaluation to its watches, or count it if it is none of the program's."""
+    worked = evaluation.guarded or evaluation.raised or evaluation.limit
+    if evaluation.recompiled is not None:
+        count, limit = evaluation.recompiled
+        evaluation.recompiled = count + _entries_meanwhile(evaluation), limit
+    for scope in evaluation.scopes:
+        if evaluation.reason == _OWN_CODE:
             continue
-        file = visiting.code.co_filename
-        made = source_places.is_torch_file(file) or generated(visiting.code)
-        others = visiting.behind is None or eager_lines.is_resume(visiting.code)
-        if not worked and others and (elsewhere(file) or (visiting.error is None and made)):
-            scope.elsewhere[_short(visiting)] += 1
-            if made:
-                eager_frames.in_wrapper(scope, visiting)
+        file = evaluation.code.co_filename
+        is_torchs = source_places.is_torch_file(file) or is_generated(evaluation.code)
+        others = evaluation.wrapped is None or eager_lines.is_resume(evaluation.code)
+        if not worked and others and (is_outside_program(file) or (evaluation.error is None and is_torchs)):
+            scope.elsewhere[_short_reason(evaluation)] += 1
+            if is_torchs:
+                eager_frames.note_wrapped_module(scope, evaluation)
             continue
         if not worked:  # Dynamo may be asked for each of a million calls
-            key = (visiting.code, visiting.reason, visiting.behind)
-            known = scope.left_alone.setdefault(key, visiting)
-            if known is not visiting:
+            key = (evaluation.code, evaluation.reason, evaluation.wrapped)
+            known = scope.skipped.setdefault(key, evaluation)
+            if known is not evaluation:
                 known.times += 1
                 continue
-            visiting.plain = eager_lines.uses_plain_values_only(visiting.code, frame.f_globals)
-        scope.add(visiting)
+            evaluation.plain = eager_lines.uses_plain_values_only(evaluation.code, frame.f_globals)
+        scope.add(evaluation)
         if scope.kept is not None:
-            scope.kept(visiting)
+            scope.kept(evaluation)
 
 
-def _meanwhile(visiting: Visiting) -> int:
-    """How many forms other threads made of a code while it was visited, of which torch did not know when it asked."""
+def _entries_meanwhile(evaluation: Evaluation) -> int:
+    """Return how many entries other threads made of a code during its evaluation, unknown to torch when it checked."""
     return sum(
-        v.guarded and v.id not in visiting.asked and v.began + v.seconds > visiting.began
-        for v in list(visiting.scopes[0].by_code.get(visiting.code, ()))
+        v.guarded and v.id not in evaluation.asked and v.began + v.seconds > evaluation.began
+        for v in list(evaluation.scopes[0].by_code.get(evaluation.code, ()))
     )
 
 
-def generated(code: types.CodeType) -> bool:
-    """Whether a code is what a dataclass, a named tuple or ``torch.fx`` wrote: it stands in no file."""
+def is_generated(code: types.CodeType) -> bool:
+    """Return True for code from a dataclass, a named tuple or ``torch.fx``: it is in no file."""
     of_class = code.co_filename == "<string>" and (
         code.co_name.startswith("__") or code.co_name == "<lambda>"
     )
     return of_class or code.co_filename.startswith("<eval_with_key>")
 
 
-_OWN = "frame is already Dynamo-generated code"
+_OWN_CODE = "frame is already Dynamo-generated code"
 
 
-def _short(visiting: Visiting) -> str:
-    if visiting.error is not None:
-        return visiting.error.reason.partition("\n")[0]
-    return messages.gist(visiting.reason) or "no operation to compile (this torch does not say why)"
+def _short_reason(evaluation: Evaluation) -> str:
+    if evaluation.error is not None:
+        return evaluation.error.reason.partition("\n")[0]
+    return messages.gist(evaluation.reason) or "no operation to compile (this torch does not say why)"
 
 
 def _why(error: BaseException) -> Ending:
@@ -151,7 +151,7 @@ def _why(error: BaseException) -> Ending:
 
 
 def _backend(wrapper: Any) -> str:
-    """The name of the backend that the program asked for."""
+    """Return the name of the backend that the program requested."""
     for _ in range(8):
         for attribute in ("compiler_name", "_compiler_name"):
             name = getattr(wrapper, attribute, None)
@@ -165,64 +165,64 @@ def _backend(wrapper: Any) -> str:
 
 
 @observe(_CONVERT + "ConvertFrameAssert.__call__", "why a function was left to Python")
-def convert(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo converts a frame: an error that ends here may be swallowed above."""
+def keep_error(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep an error of the conversion of a frame, which may be swallowed above."""
     try:
         return real(*args, **kwargs)
     except Exception as error:
-        visiting = scopes.current()
-        if visiting is not None and type(error).__name__ != "SkipFrame":
-            with noting(visiting.scopes, "why a function was left to Python"):
-                visiting.error = _why(error)
-                visiting.consequence = messages.consequence(str(error))
-                if visiting.limit:
-                    visiting.error = graph_breaks.cause(error, LIMIT)
+        evaluation = scopes.current()
+        if evaluation is not None and type(error).__name__ != "SkipFrame":
+            with observing(evaluation.scopes, "why a function was left to Python"):
+                evaluation.error = _why(error)
+                evaluation.consequence = messages.consequence(str(error))
+                if evaluation.limit:
+                    evaluation.error = graph_breaks.cause(error, LIMIT)
         raise
 
 
 @observe(_CONVERT + "get_compile_id", "compile ids")
-def compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Torch numbers a compile."""
-    found = real(*args, **kwargs)
-    visiting = scopes.current()
-    if visiting is not None and not visiting.id:
-        visiting.id = str(found)
-        visiting.held = recompiles.settings_of_entry()
-        events.compiles(visiting.scopes, found, visiting.number)
-        frame_id = getattr(found, "frame_id", None)
+def keep_compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep the number of a compile."""
+    id_ = real(*args, **kwargs)
+    evaluation = scopes.current()
+    if evaluation is not None and not evaluation.id:
+        evaluation.id = str(id_)
+        evaluation.held = recompiles.remembered_settings()
+        events.remember_compile(evaluation.scopes, id_, evaluation.number)
+        frame_id = getattr(id_, "frame_id", None)
         if frame_id is not None:
-            scopes.own_frame(frame_id, visiting.scopes)
-    return found
+            scopes.assign_frame(frame_id, evaluation.scopes)
+    return id_
 
 
 @observe(_CONVERT + "exceeds_recompile_limit", "recompile limits")
-def limited(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Torch asks whether a code has too many forms."""
-    found = real(*args, **kwargs)
-    visiting = scopes.current()
-    if visiting is not None and found[0]:
-        visiting.limit = str(found[1])
-    return found
+def keep_limit(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep the recompile limit that a code has reached."""
+    result = real(*args, **kwargs)
+    evaluation = scopes.current()
+    if evaluation is not None and result[0]:
+        evaluation.limit = str(result[1])
+    return result
 
 
 @observe("torch._dynamo.symbolic_convert:InstructionTranslatorBase.starts_line", "which lines were traced")
-def starts_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo comes to a line."""
-    visiting = scopes.current()
-    if visiting is not None:
+def keep_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) -> Any:
+    """Keep a line that Dynamo traces."""
+    evaluation = scopes.current()
+    if evaluation is not None:
         began = time.perf_counter_ns()
         code = translator.f_code
         if translator.parent is None:
             context = torch._guards.CompileContext.try_get()
             attempt = getattr(context, "attempt", 0)
             if (
-                attempt != visiting.attempt
+                attempt != evaluation.attempt
             ):  # it begins again: what the last attempt saw may not be in the graph
-                visiting.attempt = attempt
-                visiting.dropped.update(visiting.lines)
-                visiting.lines.clear()
-        visiting.lines.setdefault(code, set()).add(line)
-        for scope in visiting.scopes:
+                evaluation.attempt = attempt
+                evaluation.dropped.update(evaluation.lines)
+                evaluation.lines.clear()
+        evaluation.lines.setdefault(code, set()).add(line)
+        for scope in evaluation.scopes:
             scope.spent += time.perf_counter_ns() - began
     return real(translator, line, *args, **kwargs)
 
@@ -231,11 +231,11 @@ def starts_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any
 def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Dynamo logs a graph break."""
-    visiting = scopes.current()
-    if visiting is not None and not getattr(exc, "logged", False):
-        with noting(visiting.scopes, "a graph break"):
-            visiting.breaks.append(_broken(str(reason), exc))
+    """Keep a graph break that Dynamo logs."""
+    evaluation = scopes.current()
+    if evaluation is not None and not getattr(exc, "logged", False):
+        with observing(evaluation.scopes, "a graph break"):
+            evaluation.breaks.append(_broken(str(reason), exc))
     return real(translator, code_options, reason, exc, *args, **kwargs)
 
 
@@ -249,53 +249,55 @@ def _broken(reason: str, error: Any) -> Break:
 
 
 def _identities() -> dict[str, Any]:
-    """Torch's number of each kind of break, by its name; ``{}`` where this torch has none."""
+    """Return torch's number of each kind of break, by its name; ``{}`` if this torch has none."""
     load = getattr(torch._dynamo.exc, "_load_gb_type_to_gb_id_map", None)
     return load() if load is not None else {}
 
 
 @observe("torch._dynamo.output_graph:OutputGraph.compile_subgraph", "where a function is left in its middle")
 def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
-    """A graph is complete: where Dynamo cannot resume, this is the instruction from which Python goes on."""
-    visiting = scopes.current()
-    if visiting is not None:
+    """Keep the instruction from which Python goes on when a graph is complete, if Dynamo cannot resume."""
+    evaluation = scopes.current()
+    if evaluation is not None:
         instruction = getattr(getattr(output, "root_tx", None), "current_instruction", None)
-        visiting.rest = getattr(instruction, "offset", None)
+        evaluation.rest = getattr(instruction, "offset", None)
     return real(output, *args, **kwargs)
 
 
 @observe("torch._dynamo.output_graph:OutputGraph.call_user_compiler", "graphs")
 def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
-    """Dynamo hands a graph to the backend."""
-    visiting = scopes.current()
-    if visiting is None:
-        if not scopes.asked():
+    """Record a graph that Dynamo hands to the backend."""
+    evaluation = scopes.current()
+    if evaluation is None:
+        if not scopes.is_evaluating():
             mine = scopes.owners()
-            with noting(mine, "graphs that no call asked for"):
+            with observing(mine, "graphs that no call asked for"):
                 for scope in mine:
                     scope.ahead[bool(getattr(output, "export", False))][_line(caller())] += 1
         return real(output, gm, *args, **kwargs)
     graph = None
-    with noting(visiting.scopes, "a graph"):
+    with observing(evaluation.scopes, "a graph"):
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
         taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
-        graph = Graph(next(numbers), visiting.id, operators, _inputs(gm), _sum(taken), _sum(_given(gm)))
+        graph = Graph(
+            next(numbers), evaluation.id, operators, _inputs(gm), _total(taken), _total(_output_sizes(gm))
+        )
         graph.collectives = graph_collectives.collectives(gm)
-        visiting.dynamic = dynamo.dynamic_symbols(gm)
-        eager_frames.at_breaks(visiting, gm)
-    if graph is not None and any(scope.keeps for scope in visiting.scopes):
-        with noting(visiting.scopes, "a graph for a later capture"):
-            graph.kept = retained_graphs.keep(visiting.code, gm, output)
-        if visiting.backend == "inductor":  # which imports it in any case now
+        evaluation.dynamic = dynamo.dynamic_symbols(gm)
+        eager_frames.keep_lines_at_breaks(evaluation, gm)
+    if graph is not None and any(scope.keeps for scope in evaluation.scopes):
+        with observing(evaluation.scopes, "a graph for a later capture"):
+            graph.kept = retained_graphs.retain(evaluation.code, gm, output)
+        if evaluation.backend == "inductor":  # which imports it in any case now
             observers.place_late(_SAVED)
-    if visiting.backend == "inductor":
-        events.before_loads(visiting.scopes)
+    if evaluation.backend == "inductor":
+        events.place_loads(evaluation.scopes)
     began = time.perf_counter()
     result = real(output, gm, *args, **kwargs)
     if graph is not None:
         graph.seconds = time.perf_counter() - began
-        graph.buckets, visiting.buckets = visiting.buckets, ()
-        visiting.graphs.append(graph)
+        graph.buckets, evaluation.buckets = evaluation.buckets, ()
+        evaluation.graphs.append(graph)
     return result
 
 
@@ -308,31 +310,31 @@ _SAVED = "torch._inductor.graph:GraphLowering.save_output_code"
 
 @observe_late(_SAVED)
 def save_code(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Inductor has the text of a module: generated, or found in a cache."""
+    """Keep the text of a module that Inductor generated or found in a cache."""
     id = torch._guards.CompileContext.current_compile_id()
-    visiting = scopes.current()
-    mine = visiting.scopes if visiting is not None else scopes.owners_of(getattr(id, "frame_id", None))
+    evaluation = scopes.current()
+    mine = evaluation.scopes if evaluation is not None else scopes.owners_of(getattr(id, "frame_id", None))
     if mine and args:
-        with noting(mine, "the code that ran"):
+        with observing(mine, "the code that ran"):
             for scope in mine:
                 scope.codes.setdefault(str(id), []).append(str(args[0]))
     return real(*args, **kwargs) if real is not None else None
 
 
-def _given(gm: Any) -> list[int | None]:
-    """Bytes of each tensor that a graph returns."""
+def _output_sizes(gm: Any) -> list[int | None]:
+    """Return bytes of each tensor that a graph returns."""
     (output,) = (node for node in gm.graph.nodes if node.op == "output")
-    made = (fx_values.tensors(node) for node in output.all_input_nodes)
-    return [tensor.nbytes for tensors in made for tensor in tensors]
+    outputs = (fx_values.tensors(node) for node in output.all_input_nodes)
+    return [tensor.nbytes for tensors in outputs for tensor in tensors]
 
 
-def _sum(sizes: list[int | None]) -> int | None:
+def _total(sizes: list[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 
 
 def _inputs(gm: Any) -> tuple[str, ...]:
-    return tuple(f"{name}: {_described(value)}" for name, value in _tensors(gm))
+    return tuple(f"{name}: {_tensor_text(value)}" for name, value in _tensors(gm))
 
 
 def _tensors(gm: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -340,13 +342,13 @@ def _tensors(gm: Any) -> Iterator[tuple[str, torch.Tensor]]:
     yield from dynamo.arguments(gm, [n.meta.get("example_value") for n in placeholders])
 
 
-def _described(value: torch.Tensor) -> str:
-    found = fx_values.tensor(value)
-    return f"{found.dtype}[{', '.join(map(str, found.shape))}] {found.device}"
+def _tensor_text(value: torch.Tensor) -> str:
+    tensor = fx_values.tensor(value)
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}] {tensor.device}"
 
 
 @observe("threading:Thread.start", "what threads compile that were started meanwhile")
-def start(real: Any, thread: threading.Thread, *args: Any, **kwargs: Any) -> Any:
-    """A thread starts another."""
-    scopes.started(thread)
+def inherit_scopes(real: Any, thread: threading.Thread, *args: Any, **kwargs: Any) -> Any:
+    """Let a new thread be seen by the watches of the one that starts it."""
+    scopes.inherit(thread)
     return real(thread, *args, **kwargs)

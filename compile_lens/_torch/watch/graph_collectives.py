@@ -1,4 +1,4 @@
-"""What a graph has to do with other processes: its collectives, and the buckets into which DDP cuts it."""
+"""A graph's relation to other processes: its collectives, and the buckets into which DDP cuts it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ...record.collectives import Bucket, Collective
 from ..graphs import fx_values
 from ..ground import source_places
 from . import scopes
-from .observers import noting, observe_late, place_late
+from .observers import observe_late, observing, place_late
 
 _SPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d")
 _WAITS = ("wait_tensor",)
 
 
 def collectives(gm: torch.fx.GraphModule) -> tuple[Collective, ...]:
-    """The collectives of a graph, and of the graphs in it, in the order in which it calls them."""
-    found: list[Collective] = []
+    """Return the collectives of a graph and of its nested graphs, in the order of their calls."""
+    calls: list[Collective] = []
     for node in gm.graph.nodes:
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
-                found += collectives(inner)
+                calls += collectives(inner)
         target = node.target
         packet = getattr(target, "overloadpacket", target)
         space, _, name = str(packet).rpartition(".")
         if node.op == "call_function" and space in _SPACES and name not in _WAITS:
-            found.append(_collective(node, name))
-    return tuple(found)
+            calls.append(_collective(node, name))
+    return tuple(calls)
 
 
 def _collective(node: torch.fx.Node, name: str) -> Collective:
@@ -52,8 +52,8 @@ def _value(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value", node.meta.get("val"))
 
 
-def process() -> tuple[int, int] | None:
-    """The rank of this process and how many there are; ``None`` where ``torch.distributed`` is not in use."""
+def process_rank() -> tuple[int, int] | None:
+    """Return the rank of this process and how many there are; None if ``torch.distributed`` is not in use."""
     import torch.distributed as distributed
 
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -64,20 +64,20 @@ def process() -> tuple[int, int] | None:
 CUTS = "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn"
 
 
-def before_cuts() -> None:
-    """Put the observer in place before torch binds the method, as it does when Dynamo is asked about a frame in DDP's
-    forward: it imports the module just then, and hands the bound method on."""
+def place_cuts() -> None:
+    """Place the observer before torch binds the method, as it does when Dynamo evaluates a frame in DDP's forward: it
+    imports the module just then, and passes the bound method on."""
     if torch.nn.parallel.DistributedDataParallel._get_active_ddp_module() is not None:
         place_late(CUTS)
 
 
 @observe_late(CUTS)
-def cut(real: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-    """DDP's optimizer cuts a graph where its buckets of gradients end."""
+def keep_buckets(real: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep the buckets of gradients at which DDP's optimizer cuts a graph."""
     result = real(optimizer, *args, **kwargs)
-    visiting = scopes.current()
-    if visiting is not None:
-        with noting(visiting.scopes, "the buckets of DDP"):
+    evaluation = scopes.current()
+    if evaluation is not None:
+        with observing(evaluation.scopes, "the buckets of DDP"):
             # Torch fills them from the last gradient on and gives them in the order of the forward.
-            visiting.buckets = tuple(Bucket(int(b.size), len(b.params)) for b in optimizer.buckets)
+            evaluation.buckets = tuple(Bucket(int(b.size), len(b.params)) for b in optimizer.buckets)
     return result

@@ -1,7 +1,7 @@
 """The wrappers of a watch: in place while one is open, and never in the way.
 
-An observer runs before or after what it wraps. An error in it is noted as something that could not be seen; the
-program goes on as if it were not there.
+An observer runs before or after the wrapped function. An error in it is noted as something not observed; the program
+goes on as if it were not there.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from .scopes import Scope
 Wrap = Callable[..., Any]
 _F = TypeVar("_F", bound=Any)
 
-_late: dict[str, Wrap] = {}
-"""Those of modules that are not imported before the program does."""
+_late_registry: dict[str, Wrap] = {}
+"""Observers of modules that are not imported before the program does."""
 _registry: dict[str, tuple[Wrap, str]] = {}
 _placement = placement.Placement()
 
 
 def observe(path: str, what: str) -> Callable[[Wrap], Wrap]:
-    """Register ``wrap(real, *args, **kwargs)`` for ``"module:Class.attribute"``; ``what`` is not seen without it."""
+    """Register ``wrap(real, *args, **kwargs)`` for ``"module:Class.attribute"``; without it, ``what`` is not
+    observed."""
 
     def register(wrap: Wrap) -> Wrap:
-        _registry[path] = unnoticed(wrap), what
+        _registry[path] = hidden_from_dynamo(wrap), what
         return wrap
 
     return register
@@ -44,29 +45,29 @@ def observe_late(path: str) -> Callable[[Wrap], Wrap]:
     """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``real`` may be None."""
 
     def register(wrap: Wrap) -> Wrap:
-        _late[path] = unnoticed(wrap)
+        _late_registry[path] = hidden_from_dynamo(wrap)
         return wrap
 
     return register
 
 
 def place_late(path: str) -> None:
-    """Put an observer of ``observe_late`` in place, once its module is imported; it goes with the others."""
-    wrap = _late[path]
-    found = hook_points.find(path)
+    """Place an observer of ``observe_late``, once its module is imported; it goes with the others."""
+    wrap = _late_registry[path]
+    target = hook_points.find(path)
     with placement.lock:
         if (
-            found is not None
+            target is not None
             and _placement.in_use
-            and not _placement.has(placement.defining(*found), found[1])
+            and not _placement.has(placement.defining(*target), target[1])
         ):
-            owner = placement.defining(*found)
-            if isinstance(vars(owner).get(found[1]), staticmethod):
+            owner = placement.defining(*target)
+            if isinstance(vars(owner).get(target[1]), staticmethod):
                 _placement.put(
-                    owner, found[1], lambda real: staticmethod(functools.partial(wrap, _function(real)))
+                    owner, target[1], lambda real: staticmethod(functools.partial(wrap, _function(real)))
                 )
             else:
-                _placement.put(owner, found[1], functools.partial(_around, wrap))
+                _placement.put(owner, target[1], functools.partial(_around, wrap))
 
 
 def _function(real: Any) -> Any:
@@ -74,8 +75,8 @@ def _function(real: Any) -> Any:
 
 
 @contextlib.contextmanager
-def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
-    """The work of an observer: its time is counted, its errors are noted."""
+def observing(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
+    """Count the time of an observer's work, and note its errors."""
     began = time.perf_counter_ns()
     try:
         yield
@@ -88,24 +89,24 @@ def noting(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
             scope.spent += spent
 
 
-_OURS = f"{__name__.partition('.')[0]}."
-_PROGRAMS = (f"{_OURS}course.", f"{_OURS}cli.")
-"""Where ours has programs to be compiled: exercises' and the demo's."""
+_PACKAGE = f"{__name__.partition('.')[0]}."
+_PROGRAMS = (f"{_PACKAGE}course.", f"{_PACKAGE}cli.")
+"""Modules of ours with programs to be compiled: exercises' and the demo's."""
 _marked: set[str] = set()
-"""Modules of ours whose functions Dynamo was told not to look at."""
+"""Modules of ours whose functions Dynamo was told to skip."""
 
 
-def ours(names: Mapping[str, Any]) -> bool:
-    """Whether these are globals of a module of ours that takes part in a watch."""
+def is_ours(names: Mapping[str, Any]) -> bool:
+    """Return True if these are globals of a module of ours that takes part in a watch."""
     name = str(names.get("__name__"))
-    return name.startswith(_OURS) and (name == f"{_OURS}cli.run" or not name.startswith(_PROGRAMS))
+    return name.startswith(_PACKAGE) and (name == f"{_PACKAGE}cli.run" or not name.startswith(_PROGRAMS))
 
 
-def _out_of_sight() -> None:
-    """Dynamo must not look at what the observers call: torch compiles backwards, and says so, while the program's own
-    frames are looked at."""
+def _skip_our_functions() -> None:
+    """Make Dynamo skip the functions that observers call: torch compiles backwards, and logs it, while it evaluates
+    the program's own frames."""
     for name, module in list(sys.modules.items()):
-        if module is None or name in _marked or not name.startswith(_OURS):
+        if module is None or name in _marked or not name.startswith(_PACKAGE):
             continue
         if not name.startswith(_PROGRAMS):
             _marked.add(name)
@@ -126,20 +127,20 @@ def _skip(function: Any) -> None:
 
 def place(undo: Undo) -> None:
     """Keep every observer in place until ``undo``."""
-    _out_of_sight()
+    _skip_our_functions()
     _placement.keep(undo, _fill)
 
 
 def _fill() -> None:
     for path, (wrap, _) in _registry.items():
-        found = hook_points.find(path)
-        if found is not None:
-            _placement.put(placement.defining(*found), found[1], functools.partial(_around, wrap))
+        target = hook_points.find(path)
+        if target is not None:
+            _placement.put(placement.defining(*target), target[1], functools.partial(_around, wrap))
 
 
 def _around(wrap: Wrap, real: Any) -> Any:
-    """What stands in the place of a function. No frame of Python's of its own: torch walks the stack for each break and
-    node, and each frame that stands in a compile costs it there."""
+    """Return the replacement of a function. It has no Python frame of its own: torch walks the stack for each break
+    and node, and each frame in a compile costs time there."""
     if "." in getattr(real, "__qualname__", ""):
         return _Method(wrap, real)
     return functools.update_wrapper(functools.partial(wrap, real), real)
@@ -161,15 +162,15 @@ class _Method:
         return self._wrap(self._real, *args, **kwargs)
 
 
-def unnoticed(function: _F) -> _F:
-    """``function``, whose frames torch takes for its own; what runs in the program is not looked at by Dynamo."""
+def hidden_from_dynamo(function: _F) -> _F:
+    """``function``, whose frames torch takes for its own; Dynamo does not evaluate it within the program."""
     passing(function)
     skip_code(function.__code__)
     return function
 
 
-def absent() -> list[tuple[str, str]]:
-    """What cannot be seen on the running torch, and for which hook that it lacks."""
+def absent_hooks() -> list[tuple[str, str]]:
+    """Return what cannot be observed on the running torch, and the hook that it lacks."""
     return [
         (what, hook_points.lacks(path))
         for path, (_, what) in _registry.items()

@@ -1,4 +1,4 @@
-"""A watch from its opening to its close, and what it saw as plain data."""
+"""A watch from its opening to its close, and its observations as plain data."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from . import (
     scopes,
     stances,
 )
-from .callers import library
-from .retained_graphs import Kept
-from .scopes import Graph, Scope, Visiting
+from .callers import is_library
+from .retained_graphs import RetainedGraph
+from .scopes import Evaluation, Graph, Scope
 
 _OBSERVERS = (
     checkpoints,
@@ -65,8 +65,8 @@ _OBSERVERS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """What one watch saw, as plain data: fields of ``ProgramRecord``."""
+class Observations:
+    """The observations of one watch, as plain data: fields of ``ProgramRecord``."""
 
     frames: tuple[ProgramFrame, ...]
     prior_frames: tuple[ProgramFrame, ...]
@@ -83,10 +83,10 @@ class Seen:
     world: int
 
 
-class Watch:
-    """One watch, of what its thread and those started from there compile, or of the ``whole`` process.
+class ProgramWatch:
+    """A watch of the compiles of its thread and of threads started from there, or of the ``whole`` process.
 
-    ``open`` and ``close`` belong on one thread; what was seen can be asked for at any time.
+    ``open`` and ``close`` belong on one thread; the observations can be read at any time.
     """
 
     def __init__(self, whole: bool = False, keeps: bool = False) -> None:
@@ -96,78 +96,80 @@ class Watch:
         self._scope: Scope | None = None
         self.ended: str | None = None
 
-    def open(self, kept: Callable[[Seen], None] | None = None) -> None:
-        """Begin to watch; ``kept`` is called with each visit alone when it is over, and its graphs."""
+    def open(self, kept: Callable[[Observations], None] | None = None) -> None:
+        """Begin to watch; ``kept`` is called with each finished evaluation alone, and its graphs."""
         observers.place(self._undo)
         self._scope = scope = scopes.enter(self._whole)
         self._undo.add(scopes.leave, scope)
-        scope.before, scope.left_before, scope.left_whole = earlier_decisions.find()
-        stances.before(scope)
+        scope.before, scope.eager_resumes, scope.eager_before = earlier_decisions.find_decisions()
+        stances.begin(scope)
         scope.keeps = self._keeps
         if kept is not None:
-            scope.kept = lambda visiting: kept(_part(scope, visiting))
+            scope.kept = lambda evaluation: kept(_part(scope, evaluation))
 
     def close(self, ended: str) -> None:
-        """Watch no longer; ``ended`` says why. It may be repeated."""
+        """Stop watching; ``ended`` is the reason. It may be repeated."""
         self._undo.close()
         self.ended = ended if self.ended is None else self.ended
 
-    def seen(self) -> Seen:
-        """What was seen until now."""
+    def observations(self) -> Observations:
+        """Return the observations so far."""
         if self._scope is None:
             raise RuntimeError("the watch was not opened")
-        return _seen(self._scope)
+        return _observations(self._scope)
 
     def compiled(self) -> list[types.CodeType]:
-        """The codes that Dynamo was asked about meanwhile, and had compiled nothing of before."""
+        """Return the codes that Dynamo evaluated meanwhile, and of which it had compiled nothing before."""
         if self._scope is None:
             return []
-        codes = dict.fromkeys(visiting.code for visiting in self._scope.visits)
+        codes = dict.fromkeys(evaluation.code for evaluation in self._scope.visits)
         return [code for code in codes if code not in self._scope.before]
 
     def graphs_before(self, number: int) -> int:
-        """How many graphs a backend was called with before something that has a number of ``draft.numbers``."""
+        """Return how many graphs a backend was called with before an object with a number of ``scopes.numbers``."""
         visits = self._scope.visits if self._scope is not None else ()
         return sum(g.number < number for v in list(visits) for g in v.graphs)
 
-    def kept(self) -> list[tuple[Kept | None, list[str]]]:
-        """Of each graph what lowering it again takes, and the code that was seen for it, in their order."""
+    def kept(self) -> list[tuple[RetainedGraph | None, list[str]]]:
+        """Return for each graph the inputs for lowering it again, and the code observed for it, in their order."""
         if self._scope is None:
             return []
         graphs = sorted((g for v in list(self._scope.visits) for g in v.graphs), key=lambda g: g.number)
         return [(g.kept, self._scope.codes.get(g.id, [])) for g in graphs]
 
 
-def _seen(scope: Scope) -> Seen:
-    made = sorted(list(scope.visits), key=lambda v: v.number)
-    graphs = {g: i for i, g in enumerate(sorted((g for v in made for g in v.graphs), key=lambda g: g.number))}
-    by_code: dict[types.CodeType, list[Visiting]] = {}
-    by_thing: dict[tuple[types.CodeType, Frame | None], list[Visiting]] = {}
-    for visiting in made:
-        by_code.setdefault(visiting.code, []).append(visiting)
-        by_thing.setdefault((visiting.code, visiting.behind), []).append(visiting)
-    numbers = {v.number: i for i, v in enumerate(made)}
+def _observations(scope: Scope) -> Observations:
+    evaluations = sorted(list(scope.visits), key=lambda v: v.number)
+    graphs = {
+        g: i for i, g in enumerate(sorted((g for v in evaluations for g in v.graphs), key=lambda g: g.number))
+    }
+    by_code: dict[types.CodeType, list[Evaluation]] = {}
+    by_thing: dict[tuple[types.CodeType, Frame | None], list[Evaluation]] = {}
+    for evaluation in evaluations:
+        by_code.setdefault(evaluation.code, []).append(evaluation)
+        by_thing.setdefault((evaluation.code, evaluation.wrapped), []).append(evaluation)
+    numbers = {v.number: i for i, v in enumerate(evaluations)}
     frames = []
     plain: dict[int, FrameEvaluation] = {}
-    forms = {code: _forms(own) for code, own in by_code.items()}
-    for (code, behind), own in by_thing.items():
-        found = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
-        plain |= {v.number: visit for v, visit in zip(own, found, strict=True)}
-        frame = _frame(code, tuple(found), scope.before.get(code, ()), by_code)
-        frames.append(_through(frame, behind, own[0].caller))
-    asked = set(by_code)
-    rests = [(code, _frame(code, (), (), asked)) for code in scope.left_before if code not in asked]
-    frames += earlier_decisions.rests(rests, frames)
+    forms = {code: _entries(own) for code, own in by_code.items()}
+    for (code, wrapped), own in by_thing.items():
+        records = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
+        plain |= {v.number: visit for v, visit in zip(own, records, strict=True)}
+        frame = _frame(code, tuple(records), scope.before.get(code, ()), by_code)
+        frames.append(_through_wrapper(frame, wrapped, own[0].caller))
+    evaluated = set(by_code)
+    rests = [(code, _frame(code, (), (), evaluated)) for code in scope.eager_resumes if code not in evaluated]
+    frames += earlier_decisions.eager_resumes(rests, frames)
     rank, world = scope.process or (None, 0)
     others = {code: ids for code, ids in scope.before.items() if code not in by_code}
-    eager = eager_frames.of(scope, made, plain)
-    told = {(one.file, one.line) for one in eager}
+    eager = eager_frames.collect(scope, evaluations, plain)
+    eager_places = {(one.file, one.line) for one in eager}
     left = [
         code
-        for code in scope.left_whole
-        if not (code in by_code or code in others or (code.co_filename, code.co_firstlineno) in told)
+        for code in scope.eager_before
+        if not (code in by_code or code in others or (code.co_filename, code.co_firstlineno) in eager_places)
     ]
-    given_up = {*scope.left_whole, *scope.left_before}
+    given_up = {*scope.eager_before, *scope.eager_resumes}
     before = (
         dataclasses.replace(
             _frame(code, (), others.get(code, ()), (*by_code, *others)),
@@ -175,14 +177,14 @@ def _seen(scope: Scope) -> Seen:
         )
         for code in (*others, *left)
     )
-    return Seen(
+    return Observations(
         frames=tuple(frames),
         prior_frames=tuple(before),
         eager_frames=eager,
         graphs=_graphs(graphs),
-        events=_of_visits(events.paired(list(scope.events), scope.began_at), numbers),
+        events=_with_numbers(events.paired(list(scope.events), scope.began_at), numbers),
         library_skips=tuple(LibrarySkips(why, count) for why, count in scope.elsewhere.most_common()),
-        sources=_sources(made, eager_frames.codes(scope, made)),
+        sources=_sources(evaluations, eager_frames.source_codes(scope, evaluations)),
         missing=_missing(scope),
         notes=_notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
@@ -192,42 +194,43 @@ def _seen(scope: Scope) -> Seen:
     )
 
 
-def _of_visits(found: Iterable[CompileEvent], numbers: Mapping[int, int]) -> tuple[CompileEvent, ...]:
-    """Events with the number that their visit has in the record: a visit that is not over is none of it."""
+def _with_numbers(events_: Iterable[CompileEvent], numbers: Mapping[int, int]) -> tuple[CompileEvent, ...]:
+    """Return events with the number of their evaluation in the record: an unfinished one has none."""
     return tuple(
         e if e.evaluation < 0 else dataclasses.replace(e, evaluation=numbers.get(e.evaluation, -1))
-        for e in found
+        for e in events_
     )
 
 
-def _forms(own: Iterable[Visiting]) -> dict[str, list[Visiting]]:
-    """The forms of a code by their compile ids, which begin again where the program resets Dynamo."""
-    found: dict[str, list[Visiting]] = {}
-    for visiting in own:
-        if visiting.guarded:
-            found.setdefault(visiting.id, []).append(visiting)
-    return found
+def _entries(own: Iterable[Evaluation]) -> dict[str, list[Evaluation]]:
+    """Return the entries of a code by their compile ids, which begin again if the program resets Dynamo."""
+    entries: dict[str, list[Evaluation]] = {}
+    for evaluation in own:
+        if evaluation.guarded:
+            entries.setdefault(evaluation.id, []).append(evaluation)
+    return entries
 
 
-def _older(forms: dict[str, list[Visiting]], id: str, v: Visiting) -> Visiting | None:
-    """What form an id was of when a visit began; that of another thread may have begun later, and be done earlier."""
+def _older_entry(forms: dict[str, list[Evaluation]], id: str, v: Evaluation) -> Evaluation | None:
+    """Return the entry of an id when an evaluation began; that of another thread may begin later, and finish
+    earlier."""
     own = forms.get(id, [])
     before = [form for form in own if form.number < v.number]
     return max(before, key=lambda form: form.number) if before else next(iter(own), None)
 
 
-def _part(scope: Scope, one: Visiting) -> Seen:
-    """One visit alone, with the numbers that it has over all watches."""
+def _part(scope: Scope, one: Evaluation) -> Observations:
+    """Return one evaluation alone, with its numbers over all watches."""
     graphs = {g: g.number for g in one.graphs}
     own = list(scope.by_code.get(one.code, ()))
-    forms = _forms(own)
+    forms = _entries(own)
     visit = _visit(one, one.number, graphs, forms)
     frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), list(scope.by_code))
-    same = (v for v in own if v.behind == one.behind)
-    frame = _through(frame, one.behind, next(same, one).caller)
+    same = (v for v in own if v.wrapped == one.wrapped)
+    frame = _through_wrapper(frame, one.wrapped, next(same, one).caller)
     seconds = time.perf_counter() - scope.began
     process = scope.process or (None, 0)
-    return Seen(
+    return Observations(
         (frame,),
         (),
         (),
@@ -253,7 +256,7 @@ def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
 
 
 def _visit(
-    v: Visiting, number: int, graphs: dict[Graph, int], forms: dict[str, list[Visiting]]
+    v: Evaluation, number: int, graphs: dict[Graph, int], forms: dict[str, list[Evaluation]]
 ) -> FrameEvaluation:
     outcome = _outcome(v)
     before = graphs[v.graphs[-1]] if v.graphs else None
@@ -262,9 +265,9 @@ def _visit(
     )
     if outcome == RAISED:
         broken = tuple(dataclasses.replace(b, outcome=CALL_RAISED, consequence="") for b in broken)
-    if v.behind is not None:
+    if v.wrapped is not None:
         broken = tuple(
-            dataclasses.replace(b, ending=compiled_objects.shown(b.ending, v.behind, v.caller))
+            dataclasses.replace(b, ending=compiled_objects.without_wrapper(b.ending, v.wrapped, v.caller))
             for b in broken
         )
     return FrameEvaluation(
@@ -279,7 +282,7 @@ def _visit(
         breaks=broken,
         recompilation=_recompilation(v, forms),
         limit=v.limit,
-        traced_functions=tuple(_traced(code, _own(v, code)) for code in v.lines)
+        traced_functions=tuple(_traced(code, _own_lines(v, code)) for code in v.lines)
         if outcome == COMPILED
         else (),
         eager_lines=_eager(v, outcome),
@@ -293,7 +296,7 @@ def _visit(
     )
 
 
-def _outcome(v: Visiting) -> str:
+def _outcome(v: Evaluation) -> str:
     if v.raised:
         return RAISED
     if v.guarded:
@@ -304,12 +307,12 @@ def _outcome(v: Visiting) -> str:
     return NOTHING if nothing else SKIPPED
 
 
-def _why(v: Visiting, outcome: str) -> Ending | None:
+def _why(v: Evaluation, outcome: str) -> Ending | None:
     if outcome in (COMPILED, NO_GRAPH):
         return None
     if v.error is not None:
-        if v.behind is not None:
-            return compiled_objects.shown(v.error, v.behind, v.caller)
+        if v.wrapped is not None:
+            return compiled_objects.without_wrapper(v.error, v.wrapped, v.caller)
         if v.error.frames:
             return v.error
         place = Frame(v.code.co_filename, v.code.co_firstlineno, eager_lines.plain(v.code.co_name))
@@ -319,18 +322,18 @@ def _why(v: Visiting, outcome: str) -> Ending | None:
     )
 
 
-def _recompilation(v: Visiting, forms: dict[str, list[Visiting]]) -> Recompilation | None:
+def _recompilation(v: Evaluation, forms: dict[str, list[Evaluation]]) -> Recompilation | None:
     if v.recompiled is None:
         return None
     failed = []
     for guard in v.failed:
-        older = _older(forms, guard.id, v)
+        older = _older_entry(forms, guard.id, v)
         if older is not None:
             guard = messages.with_line(guard, older.guards, older.specialized)
             guard = failed_guards.with_old(guard, older.held)
         failed.append(guard)
     changed = failed[v.nearest] if failed else None
-    nearest = _older(forms, changed.id, v) if changed is not None else None
+    nearest = _older_entry(forms, changed.id, v) if changed is not None else None
     if nearest is not None:
         earlier = {d.source for d in nearest.dynamic}
         became = tuple(d for d in v.dynamic if d.source not in earlier)
@@ -341,7 +344,7 @@ def _recompilation(v: Visiting, forms: dict[str, list[Visiting]]) -> Recompilati
     return Recompilation(tuple(failed), *v.recompiled, became, asks, v.nearest)
 
 
-def _own(v: Visiting, code: types.CodeType) -> set[int]:
+def _own_lines(v: Evaluation, code: types.CodeType) -> set[int]:
     return v.lines[code] - v.without_node if code is v.code else v.lines[code]
 
 
@@ -352,8 +355,8 @@ def _traced(code: types.CodeType, lines: set[int]) -> TracedFunction:
     return TracedFunction(code.co_filename, name, code.co_firstlineno, own, eager_lines.code_ranges(code))
 
 
-def _eager(v: Visiting, outcome: str) -> Ranges:
-    if v.behind is not None:  # its lines are torch's
+def _eager(v: Evaluation, outcome: str) -> Ranges:
+    if v.wrapped is not None:  # its lines are torch's
         return ()
     if outcome == NO_GRAPH:
         lines = v.lines.get(v.code, set())
@@ -364,11 +367,11 @@ def _eager(v: Visiting, outcome: str) -> Ranges:
     return () if outcome == RAISED else eager_lines.lines(v.code)
 
 
-def _through(frame: ProgramFrame, behind: Frame | None, caller: Frame | None) -> ProgramFrame:
-    """The frame of torch's function as that of what it calls; any other as it is."""
-    if behind is None:
+def _through_wrapper(frame: ProgramFrame, wrapped: Frame | None, caller: Frame | None) -> ProgramFrame:
+    """Return the frame of torch's function as that of the function that it calls; any other unchanged."""
+    if wrapped is None:
         return frame
-    at = compiled_objects.place(behind, caller)
+    at = compiled_objects.place_of(wrapped, caller)
     through = f"torch/_dynamo/{os.path.basename(frame.file)}"
     return dataclasses.replace(
         frame,
@@ -383,7 +386,7 @@ def _through(frame: ProgramFrame, behind: Frame | None, caller: Frame | None) ->
 
 def _frame(
     code: types.CodeType,
-    found: tuple[FrameEvaluation, ...],
+    visits_: tuple[FrameEvaluation, ...],
     before: tuple[str, ...],
     known: Iterable[types.CodeType],
 ) -> ProgramFrame:
@@ -395,22 +398,24 @@ def _frame(
         resumes = int(at[1]) if at else first
         whole = (c.co_firstlineno for c in known if (c.co_filename, c.co_name) == (code.co_filename, name))
         first = max((line for line in whole if line <= first), default=first)
-    return ProgramFrame(name, code.co_filename, first, resumes, eager_lines.code_ranges(code), found, before)
+    return ProgramFrame(
+        name, code.co_filename, first, resumes, eager_lines.code_ranges(code), visits_, before
+    )
 
 
-def _sources(made: Iterable[Visiting], more: Iterable[types.CodeType] = ()) -> tuple[Source, ...]:
-    every = (*(c for v in made for c in (v.code, *v.lines)), *more)
+def _sources(evaluations: Iterable[Evaluation], more: Iterable[types.CodeType] = ()) -> tuple[Source, ...]:
+    every = (*(c for v in evaluations for c in (v.code, *v.lines)), *more)
     codes = dict.fromkeys(c for c in every if not _library(c.co_filename))
-    found = (dynamo.source_of(code) for code in codes)
-    return tuple(dict.fromkeys(source for source in found if source is not None))
+    sources = (dynamo.source_of(code) for code in codes)
+    return tuple(dict.fromkeys(source for source in sources if source is not None))
 
 
 def _library(file: str) -> bool:
-    return library(file) or file.startswith("<eval_with_key>")
+    return is_library(file) or file.startswith("<eval_with_key>")
 
 
 def _missing(scope: Scope) -> tuple[Missing, ...]:
-    lacking = [Missing(what, why) for what, why in observers.absent()]
+    lacking = [Missing(what, why) for what, why in observers.absent_hooks()]
     for (what, why), times in scope.failed.items():
         often = f" ({times} times)" if times > 1 else ""
         lacking.append(Missing(what, f"the observer failed: {why}{often}"))
@@ -418,24 +423,27 @@ def _missing(scope: Scope) -> tuple[Missing, ...]:
 
 
 def _notes(scope: Scope) -> tuple[str, ...]:
-    return (*_doubts(scope), *(_ahead(export, found) for export, found in scope.ahead.items() if found))
+    return (
+        *_doubt_notes(scope),
+        *(_ahead_note(export, found) for export, found in scope.ahead.items() if found),
+    )
 
 
-def _ahead(export: bool, found: Counter[str]) -> str:
-    """Of functions that nothing called: torch counts their graphs as well."""
-    count = found.total()
+def _ahead_note(export: bool, lines: Counter[str]) -> str:
+    """Return a note on functions that nothing called: torch counts their graphs as well."""
+    count = lines.total()
     graphs = "1 graph" if count == 1 else f"{count} graphs"
     what = f"traced {graphs} for torch.export, which compiles nothing"
     if not export:
         what = f"traced {graphs} to compile ahead of any call (aot_compile)"
-    return f"Dynamo {what}; no visit has {'it' if count == 1 else 'them'}: asked for in {_some(list(found))}"
+    return f"Dynamo {what}; no visit has {'it' if count == 1 else 'them'}: asked for in {_some(list(lines))}"
 
 
-def _doubts(scope: Scope) -> tuple[str, ...]:
+def _doubt_notes(scope: Scope) -> tuple[str, ...]:
     if not scope.doubtful:
         return ()
-    told = _some(list(scope.doubtful))
-    doubt = f"a thread that none of several open watches started compiled {told}: it is in none of them"
+    names = _some(list(scope.doubtful))
+    doubt = f"a thread that none of several open watches started compiled {names}: it is in none of them"
     return (doubt,)
 
 

@@ -1,7 +1,9 @@
-"""Collectives that Python itself calls, outside of all graphs: a graph breaks at them, or nothing is compiled there.
+"""A program run once for each rank in one process: torch's fake process group stands in for the others.
 
-Every such call of ``torch.distributed`` goes through a method of the process group, which is observed. Those of graphs
-call the group from C++ and do not come here, and neither do functional collectives that Python calls itself.
+Its collectives return at once with their inputs, so that sizes are right and values are not. Collectives that Python
+itself calls, outside of all graphs, are recorded: a graph breaks at them, or nothing is compiled there. Every such
+call of ``torch.distributed`` goes through a method of the process group, which is observed. Those of graphs call the
+group from C++ and do not pass here, and neither do functional collectives that Python calls itself.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ...record.collectives import Collective, EagerCollective
 from .. import isolation
 from ..ground.undo import Undo
 from .callers import program_line
-from .program_watch import Seen, Watch
+from .program_watch import Observations, ProgramWatch
 from .scopes import numbers
 
 _REDUCES, _ROOT, _SIZE = "reduces", "root", "size"
@@ -53,21 +55,21 @@ _METHODS: dict[str, tuple[str, int | None, tuple[str, ...]]] = {
     "barrier": ("barrier", None, ()),
     "monitored_barrier": ("monitored_barrier", None, ()),
 }
-"""Of each method the name that the same has in a graph, which argument this process gives, and what a graph's call
-has that is no tensor. Messages from one process to another are not the same on both, and are left out."""
+"""For each method its name in a graph, the argument that this process contributes, and the other arguments of a
+graph's call. Messages from one process to another differ between the two, and are left out."""
 
 _REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "PREMUL_SUM")
 
 
-class Calls:
-    """The collectives that Python called, in order: each with its place among visits and graphs, and whether all
+class CollectiveCalls:
+    """The collectives that Python called, in order: each with its number among evaluations and graphs, and whether all
     processes take part."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[int, Collective, bool]] = []
+        self.calls: list[tuple[int, Collective, bool]] = []
 
     def place(self, undo: Undo) -> None:
-        """Observe the methods of process groups until the undo."""
+        """Observe the methods of process groups until ``undo``."""
         import torch.distributed as distributed
 
         group = distributed.ProcessGroup
@@ -82,7 +84,7 @@ class Calls:
             number = next(numbers)
             result = bound(group, type(group))(*args, **kwargs)  # what it refuses is not called
             whole = group.size() == torch.distributed.get_world_size()
-            self.found.append((number, _collective(name, group, args, kwargs), whole))
+            self.calls.append((number, _collective(name, group, args, kwargs), whole))
             return result
 
         skip_code(call.__code__)
@@ -116,17 +118,17 @@ def _tensors(given: Any) -> Iterator[torch.Tensor]:
 
 
 def _reduction(op: Any) -> str:
-    """As functional collectives name it."""
+    """Return its name in functional collectives."""
     kinds = torch.distributed.ReduceOp
     known = (name for name in _REDUCTIONS if hasattr(kinds, name) and op == getattr(kinds, name))
     return next(known, str(op)).lower()
 
 
 @dataclasses.dataclass(frozen=True)
-class Rehearsed:
-    """What a watch saw of one rank, the collectives that Python called, and the error that ended it."""
+class Rehearsal:
+    """The observations of one rank, the collectives that Python called, and the error that ended it."""
 
-    seen: Seen
+    seen: Observations
     issued: tuple[EagerCollective, ...]
     error: Exception | None
 
@@ -136,15 +138,15 @@ _MEMORY: tuple[tuple[Any, str, Callable[[], Any]], ...] = (
     (convert_frame, "FRAME_COUNTER", int),
     (convert_frame, "FRAME_COMPILE_COUNTER", Counter),
 )
-"""Where Dynamo remembers sizes and numbers, and how each begins in a new process."""
+"""Dynamo's state of sizes and numbers, and its initial values in a new process."""
 
 _RUNS = "_active_ddp_module"
-"""The module of DDP whose forward runs. Torch leaves it there where an error ends that forward, and cuts all that is
+"""The module of DDP whose forward runs. Torch leaves it set if an error ends that forward, and cuts everything
 compiled later in the process by its buckets."""
 
 
-def lacks() -> str:
-    """Why nothing can be rehearsed here; ``""`` where it can."""
+def why_impossible() -> str:
+    """Return why nothing can be rehearsed here; ``""`` if it can."""
     import torch.distributed as distributed
 
     if not distributed.is_available():
@@ -161,11 +163,11 @@ def lacks() -> str:
     return ""
 
 
-def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
-    """Make a call as the process of a rank would. What Dynamo keeps of it goes when it is over, and random numbers,
-    its memory of sizes, its numbers of frames and Python's hook for errors are as before."""
+def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsal:
+    """Make a call as the process of a rank would. Dynamo's state of it is dropped afterwards, and random numbers,
+    Dynamo's memory of sizes, its frame numbers and Python's hook for errors are restored."""
     raised: list[Exception] = []
-    watch, calls = Watch(), Calls()
+    watch, calls = ProgramWatch(), CollectiveCalls()
     with isolation.random_state(), _group(rank, world), _memory(), Undo() as undo, undo:
         calls.place(undo)
         grad = torch.is_grad_enabled()
@@ -179,8 +181,8 @@ def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsed:
             torch.set_grad_enabled(grad)
             for code in watch.compiled():
                 eval_frame.reset_code(code)
-    outside = tuple(EagerCollective(one, watch.graphs_before(at), whole) for at, one, whole in calls.found)
-    return Rehearsed(watch.seen(), outside, raised[0] if raised else None)
+    outside = tuple(EagerCollective(one, watch.graphs_before(at), whole) for at, one, whole in calls.calls)
+    return Rehearsal(watch.observations(), outside, raised[0] if raised else None)
 
 
 @contextlib.contextmanager
@@ -204,7 +206,7 @@ def _leave_group() -> None:
 
 @contextlib.contextmanager
 def _memory() -> Iterator[None]:
-    """Each rank is a process of its own: none knows the sizes that another met, and each counts frames from 0."""
+    """Give each rank a Dynamo state of its own: none knows the sizes of another, and each counts frames from 0."""
     with Undo() as undo, undo:
         parallel = torch.nn.parallel.DistributedDataParallel
         if hasattr(parallel, _RUNS):

@@ -1,4 +1,4 @@
-"""A graph of a program, kept as it was handed to its backend, so that it can be lowered again later."""
+"""A graph of a program, retained as it was handed to its backend, so that it can be lowered again later."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ..ground.undo import Undo
 
 VERIFIED = f"{SAME_CODE}: its text is that of the code which the program compiled"
 DIFFERS = "lowered again: its text is not that of the code which the program compiled"
-NOT_SEEN = "lowered from the kept graph: no code of Inductor's was seen for it in the program"
-"""What a later capture's code is stamped with."""
+NOT_OBSERVED = "lowered from the kept graph: no code of Inductor's was seen for it in the program"
+"""Stamps of a later capture's code."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
-    """What lowering a graph depends on: the graph, its inputs as fake tensors, and the settings at that time.
+class RetainedGraph:
+    """The inputs of lowering: the graph, its inputs as fake tensors, and the settings at that time.
 
     Attributes:
-        code: of the frame that the graph is of.
-        patches: Inductor's settings that the backend was given (``mode``, ``options``).
-        settings: of Inductor and AOTAutograd, where those were imported.
+        code: code of the graph's frame.
+        patches: Inductor's settings from the backend's arguments (``mode``, ``options``).
+        settings: of Inductor and AOTAutograd, if those were imported.
         autocast: for each type of device whether it was on, and to which type it casts.
     """
 
@@ -52,14 +52,15 @@ class Kept:
 _SETTINGS = ("torch._inductor.config", "torch._functorch.config")
 
 
-def keep(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> Kept:
-    """A copy of a graph that is about to be compiled, and of what that depends on; ``output`` is Dynamo's of it."""
+def retain(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> RetainedGraph:
+    """Return a copy of a graph that is about to be compiled, and of the state on which that depends; ``output`` is
+    Dynamo's of it."""
     context = torch._guards.TracingContext.try_get()
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     devices = {
         v.device.type for n in placeholders if isinstance(v := n.meta.get("example_value"), torch.Tensor)
     }
-    return Kept(
+    return RetainedGraph(
         code,
         _copy(gm, output),
         tuple(n.meta.get("example_value") for n in placeholders),
@@ -74,8 +75,8 @@ def keep(code: types.CodeType, gm: torch.fx.GraphModule, output: Any) -> Kept:
 
 
 def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
-    """The graph anew, with what Dynamo hangs on it beside its meta just before it calls the backend: by that
-    AOTAutograd knows which inputs are parameters, whose addresses stay, and saves others for the backward."""
+    """Return a copy of the graph, with Dynamo's attributes beside its meta: by them AOTAutograd knows which inputs are
+    parameters, whose addresses stay, and saves others for the backward."""
     copied = backend.copy_graph(gm)
     sources = getattr(gm, "_param_name_to_source", getattr(output, "param_name_to_source", None))
     if sources is not None:
@@ -90,7 +91,7 @@ def _copy(gm: torch.fx.GraphModule, output: Any = None) -> torch.fx.GraphModule:
 
 
 def _patches(compiler: Any) -> dict[str, Any]:
-    """What the backend was asked for, where it is Inductor."""
+    """Return the backend's options, if it is Inductor."""
     for _ in range(8):
         config = getattr(compiler, "config", None)
         if isinstance(config, dict):
@@ -105,17 +106,18 @@ def _patches(compiler: Any) -> dict[str, Any]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Called:
-    """A kept graph as a function of its own: its module, arguments of the sizes that were seen, and which symbols had
-    which size."""
+class GraphCall:
+    """A retained graph as a function of its own: its module, arguments of the sizes seen, and the size of each
+    symbol."""
 
     gm: torch.fx.GraphModule
     args: tuple[Any, ...]
     fixed: tuple[tuple[str, int], ...]
 
 
-def as_call(kept: Kept, device: str) -> Called | None:
-    """A kept graph with arguments on a device, ``meta`` or ``cpu`` (of zeros there); None where a size is not known."""
+def as_call(kept: RetainedGraph, device: str) -> GraphCall | None:
+    """Return a retained graph with arguments on a device, ``meta`` or ``cpu`` (zeros there); None if a size is not
+    known."""
     fixed: dict[str, int] = {}
 
     def known(number: Any) -> Any:
@@ -123,7 +125,7 @@ def as_call(kept: Kept, device: str) -> Called | None:
             return number
         seen = fx_values.hint(number)
         if seen is None:
-            raise _Unknown
+            raise _UnknownSize
         fixed[str(fx_values.size(number))] = seen
         return seen
 
@@ -131,15 +133,15 @@ def as_call(kept: Kept, device: str) -> Called | None:
         if not isinstance(value, torch.Tensor):
             return known(value)
         sizes, strides = [known(n) for n in value.shape], [known(n) for n in value.stride()]
-        made = torch.empty_strided(sizes, strides, dtype=value.dtype, device=device)
+        tensor = torch.empty_strided(sizes, strides, dtype=value.dtype, device=device)
         if device != "meta":
-            made.zero_()
-        return made.requires_grad_(value.requires_grad and kept.grad)
+            tensor.zero_()
+        return tensor.requires_grad_(value.requires_grad and kept.grad)
 
-    stays = [_stays(node) for node in kept.gm.graph.nodes if node.op == "placeholder"]
+    stays = [_static_kind(node) for node in kept.gm.graph.nodes if node.op == "placeholder"]
     try:
         args = tuple(argument(value) for value in kept.inputs)
-    except _Unknown:
+    except _UnknownSize:
         return None
     for arg, kind in zip(args, stays, strict=True):
         if kind is not None and isinstance(arg, torch.Tensor):
@@ -147,50 +149,50 @@ def as_call(kept: Kept, device: str) -> Called | None:
             setattr(arg, _STATIC, kind)
     gm = backend.copy_graph(kept.gm)
     gm.meta = {}  # of the program's compile, and it would not cross to another process
-    return Called(gm, args, tuple(sorted(fixed.items())))
+    return GraphCall(gm, args, tuple(sorted(fixed.items())))
 
 
 _STATIC = "_dynamo_static_input_type"
-"""Torch's mark of a tensor whose address stays: a parameter, a buffer, or what the program marked so."""
+"""Torch's mark of a tensor whose address stays: a parameter, a buffer, or a tensor that the program marked."""
 
 
-def _stays(node: torch.fx.Node) -> Any:
+def _static_kind(node: torch.fx.Node) -> Any:
     return node.meta.get("tensor_dict", {}).get(_STATIC)
 
 
-class _Unknown(Exception):
+class _UnknownSize(Exception):
     """A size that is known only when the graph runs."""
 
 
 @contextlib.contextmanager
-def settings_of(kept: Kept) -> Iterator[None]:
-    """For the duration, the settings that a graph was compiled with."""
+def settings_of(kept: RetainedGraph) -> Iterator[None]:
+    """For the duration, use the settings with which a graph was compiled."""
     with contextlib.ExitStack() as stack:
         for name, settings in kept.settings.items():
-            stack.enter_context(sys.modules[name].patch(_changed(sys.modules[name], settings)))
+            stack.enter_context(sys.modules[name].patch(_differing(sys.modules[name], settings)))
         yield
 
 
-class _OneNumber(Numbers):
-    """All is of one compile, which has the id that it had in the program."""
+class _FixedId(Numbers):
+    """Numbers of a single compile, which has the id that it had in the program."""
 
     def __init__(self, id: str) -> None:
         super().__init__()
         self._id = id
 
     def own_id(self, frame_id: int, attempt: int) -> str:
-        """That id, whatever Dynamo calls it now."""
+        """Return that id, whatever Dynamo calls it now."""
         return self._id
 
 
-def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exception | None]:
-    """Lower a kept graph under the settings that it was compiled with, code only, and record every stage.
+def lower(kept: RetainedGraph, codes: Sequence[str], id: str) -> tuple[Recorder, Exception | None]:
+    """Lower a retained graph under the settings of its compile, code only, and record every stage.
 
-    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile gave: the code is stamped
-    with whether it is one of them. Returns what was seen, and the error that ended it.
+    ``id`` is the compile id of the program; ``codes`` are the texts that its own compile generated: the code is
+    stamped with whether it is one of them. Returns the recorder, and the error that ended it.
     """
     recorder = Recorder(CaptureSpec(build=False, backward=True, patches=kept.patches))
-    recorder.numbers = _OneNumber(id)
+    recorder.numbers = _FixedId(id)
     raised: list[Exception] = []
 
     def call() -> None:
@@ -223,22 +225,24 @@ def lower(kept: Kept, codes: Sequence[str], id: str) -> tuple[Recorder, Exceptio
     return recorder, raised[0] if raised else None
 
 
-def _changed(config: Any, settings: dict[str, Any]) -> dict[str, Any]:
+def _differing(config: Any, settings: dict[str, Any]) -> dict[str, Any]:
     now = config.get_config_copy()
     return {k: v for k, v in settings.items() if k in now and not (now[k] is v or now[k] == v)}
 
 
 def _stamp(recorder: Recorder, codes: Iterable[str]) -> None:
-    known = {plain(text) for text in codes}
+    known = {normalized(text) for text in codes}
     for draft in recorder.drafts.values():
         for stage in list(draft.stages.values()):
             if isinstance(stage, Code):
-                said = NOT_SEEN if not known else VERIFIED if plain(stage.text) in known else DIFFERS
-                draft.put(dataclasses.replace(stage, stamp=said))
+                stamp = (
+                    NOT_OBSERVED if not known else VERIFIED if normalized(stage.text) in known else DIFFERS
+                )
+                draft.put(dataclasses.replace(stage, stamp=stamp))
 
 
-def plain(text: str) -> str:
-    """A module without what says where and when it was written."""
+def normalized(text: str) -> str:
+    """Return a module's text without places and times of its generation."""
     text = re.sub(r"^# AOT ID:.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"# kernel path:.*", "", text)
     # With enable_kernel_profile a mark in each kernel counts the graphs of the process.

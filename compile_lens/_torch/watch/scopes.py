@@ -1,4 +1,9 @@
-"""The mutable side of a watch: what was seen so far, by program, by visit and by graph."""
+"""The open watches of a thread, and their mutable state by program, frame evaluation and graph.
+
+A watch sees the compiles of the thread that opened it, and of threads started from there. A thread that no watch
+started (of an older pool, or one of autograd's) is seen if there is no doubt about its watch: if one watch is open, or
+several nested ones.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +25,11 @@ from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
 from ..ground import hooks
 
 numbers = itertools.count()
-"""Of visits and graphs, in the order in which they begin, over all watches."""
+"""Numbers of evaluations and graphs, in the order in which they begin, over all watches."""
 
 
 class Scope:
-    """What one watch has seen so far."""
+    """The state of one watch."""
 
     def __init__(self, parents: tuple[Scope, ...], whole: bool) -> None:
         self.parents = parents
@@ -33,8 +38,8 @@ class Scope:
         self.began = time.perf_counter()
         self.began_at = time.time_ns() / 1000
         self.ended: float | None = None
-        self.visits: list[Visiting] = []
-        self.by_code: dict[types.CodeType, list[Visiting]] = {}  # the same, by what Dynamo was asked about
+        self.visits: list[Evaluation] = []
+        self.by_code: dict[types.CodeType, list[Evaluation]] = {}  # the same, by what Dynamo was asked about
         # By source, what failed in forms of a code.
         self.failed_of: dict[types.CodeType, dict[str, FailedGuard]] = {}
         self.events: list[Event] = []
@@ -42,13 +47,13 @@ class Scope:
             int, tuple[Any, int]
         ] = {}  # by the identity of torch's id of it, that and which visit
         self.elsewhere: Counter[str] = Counter()
-        self.left_alone: dict[tuple[types.CodeType, str, Frame | None], Visiting] = {}
+        self.skipped: dict[tuple[types.CodeType, str, Frame | None], Evaluation] = {}
         self.before: dict[types.CodeType, tuple[str, ...]] = {}
         # Rests of functions that Dynamo was asked about before, and has no form of.
-        self.left_before: tuple[types.CodeType, ...] = ()
-        self.left_whole: tuple[types.CodeType, ...] = ()  # the same of whole functions
+        self.eager_resumes: tuple[types.CodeType, ...] = ()
+        self.eager_before: tuple[types.CodeType, ...] = ()  # the same of whole functions
         self.failed: Counter[tuple[str, str]] = Counter()
-        self.kept: Callable[[Visiting], None] | None = None
+        self.kept: Callable[[Evaluation], None] | None = None
         self.keeps = False  # graphs are kept, so that they can be lowered again
         self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
         self.spent = 0  # nanoseconds that the observers took
@@ -58,18 +63,18 @@ class Scope:
         self.ahead: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
         self.stance: tuple[str, Frame | None] | None = None  # that is set, with the line that set it
         self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
-        self.listened: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
+        self.profiled: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
 
-    def add(self, visiting: Visiting) -> None:
-        """A visit that is over. A program may have hundreds, so that nothing looks through all of them at each."""
-        self.visits.append(visiting)
-        self.by_code.setdefault(visiting.code, []).append(visiting)
-        failed = self.failed_of.setdefault(visiting.code, {})
-        failed.update((one.source, one) for one in visiting.failed)
+    def add(self, evaluation: Evaluation) -> None:
+        """Add a finished evaluation. A program may have hundreds, so that nothing scans all of them at each."""
+        self.visits.append(evaluation)
+        self.by_code.setdefault(evaluation.code, []).append(evaluation)
+        failed = self.failed_of.setdefault(evaluation.code, {})
+        failed.update((one.source, one) for one in evaluation.failed)
 
 
 class Uncompiled:
-    """A function that ran eagerly, or may have, without a visit."""
+    """A function that ran eagerly, or may have, without an evaluation."""
 
     def __init__(
         self, kind: str, why: Ending, name: str, code: types.CodeType | None, caller: Frame | None
@@ -80,7 +85,7 @@ class Uncompiled:
 
 
 class Graph:
-    """A graph that a backend was called with."""
+    """A graph with which a backend was called."""
 
     def __init__(
         self,
@@ -100,8 +105,8 @@ class Graph:
         self.kept: Any = None  # what lowering it again takes (``retained_graphs.Kept``)
 
 
-class Visiting:
-    """A visit in the making. It holds what is plain, and of torch and the program nothing but the code."""
+class Evaluation:
+    """A frame evaluation in progress. It is plain data, and holds nothing of torch and the program but the code."""
 
     def __init__(
         self, code: types.CodeType, mine: tuple[Scope, ...], backend: str, caller: Frame | None
@@ -112,7 +117,7 @@ class Visiting:
         self.number = next(numbers)
         self.thread = threading.current_thread().name
         self.caller = caller
-        self.behind: Frame | None = None  # what torch calls through a function of its own, which the code is
+        self.wrapped: Frame | None = None  # what torch calls through a function of its own, which the code is
         self.began = time.perf_counter()
         self.seconds = 0.0
         self.id = ""
@@ -146,19 +151,19 @@ class Visiting:
 
 class _Local(threading.local):
     scopes: tuple[Scope, ...] | None = None
-    visiting: list[Visiting | None] | None = None
+    evaluation: list[Evaluation | None] | None = None
 
 
 _local = _Local()
 _open: list[Scope] = []
-_started: weakref.WeakKeyDictionary[threading.Thread, tuple[Scope, ...]] = weakref.WeakKeyDictionary()
+_inherited: weakref.WeakKeyDictionary[threading.Thread, tuple[Scope, ...]] = weakref.WeakKeyDictionary()
 _owner: dict[int, tuple[Scope, ...]] = {}
-"""Of the number of a frame that Dynamo compiles, whose it is: its backward may be compiled in another thread."""
+"""Watches by frame number: a frame's backward may be compiled in another thread."""
 
 
 def enter(whole: bool = False) -> Scope:
-    """Open a watch on this thread, inside of those that are open there; or one of the ``whole`` process."""
-    scope = Scope(() if whole else _here(), whole)
+    """Open a watch on this thread, inside of those open there; or one of the ``whole`` process."""
+    scope = Scope(() if whole else _scopes_here(), whole)
     if not whole:
         _local.scopes = (*scope.parents, scope)
     _open.append(scope)
@@ -174,78 +179,78 @@ def leave(scope: Scope) -> None:
         _open.remove(scope)
     if not _open:
         _owner.clear()
-    _local.scopes = tuple(s for s in _here() if s.open)
+    _local.scopes = tuple(s for s in _scopes_here() if s.open)
 
 
 def owners(who: str = "") -> tuple[Scope, ...]:
-    """The open watches that see what this thread does now; none while a capture works on it.
+    """Return the open watches that see this thread now; none while a capture works on it.
 
-    ``who`` is doing something: where it cannot be told for which watch, each of them notes it.
+    ``who`` is what is being compiled: if its watch is in doubt, each of them notes it.
     """
     if not _open or hooks.is_capturing():
         return ()
-    found = tuple(s for s in _open if s.whole)
-    own = tuple(s for s in _here() if s.open)
+    whole = tuple(s for s in _open if s.whole)
+    own = tuple(s for s in _scopes_here() if s.open)
     if own:
-        return (*found, *own)
+        return (*whole, *own)
     others = [s for s in _open if not s.whole]
     inner = max(others, key=lambda s: len(s.parents), default=None)
     if all(s is inner or (inner is not None and s in inner.parents) for s in others):
-        return (*found, *others)
+        return (*whole, *others)
     if who:
         for scope in others:
             scope.doubtful[who] += 1
-    return found
+    return whole
 
 
-def own_frame(frame_id: int, scopes: tuple[Scope, ...]) -> None:
-    """Remember whose a frame is."""
+def assign_frame(frame_id: int, scopes: tuple[Scope, ...]) -> None:
+    """Remember the watches of a frame."""
     _owner[frame_id] = scopes
 
 
 def owners_of(frame_id: int | None) -> tuple[Scope, ...]:
-    """The open watches that saw Dynamo compile a frame; those of this thread where none did."""
-    found = tuple(s for s in _owner.get(-1 if frame_id is None else frame_id, ()) if s.open)
-    return found or owners()
+    """Return the open watches that saw Dynamo compile a frame; those of this thread if none did."""
+    own = tuple(s for s in _owner.get(-1 if frame_id is None else frame_id, ()) if s.open)
+    return own or owners()
 
 
-def _here() -> tuple[Scope, ...]:
-    """The watches that were opened on this thread, or on the one that started it."""
+def _scopes_here() -> tuple[Scope, ...]:
+    """Return the watches that were opened on this thread, or on the one that started it."""
     scopes = _local.scopes
     if scopes is None:
         mine = threading.get_ident()
         # Not ``current_thread``, which would make an object for a thread that is not Python's.
         thread = next((t for t in threading.enumerate() if t.ident == mine), None)
-        scopes = _local.scopes = _started.get(thread, ()) if thread is not None else ()
+        scopes = _local.scopes = _inherited.get(thread, ()) if thread is not None else ()
     return scopes
 
 
-def started(thread: threading.Thread) -> None:
-    """This thread starts another: what that one compiles is seen by the same watches."""
-    found = tuple(s for s in _here() if s.open)
-    if found:
-        _started[thread] = found
+def inherit(thread: threading.Thread) -> None:
+    """Let a thread that this one starts be seen by the same watches."""
+    scopes = tuple(s for s in _scopes_here() if s.open)
+    if scopes:
+        _inherited[thread] = scopes
 
 
-def current() -> Visiting | None:
-    """What Dynamo is asked about on this thread, if a watch sees it."""
-    stack = _local.visiting
+def current() -> Evaluation | None:
+    """Return the evaluation in progress on this thread, if a watch sees it."""
+    stack = _local.evaluation
     return stack[-1] if stack else None
 
 
-def asked() -> bool:
-    """Whether Dynamo is asked about a frame on this thread, be it one that no watch sees."""
-    return bool(_local.visiting)
+def is_evaluating() -> bool:
+    """Return True if Dynamo evaluates a frame on this thread, seen by a watch or not."""
+    return bool(_local.evaluation)
 
 
-def push(visiting: Visiting | None) -> None:
-    """Dynamo begins to look at a frame; ``None``: at one that no watch sees."""
-    if _local.visiting is None:
-        _local.visiting = []
-    _local.visiting.append(visiting)
+def push(evaluation: Evaluation | None) -> None:
+    """Begin an evaluation; None: one that no watch sees."""
+    if _local.evaluation is None:
+        _local.evaluation = []
+    _local.evaluation.append(evaluation)
 
 
 def pop() -> None:
-    """Dynamo is done with the last frame."""
-    if _local.visiting:
-        _local.visiting.pop()
+    """End the last evaluation."""
+    if _local.evaluation:
+        _local.evaluation.pop()

@@ -1,5 +1,5 @@
-"""Calls that a stance of the compiler has run eagerly: torch does not ask Dynamo about them. Calls of what it left to
-Python before the watch are seen in the same place."""
+"""Calls that run eagerly because of a stance of the compiler, which Dynamo does not evaluate. Calls of functions that
+were skipped before the watch are observed in the same place."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from ...record.program import FAIL_ON_RECOMPILE
 from ..frames import eager_lines
 from ..ground import hook_points, source_places
 from . import compiled_objects, earlier_decisions, frame_evaluations, recompiles, scopes
-from .callers import caller, library
-from .observers import noting, observe, observe_late, place_late
-from .scopes import Scope, Uncompiled, Visiting
+from .callers import caller, is_library
+from .observers import observe, observe_late, observing, place_late
+from .scopes import Evaluation, Scope, Uncompiled
 
 _DEFAULT = "default"
 _RUN = "eager_on_recompile"
 _FIRST = "eager_then_compile"
-_LEAVES = {
+_EAGER_STANCES = {
     "force_eager": "every call of a compiled function runs eagerly",
     _RUN: "nothing is compiled: calls that fit a compiled form run it, the others run eagerly",
     _FIRST: "the first call of each function runs eagerly, to see what varies",
 }
-"""What each stance does that runs calls eagerly."""
-_DOES = _LEAVES | {
+"""The effect of each stance that runs calls eagerly."""
+_EFFECTS = _EAGER_STANCES | {
     FAIL_ON_RECOMPILE: "nothing is compiled: calls that fit a compiled form run it, the others raise"
 }
 
 
 @observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
 def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
-    """The program says whether torch may compile."""
+    """Keep the stance that the program sets."""
     before = real(stance, *args, **kwargs)
     mine = scopes.owners()
     if mine:
-        with noting(mine, "a stance of the compiler"):
+        with observing(mine, "a stance of the compiler"):
             name, at = str(getattr(stance, "stance", _DEFAULT)), caller()
             for scope in mine:
-                _now(scope, name, at)
+                _set(scope, name, at)
     return before
 
 
-def before(scope: Scope) -> None:
-    """A watch begins: a stance may be set, and functions may have been left to Python."""
-    _now(scope, _name(), None)
-    if scope.left_whole:
+def begin(scope: Scope) -> None:
+    """Begin a watch: a stance may be set, and functions may have been skipped."""
+    _set(scope, _current_stance(), None)
+    if scope.eager_before:
         _see_calls(scope, _CALLS)
 
 
-def _now(scope: Scope, name: str, at: Frame | None) -> None:
+def _set(scope: Scope, name: str, at: Frame | None) -> None:
     scope.stance = (name, at)
-    if name in (*_LEAVES, FAIL_ON_RECOMPILE):
+    if name in (*_EAGER_STANCES, FAIL_ON_RECOMPILE):
         _see_calls(scope, _CALLS, _INPUTS)
 
 
@@ -70,7 +70,7 @@ def _see_calls(scope: Scope, *paths: str) -> None:
         place_late(path)
 
 
-def _name() -> str:
+def _current_stance() -> str:
     return str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", _DEFAULT))
 
 
@@ -78,39 +78,39 @@ _CALLS = "torch._dynamo.eval_frame:_callback_from_stance"
 
 
 @observe_late(_CALLS)
-def called(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
-    """A compiled function is called: the stance says who is asked about it."""
-    found = real(callback, *args, **kwargs)
-    if callback not in (None, False) and found in (None, False):
+def note_call(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
+    """Note a call of a compiled function that the stance runs eagerly."""
+    result = real(callback, *args, **kwargs)
+    if callback not in (None, False) and result in (None, False):
         mine = scopes.owners()
         if mine:
-            with noting(mine, "calls under a stance"):
+            with observing(mine, "calls under a stance"):
                 function = sys._getframe(1).f_locals.get("fn")
                 if function is not None:
-                    thing = compiled_objects.thing(function)
+                    thing = compiled_objects.unwrapped(function)
                     code = compiled_objects.code_of(thing)
-                    sure = found is None or not _has_forms(function)
-                    _note(mine, compiled_objects.named(thing).function, code, sure)
+                    sure = result is None or not _has_entries(function)
+                    _note(mine, compiled_objects.described(thing).function, code, sure)
     elif callback not in (None, False):
-        mine = tuple(scope for scope in scopes.owners() if scope.left_whole)
+        mine = tuple(scope for scope in scopes.owners() if scope.eager_before)
         if mine:
-            with noting(mine, "calls of what was left to Python before"):
+            with observing(mine, "calls of what was left to Python before"):
                 function = sys._getframe(1).f_locals.get("fn")
                 if function is not None:
-                    earlier_decisions.called(mine, function)
-    return _refusing(found) if callable(found) and _name() == FAIL_ON_RECOMPILE else found
+                    earlier_decisions.note_call(mine, function)
+    return _noting_refusal(result) if callable(result) and _current_stance() == FAIL_ON_RECOMPILE else result
 
 
-def _refusing(real: Any) -> Any:
-    """What torch asks about a call that fits no form, where the program told it to raise then: noted when it does."""
+def _noting_refusal(real: Any) -> Any:
+    """Return torch's callback for a call that matches no entry, which raises under this stance: noted when it does."""
 
     def refused(frame: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return real(frame, *args, **kwargs)
         except RuntimeError as error:
             mine = scopes.owners(frame.f_code.co_name)
-            with noting(mine, "calls under a stance"):
-                _refuse(mine, frame, str(error))
+            with observing(mine, "calls under a stance"):
+                _record_refusal(mine, frame, str(error))
             raise
 
     for name, value in vars(real).items():  # among them the backend, by which torch finds the forms
@@ -118,19 +118,19 @@ def _refusing(real: Any) -> Any:
     return refused
 
 
-def _refuse(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
+def _record_refusal(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
     if not mine:
         return
-    visiting = Visiting(frame.f_code, mine, "", caller())
-    visiting.behind = compiled_objects.behind(frame)
-    visiting.raised, visiting.limit = True, FAIL_ON_RECOMPILE
+    evaluation = Evaluation(frame.f_code, mine, "", caller())
+    evaluation.wrapped = compiled_objects.wrapped_place(frame)
+    evaluation.raised, evaluation.limit = True, FAIL_ON_RECOMPILE
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(frame.f_code)
     if entries:
-        recompiles.note(visiting, entries, frame, failed_guards.listed(message))
+        recompiles.keep_reasons(evaluation, entries, frame, failed_guards.listed(message))
     where = next((scope.stance[1] for scope in mine if scope.stance is not None), None)
     at = Frame(frame.f_code.co_filename, frame.f_code.co_firstlineno, eager_lines.plain(frame.f_code.co_name))
-    visiting.error = dataclasses.replace(_why(FAIL_ON_RECOMPILE, where), frames=(at,))
-    frame_evaluations.keep(visiting, frame)
+    evaluation.error = dataclasses.replace(_why(FAIL_ON_RECOMPILE, where), frames=(at,))
+    frame_evaluations.record(evaluation, frame)
 
 
 _INPUTS = "torch._dynamo.eval_frame:_get_or_add_example_inputs"
@@ -138,24 +138,24 @@ _INPUTS = "torch._dynamo.eval_frame:_get_or_add_example_inputs"
 
 @observe_late(_INPUTS)
 def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-    """Torch keeps the inputs of a function's first calls: it is compiled for the second."""
-    found = real(frame, *args, **kwargs)
+    """Note the first call of a function, of which torch keeps the inputs: it is compiled for the second."""
+    inputs = real(frame, *args, **kwargs)
     code = frame.f_code
-    if len(found) == 1 and _name() == _FIRST and not _others(code.co_filename):
+    if len(inputs) == 1 and _current_stance() == _FIRST and not _is_foreign(code.co_filename):
         mine = scopes.owners(code.co_name)
         if mine:
-            with noting(mine, "calls under a stance"):
+            with observing(mine, "calls under a stance"):
                 function = frame.f_locals.get("fn") if compiled_objects.is_wrapper(code) else None
-                name = code.co_name if function is None else compiled_objects.named(function).function
+                name = code.co_name if function is None else compiled_objects.described(function).function
                 _note(mine, name, code if function is None else compiled_objects.code_of(function), True)
-    return found
+    return inputs
 
 
-def _others(file: str) -> bool:
-    return not source_places.is_internal(file) and library(file)
+def _is_foreign(file: str) -> bool:
+    return not source_places.is_internal(file) and is_library(file)
 
 
-def _has_forms(function: Any) -> bool:
+def _has_entries(function: Any) -> bool:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is None or bool(torch._C._dynamo.eval_frame._debug_get_cache_entry_list(code))
 
@@ -163,7 +163,7 @@ def _has_forms(function: Any) -> bool:
 def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure: bool) -> None:
     at = caller()
     for scope in mine:
-        stance, where = scope.stance or (_name(), None)
+        stance, where = scope.stance or (_current_stance(), None)
         key = (STANCE, stance, where, name, code, sure)
         if key not in scope.unvisited:
             scope.unvisited[key] = Uncompiled(STANCE, _why(stance, where), name, code, at)
@@ -174,7 +174,7 @@ def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure:
 def _why(stance: str, where: Frame | None) -> Ending:
     set_ = f"torch.compiler.set_stance({stance!r}) was set"
     place = "before the watch" if where is None else f"({os.path.basename(where.file)}:{where.line})"
-    reason = f"{set_} {place}\n  Explanation: {_DOES[stance]}"
+    reason = f"{set_} {place}\n  Explanation: {_EFFECTS[stance]}"
     frames = () if where is None else (where,)
     return Ending(
         NOT_TRACED, reason, frames, "set the stance back to 'default' where calls are to be compiled"
