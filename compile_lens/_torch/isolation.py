@@ -275,11 +275,7 @@ def _trim(items: list[Any], length: int) -> None:
     del items[length:]
 
 
-SET_BY_INDUCTOR = (
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TRITON_CACHE_DIR",
-    "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR",
-)
+SET_BY_INDUCTOR = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR")
 """Environment variables that Inductor sets for its own use when it first builds something."""
 
 

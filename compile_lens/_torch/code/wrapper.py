@@ -311,10 +311,7 @@ class _KernelBuilder:
         return dataclasses.replace(kernel, source=source, first_line=first, last_line=last)
 
     def externs(
-        self,
-        calls: list[tuple[str, int]],
-        launched: Sequence[tuple[str, tuple[str, ...]]],
-        defined: set[str],
+        self, calls: list[tuple[str, int]], launched: Sequence[tuple[str, tuple[str, ...]]], defined: set[str]
     ) -> list[Kernel]:
         """Return a kernel for each extern call site: two calls of ``mm`` are in two places."""
         pending = [(kernel, loops) for kernel, loops in launched if kernel not in defined]

@@ -16,11 +16,7 @@ from typing import Any
 import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import (
-    _disable_current_modes,
-    _len_torch_dispatch_stack,
-    _pop_mode,
-)
+from torch.utils._python_dispatch import _disable_current_modes, _len_torch_dispatch_stack, _pop_mode
 
 from ...record.compilation import EagerOp
 from ...record.graph import Frame

@@ -10,14 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..ground import values
 from . import operator_kinds
 
-OPERATORS = (
-    "empty",
-    "empty_like",
-    "empty_permuted",
-    "empty_strided",
-    "new_empty",
-    "new_empty_strided",
-)
+OPERATORS = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 """Operators that return uninitialized memory."""
 
 

@@ -158,11 +158,9 @@ def reasons(language: str, texts: Sequence[str], known: Sequence[bool]) -> list[
 
 def _head(language: str, texts: Sequence[str]) -> int:
     """Return the last line of a kernel's signature, counted from 0."""
-    opens = {
-        "cpp": r'\s*extern "C"',
-        "triton": r"\s*def (?!_triton_helper)",
-        "metal": r"\s*kernel void",
-    }.get(language)
+    opens = {"cpp": r'\s*extern "C"', "triton": r"\s*def (?!_triton_helper)", "metal": r"\s*kernel void"}.get(
+        language
+    )
     if opens is None:
         return -1
     closes = {"cpp": r"\s*\{", "triton": r".*\):?\s*$", "metal": r"\s*\) \{"}[language]

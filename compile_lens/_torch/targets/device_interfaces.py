@@ -149,11 +149,7 @@ def _cuda(places: Replacements, model: DeviceModel, questions: DeviceQueries) ->
     _triton(places, model, questions)
 
 
-_NO_OPS = (
-    "_cuda_emptyCache",
-    "_cuda_resetAccumulatedMemoryStats",
-    "_cuda_resetPeakMemoryStats",
-)
+_NO_OPS = ("_cuda_emptyCache", "_cuda_resetAccumulatedMemoryStats", "_cuda_resetPeakMemoryStats")
 """Torch's calls of the driver that return nothing and change nothing that is computed."""
 
 
