@@ -1,11 +1,14 @@
-"""Compiles one kernel for one launch configuration, down to the instructions of the device."""
+"""Compiles one kernel for one launch configuration, down to the instructions of the device, with the assembler and
+disassembler that come with Triton."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import linecache
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -16,7 +19,7 @@ from typing import Any
 
 from ..errors import BuildError
 from ..record.machine_code import Form, Machine
-from . import llvm_ir, mlir, nvidia_text, toolchain
+from . import llvm_ir, mlir, nvidia_text
 from .listing import KERNEL_FILE, Numbers
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
@@ -52,7 +55,7 @@ def compile_machine(recipe: Recipe, candidate: int) -> Machine:
     instructions = None
     if compiled is not None:
         try:
-            last, instructions = nvidia_text.read_sass(toolchain.disassemble(compiled.asm["cubin"]), links)
+            last, instructions = nvidia_text.read_sass(disassemble(compiled.asm["cubin"]), links)
             forms.append(last)
         except BuildError as error:
             failure = str(error)
@@ -60,7 +63,7 @@ def compile_machine(recipe: Recipe, candidate: int) -> Machine:
     log = log_stream.getvalue()
     return Machine(
         arch=nvidia_text.arch(texts.get("ptx", "")) or f"sm_{recipe.arch}",
-        compiler=f"Triton {toolchain.triton_version()}, {toolchain.assembler(int(recipe.arch))}",
+        compiler=f"Triton {triton_version()}, {assembler(int(recipe.arch))}",
         candidate=candidate,
         forms=tuple(forms),
         registers=_number(_REGISTERS, log),
@@ -212,3 +215,52 @@ class Recipe:
     backend: str
     arch: int | str
     warp_size: int
+
+
+TOOL_SECONDS = 120
+
+
+def triton_version() -> str:
+    """Return Triton's version."""
+    import triton
+
+    return str(triton.__version__)
+
+
+def assembler(arch: int) -> str:
+    """Return name and version of the assembler that Triton uses for a compute capability (``ptxas 12.8.93``)."""
+    from triton.backends.nvidia import compiler
+
+    return _version("ptxas", Path(compiler.get_ptxas(arch).path))
+
+
+def disassemble(cubin: bytes) -> str:
+    """Return the instructions of a cubin, with the line of PTX of each. Raises ``BuildError`` if that fails."""
+    from triton import knobs
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(cubin)
+        try:
+            program: Any = knobs.nvidia.nvdisasm
+            # -c: code only. -gp: lines of PTX, from the table .nv_debug_line_sass.
+            done = subprocess.run(
+                [program.path, "-c", "-gp", str(file)], capture_output=True, text=True, timeout=TOOL_SECONDS
+            )
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            raise BuildError(f"nvdisasm could not be run: {type(error).__name__}") from error
+    if done.returncode != 0:
+        raise BuildError(f"nvdisasm failed: {done.stderr.replace(folder, '').strip()[:500]}")
+    return done.stdout
+
+
+@functools.cache
+def _version(name: str, path: Path) -> str:
+    try:
+        output = subprocess.run(
+            [str(path), "--version"], capture_output=True, text=True, timeout=TOOL_SECONDS
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return name
+    match = re.search(r"\bV(\d+(?:\.\d+)+)", output) or re.search(r"release (\d+\.\d+)", output)
+    return f"{name} {match[1]}" if match else name

@@ -161,14 +161,14 @@ def serve(call: Call, settings: dict[str, Any], compiled: tuple[str, ...]) -> tu
 
     ``compiled`` are notes of modules that were compiled in place; the modules lose them on their way here.
     """
-    from .._torch.operators import custom_operators, unsent_registrations
+    from .._torch.operators import custom_operators, transfers
     from .._torch.targets import torch_settings
 
-    unsent_registrations.requested()  # also of a request that was not answered
+    transfers.requested()  # also of a request that was not answered
     with torch_settings.restored(settings):
         captured = perform(call, compiled=compiled)[0]
     custom_operators.check_order()
-    return captured.to_json(), unsent_registrations.requested()
+    return captured.to_json(), transfers.requested()
 
 
 def _finished(made: Capture, how: str) -> Capture:

@@ -123,10 +123,10 @@ class Trial:
         return {c.name: c for c in compared(one, two)[0] if not c.ok}
 
     def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
-        from .._torch.graphs.uninitialized_memory import Filled
+        from .._torch.graphs.operator_kinds import FilledMemory
         from .._torch.isolation import random_state
 
-        with random_state(), contextlib.nullcontext() if fill is None else Filled(fill):
+        with random_state(), contextlib.nullcontext() if fill is None else FilledMemory(fill):
             if seed is not None:
                 torch.manual_seed(torch.initial_seed() + seed)
             return observed(*self.call, self.backward, self.held, **{"call": self._eager, **how})
@@ -171,7 +171,7 @@ def draws(capture: Record) -> bool:
 def shows_unwritten(capture: Record) -> bool:
     """Return True if a result depends on uninitialized memory: the value of ``torch.empty`` reaches an output of a
     graph."""
-    from .._torch.graphs.uninitialized_memory import OPERATORS
+    from .._torch.graphs.operator_kinds import UNINITIALIZED
 
     for compilation in capture.compilations:
         for phase in compilation.phases:
@@ -180,7 +180,9 @@ def shows_unwritten(capture: Record) -> bool:
                 continue
             # The graph has no in-place operators left, and what overwrites a tensor takes none of it.
             reached = {
-                n.name for n in graph.nodes if n.target.removeprefix("aten.").partition(".")[0] in OPERATORS
+                n.name
+                for n in graph.nodes
+                if n.target.removeprefix("aten.").partition(".")[0] in UNINITIALIZED
             }
             for node in graph.nodes:
                 if reached.intersection(node.inputs):

@@ -118,11 +118,11 @@ def serve(
     unwritten: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the comparison as plain data, and the watched places that this child used. The child runs this."""
-    from .._torch.operators import custom_operators, unsent_registrations
+    from .._torch.operators import custom_operators, transfers
     from .._torch.targets import interpreted_wrapper, torch_settings
     from .._triton.launch import NotLaunched
 
-    unsent_registrations.requested()  # also of a request that was not answered
+    transfers.requested()  # also of a request that was not answered
     with torch_settings.restored(settings), interpreted_wrapper.folder() as place:
 
         def as_there(fn: Any, args: Any, kwargs: Any) -> Any:
@@ -181,7 +181,7 @@ def serve(
         "not run": verification.not_run,
     }
     custom_operators.check_order()
-    return reply, unsent_registrations.requested()
+    return reply, transfers.requested()
 
 
 def _tried(

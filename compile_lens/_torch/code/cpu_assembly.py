@@ -213,15 +213,15 @@ def without_lines() -> str:
 
 def compiler(binary: bytes) -> str:
     """Return the compiler of a library, as the library itself names it: ``g++ 12.2.0 -O3 -march=znver3``."""
-    if found := re.search(rb"GNU C\+\+\d* ([\d.]+)([^\0]*)", binary):
+    if match := re.search(rb"GNU C\+\+\d* ([\d.]+)([^\0]*)", binary):
         flags = [
-            flag for flag in found[2].decode(errors="replace").split() if flag.startswith(("-O", "-march="))
+            flag for flag in match[2].decode(errors="replace").split() if flag.startswith(("-O", "-march="))
         ]
-        return " ".join(["g++", found[1].decode(), *sorted(flags)])
-    if found := re.search(rb"clang version ([\w.+-]+)", binary):
-        return f"clang++ {found[1].decode()}"
-    if found := re.search(rb"GCC: \([^)\0]*\) ([\d.]+)", binary):
-        return f"g++ {found[1].decode()}"
+        return " ".join(["g++", match[1].decode(), *sorted(flags)])
+    if match := re.search(rb"clang version ([\w.+-]+)", binary):
+        return f"clang++ {match[1].decode()}"
+    if match := re.search(rb"GCC: \([^)\0]*\) ([\d.]+)", binary):
+        return f"g++ {match[1].decode()}"
     return ""
 
 

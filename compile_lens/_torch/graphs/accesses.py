@@ -52,7 +52,7 @@ ACCUMULATES = frozenset(
     "scatter_add scatter_reduce index_add index_reduce _unsafe_masked_index_put_accumulate "
     "embedding_dense_backward".split()
 )
-"""Those of them that always read what they write to."""
+"""Scatters that always read what they write to."""
 
 PART_WRITES = frozenset("slice_scatter select_scatter diagonal_scatter as_strided_scatter".split())
 """Functional forms of a write to a part of a tensor: ``self`` with that part replaced by ``src``."""

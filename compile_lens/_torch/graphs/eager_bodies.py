@@ -55,7 +55,7 @@ class Bodies:
     gives_zeros: bool | None
 
     def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """What the operator returns."""
+        """Call the operator."""
         if target.name() == CHECKPOINT:
             return self._checkpoint(*args, **kwargs)
         return self._function(*args, **kwargs)

@@ -129,7 +129,7 @@ class Tracked:
 
     @property
     def count(self) -> int:
-        """How many nodes the graph had."""
+        """Number of nodes in the graph at the last look."""
         return len(self._seen)
 
     def touch(self, node: torch.fx.Node) -> None:

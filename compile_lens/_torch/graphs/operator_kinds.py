@@ -1,4 +1,5 @@
-"""The kind of operation of a node, and whether it counts as work in the ledger."""
+"""The kind of operation of a node, whether it counts as work in the ledger, and a mode that fills uninitialized
+memory."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import operator
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..ground import values
 from ..operators import native_functions
 
 ALLOCATIONS = frozenset(
@@ -170,3 +173,23 @@ def _is_pointwise(target: Any, name: str) -> bool:
 def is_work(kind: str) -> bool:
     """Return True if a kind counts in the ledger."""
     return kind not in NO_WORK
+
+
+UNINITIALIZED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+"""Operators that return uninitialized memory."""
+
+
+class FilledMemory(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+    """For the duration, uninitialized memory holds ``number``: what differs with another number depends on it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if base_name(func) in UNINITIALIZED:
+            for tensor in values.tensors(out):
+                with torch.no_grad():
+                    tensor.fill_(self.number)
+        return out

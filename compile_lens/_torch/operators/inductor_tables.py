@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-from . import unsent_registrations
+from . import transfers
 from .native_functions import TORCH_NAMESPACES
 from .transfers import Registration, Undo, cell_content, display_name, function_in, functions_in, is_torchs
 
@@ -109,7 +109,7 @@ def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterato
             yield Registration(where, kind, _like, (module, name, key, others[id(value)]), None)
         else:
             by = None if is_torchs(function) else function
-            watch = unsent_registrations.entry, (where, module, name, key)
+            watch = transfers.watch_entry, (where, module, name, key)
             yield Registration(where, kind, _put, (module, name, key, value), by, watch=watch)
     removed = sorted(reads.keys() - {_name(key) for key in table})
     (_complete.discard if removed else _complete.add)(at_first)
@@ -216,7 +216,7 @@ def _added_patterns() -> Iterator[Registration]:
         module, name, _ = at[0][0]
         where = f"{module}.{name}: {display_name(by)}" + (f" ({number + 1})" if number else "")
         yield Registration(
-            where, "pattern", _add, (entry, at), by, watch=(unsent_registrations.pattern, (where, at))
+            where, "pattern", _add, (entry, at), by, watch=(transfers.watch_pattern, (where, at))
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch.utils._pytree as pytree
 
-from . import inductor_tables, unsent_registrations
+from . import inductor_tables, transfers
 from .transfers import Registration, Undo, display_name, function_in, is_torchs
 
 IDS = {
@@ -64,7 +64,7 @@ def _substitutes(own: Mapping[str, Any]) -> Iterator[Registration]:
         of = _if_programs(original, own)
         watch = None
         if of is None and not isinstance(original, _OF_TYPES):
-            watch = unsent_registrations.function, (where, original)
+            watch = transfers.watch_function, (where, original)
         yield Registration(where, "substitute", _substitute, substitute, function_in(handler), of, watch)
 
 

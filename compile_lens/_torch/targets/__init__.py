@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 AS_THERE = "as on the device"
-"""How a program was traced for a device with a stand-in."""
+"""Value of ``CodeTarget.traced`` for a device with a stand-in."""
 
 
 @contextlib.contextmanager

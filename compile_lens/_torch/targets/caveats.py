@@ -1,4 +1,4 @@
-"""What may be different on the real device, shown beside the code concerned. Each sentence is a fact of Inductor's
+"""Possible differences on the real device, shown beside the code concerned. Each sentence is a fact of Inductor's
 decisions, not a measurement."""
 
 from __future__ import annotations

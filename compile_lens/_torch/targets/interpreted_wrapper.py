@@ -75,18 +75,18 @@ def module(text: str, place: Folder, lowering: Any) -> Any:
         kernels.append((match[2], match[3]))
         return f"{match[1]} = async_compile.kernel({len(kernels) - 1})"
 
-    made = types.ModuleType("compile_lens_interpreted")
-    made.__file__ = str(place.path / "wrapper.py")
+    wrapper = types.ModuleType("compile_lens_interpreted")
+    wrapper.__file__ = str(place.path / "wrapper.py")
     rest = _for_cpu(_KERNEL.sub(taken, text))
     if "async_compile.triton(" in rest:
         raise BuildError("the text of a kernel was not found in the wrapper")
-    vars(made)["compile_lens_kernels"] = _Kernels(kernels, place)
-    exec(compile(rest, made.__file__, "exec"), vars(made))
+    vars(wrapper)["compile_lens_kernels"] = _Kernels(kernels, place)
+    exec(compile(rest, wrapper.__file__, "exec"), vars(wrapper))
     for name, value in lowering.constants.items():  # the text says None for each
-        setattr(made, name, cpu_backed_tensors.on_cpu(value))
+        setattr(wrapper, name, cpu_backed_tensors.on_cpu(value))
     for name, value in getattr(lowering, "torchbind_constants", {}).items():
-        setattr(made, name, value)
-    return made
+        setattr(wrapper, name, value)
+    return wrapper
 
 
 def missing_on_cpu(text: str) -> list[str]:

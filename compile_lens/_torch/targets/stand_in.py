@@ -20,7 +20,6 @@ from . import (
     device_interfaces,
     device_queries,
     fallbacks,
-    generators,
     query_observers,
     target_inputs,
     timing_decisions,
@@ -69,7 +68,7 @@ class StandIn:
                 fallbacks.place(places, self.device, self.questions)
                 target_inputs.place(places, device_interfaces.MARK, self.device)
                 cpu_backed_tensors.place(places, self.device)
-                generators.place(places, self.device)
+                device_interfaces.place_generator(places, self.device)
                 autocast.place(places, self.model.device, self.questions)
                 query_observers.place(places, self.model.device, self.questions)
                 self.timing.place(places)
