@@ -178,7 +178,7 @@ class OperatorTransfer:
             definition._namespace,
             definition._name,
             definition._schema,
-            [_tag(tag) for tag in definition._tags],
+            [str(tag.name) for tag in definition._tags],
         )
         return _create, given, _registered_parts(definition), None, None, _restore
 
@@ -278,10 +278,6 @@ def _short(namespace: Any) -> str:
 
 def _of_torch(operator: Any) -> Any:
     return getattr(torch.ops.higher_order, operator.name(), None)
-
-
-def _tag(tag: Any) -> str:
-    return str(tag.name)
 
 
 def _file_that_defined(name: str) -> str:

@@ -54,14 +54,8 @@ from .callers import is_library
 from .retained_graphs import RetainedGraph
 from .scopes import Evaluation, Graph, Scope
 
-_OBSERVERS = (
-    checkpoints,
-    events,
-    guards,
-    recompiles,
-    stances,
-    frame_evaluations,
-)  # imported, they are registered
+# Imported, they are registered.
+_OBSERVERS = (checkpoints, events, guards, recompiles, stances, frame_evaluations)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,7 +62,7 @@ def test_also_after_an_error(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("_PLACES", 22, "other numbers"),
+        ("_DEVICE_TYPES", 22, "other numbers"),
         ("_PRIVATE", 19, "other numbers"),
         ("_TABLE", "no_such_symbol", "no_such_symbol"),
         ("_HOOKS", {"cuda": "no_such_hooks"}, "no_such_hooks"),

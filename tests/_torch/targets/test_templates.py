@@ -127,4 +127,4 @@ def test_a_kernel_of_the_users_own(fn: Any, name: str, text: str) -> None:
     assert ours.name.startswith("triton_poi") and own.launches == ours.launches == 1
     assert found.ledger.total.launches == 2 and found.coverage().unexplained == ()
     assert own.machine is not None and own.sass
-    assert found.target is not None and found.target.queries == ()  # test_launches.py has their values
+    assert found.target is not None and found.target.queries == ()  # test_user_kernels.py has their values
