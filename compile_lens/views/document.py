@@ -334,7 +334,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Document:
-    """What every view of a subject shows.
+    """The content of every view of a subject.
 
     Attributes:
         kind: the subject (``"program"``), which chooses the look of its page.

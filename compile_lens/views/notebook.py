@@ -75,7 +75,7 @@ def _display_again(capture: Record) -> None:
 
 
 def _is_result() -> bool:
-    """Whether IPython displays the result of the cell, rather than what ``display()`` was given.
+    """Return True if IPython displays the result of the cell, rather than what ``display()`` was given.
 
     A Jupyter kernel holds the message it fills in ``displayhook.msg``, a terminal says ``is_active``. A shell
     that tells neither is taken to display a result.

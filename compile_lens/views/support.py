@@ -30,7 +30,7 @@ def page(support: Support) -> str:
 
 
 def lacking(found: Unsupported) -> str:
-    """What a target lacks, with the Python lines; where nothing does, that sentence."""
+    """The operators that a target lacks, with the Python lines; or the sentence that none is lacking."""
     lines = [f"{flat(found.function)} on {found.target}: {_verdict(found)}", ""]
     for lack in found.operators:
         lines += _lack(lack)

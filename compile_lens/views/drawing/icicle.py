@@ -72,7 +72,7 @@ class _Axis:
         return 2 + (before + min(max(time, start), end) - start) * self._scale
 
     def width(self, event: CompileEvent) -> float:
-        """How wide an event is drawn."""
+        """The width of an event in the drawing."""
         return event.duration * self._scale
 
 

@@ -119,7 +119,7 @@ def _chart(chart: Chart, y: float, left: float, scale: float) -> tuple[list[str]
 
 
 def _rooms(places: Sequence[tuple[float, float]]) -> list[float]:
-    """How far it is from the end of each bar to the next one, or to the end of the lane."""
+    """The room after each bar, up to the next one or the end of the lane."""
     starts = sorted(x for x, _ in places)
     ends = [x + wide for x, wide in places]
     return [next((x for x in starts if x >= end), WIDTH - _MARGIN) - end for end in ends]
@@ -265,7 +265,7 @@ def _end(last: int, lines: list[int]) -> int:
 
 
 def _curve(sized: list[Buffer], first: int, end: int, x: Callable[[int, int], float]) -> str:
-    """How many bytes are held at each line. Memory that is taken over counts once."""
+    """The bytes that are live at each line. Memory that is reused counts once."""
     changes: dict[int, int] = {}
     taken = {b.reuses for b in sized if b.reuses}
     for b in sized:

@@ -1,1 +1,1 @@
-"""Why a figure of a capture is what it is: what was found, why, and what one could try, in plain lines."""
+"""Explanations of a capture's figures in plain lines: the facts, the reasons, and what to try."""

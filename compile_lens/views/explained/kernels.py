@@ -1,4 +1,4 @@
-"""Which kernels there are, on which Python lines, and why they are not fewer."""
+"""The kernels of a capture by Python line, and the reasons why there are not fewer."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _calls(place: Place) -> Iterator[Kernel]:
 
 
 def of_calls(capture: Record, found: Why) -> tuple[tuple[str, str], ...]:
-    """Of each library call that keeps two apart why it is called, and what to try (``""``: nothing)."""
+    """The reason for each library call between two kernels, and what to try (``""``: nothing)."""
     return tuple(_of_library(capture, name) for name in found.calls)
 
 
@@ -127,7 +127,7 @@ def _add_calls(capture: Record, found: Why, reasons: list[str], remedies: list[s
 
 
 def _of_library(capture: Record, name: str) -> tuple[str, str]:
-    """Why a library is called, as far as that is known of the operator, and what to try."""
+    """The reason why an operator is a library call, as far as known, and what to try."""
     feature, words = NEEDS.get(operators.bare(name), ("", ""))
     if feature:
         return (
@@ -152,8 +152,8 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
 
 
 def _no_templates(capture: Record, operator: str) -> str:
-    """Why ``max-autotune`` has no template of an operator to time for the device that the code is for; ``""`` where it
-    may have some for one of its calls."""
+    """The reason why ``max-autotune`` has no template of an operator to time for the device that the code is for;
+    ``""`` where it may have some for one of its calls."""
     model = capture.target.model if capture.target is not None else None
     types = {
         node.outputs[0].dtype if node.outputs else ""
@@ -199,7 +199,7 @@ def lines(frames: Iterable[Frame], most: int = 3) -> str:
 
 
 def across(capture: Record, seen: Sequence[Place]) -> Iterator[str]:
-    """Why there are several graphs with kernels, of which each has its own."""
+    """The reasons for several graphs with kernels; each graph has kernels of its own."""
     if {"forward", "backward"} <= {place.phase for place in seen}:
         yield TWO_PHASES
     if len({place.compilation.id for place in seen}) > 1:
@@ -207,7 +207,7 @@ def across(capture: Record, seen: Sequence[Place]) -> Iterator[str]:
 
 
 def ended(capture: Record) -> Iterator[str]:
-    """What made one function several graphs: its graph breaks, and compiling it again."""
+    """The reasons why one function became several graphs: its graph breaks and recompiles."""
     for ending in capture.breaks:
         what = ending.reason.strip().partition("\n")[0]
         yield f"A graph break{lines(ending.frames[-1:])}: {what or outline.UNSAID}"
@@ -215,21 +215,21 @@ def ended(capture: Record) -> Iterator[str]:
 
 
 def recompiled(capture: Record) -> Iterator[str]:
-    """What was compiled again, and the guards that failed."""
+    """The recompiles, and the guards that failed."""
     for again in capture.recompiles:
         guards = "; ".join(again.guards) or outline.UNSAID
         yield f"{again.id} is a recompile of {outline.readable(again.function)}: {guards}"
 
 
 def hints(capture: Record) -> Iterator[str]:
-    """What the compiler advises against the graph breaks."""
+    """The compiler's own advice against the graph breaks."""
     for ending in capture.breaks:
         for hint in filter(None, map(str.strip, ending.hint.splitlines())):
             yield f"{hint} ({outline.place(ending.frames[-1])})" if ending.frames else hint
 
 
 def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
-    """What keeps kernels of one graph apart, the most bytes at stake first, in words and whole."""
+    """The pairs of kernels of one graph that are not fused, the most bytes at stake first, in words and whole."""
     code = place.compilation.code.get(place.phase)
     if code is None or len(code.kernels) < 2 or place.graph("groups") is None:
         return
@@ -255,8 +255,8 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
 
 
 def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, found: Why) -> bool:
-    """Whether one launch can do the work of both: Inductor does so with loops over one dimension in Triton, neither
-    of which needs the other."""
+    """Return True if one launch can do the work of both: Inductor does so with loops over one dimension in Triton,
+    neither of which needs the other."""
     if found.remedy or found.sentence != REASONS["no shared data"].sentence:
         return False
     plain = all(
@@ -270,7 +270,7 @@ def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, found: Why
 
 
 def _reaches(needs: Mapping[str, Iterable[str]], start: Iterable[str], wanted: set[str]) -> bool:
-    """Whether what ``start`` needs, at any remove, is ``wanted``."""
+    """Return True if ``start`` needs something ``wanted``, directly or indirectly."""
     seen: set[str] = set()
     pending = list(start)
     while pending:
@@ -322,7 +322,7 @@ COPY = "what only returns its inputs, or views of them, needs no kernel; one tha
 
 
 def _no_operation(capture: Record) -> bool:
-    """Whether nothing was compiled since nothing is computed."""
+    """Return True if nothing was compiled because nothing is computed."""
     told = ("No ops traced", "found no tensor operation to compile")
     return any(words in capture.nothing_compiled for words in told)
 

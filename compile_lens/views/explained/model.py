@@ -1,4 +1,4 @@
-"""What an explanation is made of, and how it reads as text."""
+"""An explanation and its text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEW = 8
 
 @dataclass(frozen=True)
 class Explained:
-    """What was found, why it is so by the record's own reasons, and what the record says one could try; a line each."""
+    """Facts, the record's reasons for them, and what the record suggests to try; a line each."""
 
     found: tuple[str, ...] = ()
     why: tuple[str, ...] = ()

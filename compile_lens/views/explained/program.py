@@ -1,4 +1,4 @@
-"""Which graphs a program became, where Python ran instead, and what was compiled again."""
+"""Explanations of graphs, eager parts, recompiles, memory and missing operators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compilations(capture: Record, again: bool = False) -> Explained:
 
 
 def of_guard(guard: str) -> str:
-    """What to try so that a function is not compiled again for a guard that failed; ``""`` where nothing is known."""
+    """The remedy for a failed guard, so that the function is not recompiled; ``""`` where none is known."""
     if size := _SIZE.search(guard):
         return (
             f"give {size[1]} one size, mark the dimension before the first call (torch._dynamo.mark_dynamic(tensor, "
@@ -52,7 +52,7 @@ _KIND = re.compile(r"tensor '[^']+' (?:dtype|rank|requires_grad|dispatch key set
 
 
 def left_to_python(capture: Record) -> Explained:
-    """Where Python ran a part of the program, and why."""
+    """The parts of the program that ran eagerly, and the reasons."""
     every = outcome.eager(capture)
     found = [f"{e.head}{lines(e.ending.frames[-1:])}" for e in every]
     return Explained(
@@ -133,7 +133,7 @@ def _then(memory: Memory) -> list[str]:
 
 
 def kept(capture: Record) -> Explained:
-    """What the forward keeps, and what the default partitioner would have kept."""
+    """The tensors saved for the backward, and those that the default partitioner would have saved."""
     found: list[str] = []
     why: list[str] = []
     chain = Chain(capture)
@@ -172,7 +172,7 @@ def stands(capture: Record, found: Iterable[Use], types: bool = False) -> Explai
 
 
 def _sources(capture: Record, chain: Chain, use: Use) -> str:
-    """What of the program became an operator, as Dynamo saw it; ``""`` where the record does not say."""
+    """The part of the program that became an operator, as Dynamo recorded it; ``""`` where the record does not say."""
     cid = use.address[0]
     graph = next((c.graphs.get("dynamo") for c in capture.compilations if c.id == cid), None)
     if graph is None or use.node is None or use.address not in chain:

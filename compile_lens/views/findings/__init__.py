@@ -1,4 +1,4 @@
-"""What the record tells about why the code is as it is: one plain form, made once, that every view shows."""
+"""Findings of a capture: the evidence for why its code is as it is. Every view shows them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def findings(capture: Record) -> tuple[Finding, ...]:
 
 
 def unknown(found: Iterable[Finding]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Why findings are missing: each reason, and the titles that it is the reason for."""
+    """The reasons why findings are missing, each with the titles that it explains."""
     reasons: dict[str, list[str]] = {}
     for finding in found:
         if finding.missing:

@@ -1,4 +1,4 @@
-"""What was measured: times of each way to run the function, their spread, and what follows from them."""
+"""Measured times: each way to run the function, their spread, the time of each kernel, and conclusions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _medians(measured: Benchmark, what: str) -> str:
 
 
 def _follows(measured: Benchmark) -> Iterator[str]:
-    """What the words say beyond the tables, each line with what it is about."""
+    """The conclusions beyond the tables, each with its subject."""
     heads = tuple(f"{what}: " for what in _kinds(measured))
     names = tuple(series.name for series in measured.series)
     about = ""

@@ -1,4 +1,4 @@
-"""What became of each of several calls: what was compiled in it and why, and what it ran."""
+"""The calls of a capture: what each compiled and why, and what it ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What max-autotune would time on the device, and nothing timed here: templates beside the library's function."""
+"""The choices that max-autotune would time on the device: templates beside the library's function. Nothing is timed
+here."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def _table(place: Place, one: Autotuning, limit: object) -> Table:
 
 
 def _room(one: Autotuning, limit: object) -> list[str]:
-    """Which templates the device refuses: a block of each has so much shared memory, which its compiler says."""
+    """The templates that the device refuses, since a block takes more shared memory than its compiler allows."""
     if not one.templates or not isinstance(limit, int):
         return []
     built = [k.machine for k in one.templates if k.machine is not None and k.machine.shared is not None]

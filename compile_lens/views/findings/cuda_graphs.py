@@ -1,4 +1,4 @@
-"""What torch would record as CUDA graphs, and which line keeps the rest from it."""
+"""The parts that torch would record as CUDA graphs, and the lines that prevent the rest."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _finding(
 
 
 def said(one: CudaGraphs) -> str:
-    """What becomes of a phase, in a few words."""
+    """The result for a phase, in a few words."""
     moving = [m.name for m in one.mutated_inputs if not m.static]
     if one.unknown_reason:
         return f"not known: {one.unknown_reason}"

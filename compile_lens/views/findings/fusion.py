@@ -1,4 +1,4 @@
-"""What was not fused and why; and, for those who want it all, every decision of the scheduler."""
+"""The pairs that were not fused and the reasons; in full, every decision of the scheduler."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _pair(place: Place, groups: Groups, pair: Apart) -> Row:
 
 
 def _shown(pair: Apart) -> list[str]:
-    """What the record shows for the reason: the last decision's figures and words, or the facts."""
+    """The evidence for the reason: the last decision's figures and words, or the facts."""
     if pair.why.reason != "extern" and pair.why.decisions:
         last = pair.why.decisions[0]
         said = [last.evidence, f"Inductor: “{last.torch_message}”" if last.torch_message else "", last.where]

@@ -1,4 +1,5 @@
-"""What lowering made of each ATen node: computed inside the loops that read it, or given a buffer, and why."""
+"""Lowering of each ATen node (inlined into the loops that read it, or given a buffer, and why), and the rewrites
+before it."""
 
 from __future__ import annotations
 
@@ -169,7 +170,7 @@ def _said(rewrite: Rewrite) -> str:
 
 
 def _rewrites_addresses(compilation: Compilation, stage: str, rewrite: Rewrite) -> Iterator[Address]:
-    """What the matched nodes came from, and what stands in their place, as far as the record has them."""
+    """The sources of the matched nodes and of their replacement, as far as the record has them."""
     after = compilation.graphs.get(stage)
     if not isinstance(after, Graph):
         return

@@ -1,4 +1,4 @@
-"""Which buffers the generated code holds and when, and what the forward keeps for the backward."""
+"""Memory: the live buffers of the generated code over time, and the tensors saved for the backward."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _brief(place: Place, held: Memory, more: str) -> str:
 
 
 def _too_much(capture: Record, held: Memory) -> str:
-    """What does not fit, where a model of the device says how much it has; ``""`` if all does, or nothing is known."""
+    """The memory that does not fit the device model; ``""`` if all fits, or nothing is known."""
     found = room(capture, held)
     if found is None or found.verdict == FITS or capture.target is None:
         return ""
@@ -164,7 +164,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
 
 
 def _memory(kept: SavedTensor, given: bool) -> str:
-    """Whose memory it lies in."""
+    """The owner of the memory it lies in."""
     if kept.alias_of == kept.node:
         return "none: an input" if given else "none: a result"
     if kept.alias_of:

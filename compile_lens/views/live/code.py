@@ -115,7 +115,7 @@ class Codes:
         }
 
     def _said(self, kernel: Kernel, origin: outline.Origin) -> list[machine.Remark]:
-        """What is said of a kernel below its head."""
+        """The remarks below the head of a kernel."""
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
         found = [machine.Remark(words) for words in (whose, line(outline.needed(origin))) if words]
         for title, shared in outline.shared(origin):
@@ -180,7 +180,7 @@ class Forms:
         return tuple(form for form in forms if id(form) in self._shown)
 
     def left(self, kernel: Kernel) -> str:
-        """Which forms are left out, and where they are; ``""`` if none is."""
+        """The forms that are left out, and where they are; ``""`` if none is."""
         forms = kernel.machine.forms if kernel.machine is not None else ()
         names = ", ".join(f"kernel.{form.kind}" for form in forms if id(form) not in self._shown)
         return f"left out to keep the page small: {names}" if names else ""

@@ -114,7 +114,7 @@ class Graphs:
 
 
 class _Tensors:
-    """What is known of tensors, under numbers."""
+    """Facts of tensors, by number."""
 
     def __init__(self) -> None:
         self.all: list[dict[str, object]] = []
@@ -152,7 +152,7 @@ def _bytes(value: int | None) -> int:
 
 
 def _detail(node: Node) -> str:
-    """What a reader may want to know beyond the drawing: the body of a loop, arguments that are no nodes."""
+    """Details beyond the drawing: the body of a loop, arguments that are no nodes."""
     parts = [block(node.detail)] if node.detail else []
     values = (*node.args, *(value for _, value in node.kwargs))
     if any(map(_is_plain, values)) and node.op != "output":

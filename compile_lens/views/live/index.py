@@ -87,7 +87,7 @@ def _uncounted(seen: SeenStage) -> list[int]:
 
 
 def _firsts(seen: SeenStage, texts: Texts) -> list[int]:
-    """Of each kernel the line of the module that is its first; 0 where its source does not stand there."""
+    """The first line of each kernel in its module; 0 where its source is not part of it."""
     if isinstance(seen.stage, Graph):
         return []
     places = dict(zip((k.name for k in seen.stage.kernels), texts.modules[seen.number].places, strict=True))
@@ -179,7 +179,8 @@ class _Texts:
         self._sources = capture.sources
 
     def span(self, unit: Unit) -> tuple[int, int]:
-        """Where a call stands in its line as the page shows it; -1, -1 for a line, and where that is not known."""
+        """The first and last column of a call in its line as the page shows it; -1, -1 for a whole line or if
+        unknown."""
         text = self._line(unit)
         # A page writes out what cannot be seen: columns of such a line are others.
         if unit.column is None or not text.strip() or not (text.isascii() and text.strip().isprintable()):

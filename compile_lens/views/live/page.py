@@ -75,7 +75,7 @@ def live(capture: Record) -> str:
 
 
 def alive(parts: dict[str, str], page: str = "viewer") -> str:
-    """What stands at the end of a page that comes alive: the style of its outside, its parts and the script that
+    """HTML at the end of an interactive page: the style of its outside, its parts and the script that
     reads them. ``parts`` are packed, by name: what brings them to life is added here, that of ``page``, a capture's
     or ``comparison``."""
     data = compact({**_inside(page), **parts})

@@ -47,7 +47,7 @@ _TELLING = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where a kernel's source stands in its module: first character, first and last line counted from 1."""
+    """The place of a kernel's source in its module: first character, first and last line counted from 1."""
 
     start: int
     first: int
@@ -195,7 +195,7 @@ def made(text: str, found: Sequence[Run] | Iterator[Run]) -> Text:
 
 
 def _place(text: str, starts: Sequence[int], own: str | None, kernel: Kernel) -> Place | None:
-    """Where a source stands in its module, where the record says that it does; ``None`` if it does not."""
+    """The place of a source in its module, from the record; ``None`` if it is not in it."""
     if own is None or not 0 < kernel.first_line <= kernel.last_line <= len(starts):
         return None
     begin = starts[kernel.first_line - 1]

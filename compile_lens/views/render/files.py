@@ -102,7 +102,7 @@ def form_of(target: Path, forms: Mapping[str, str]) -> str:
 
 
 def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:
-    """What ``made`` makes of the text of a file that ``save`` wrote.
+    """The result of ``parse`` for the text of a file that ``save`` wrote.
 
     Raises:
         UsageError: there is no such file, or it cannot be read.

@@ -1,4 +1,4 @@
-"""What AOTAutograd wrote: the joint graph, the cut, and what the forward keeps for the backward."""
+"""Sentences about AOTAutograd: the joint graph, its partition, and the tensors saved for the backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Dynamo read, where the graph breaks, and what was left to Python."""
+"""Sentences about Dynamo: what it traced, graph breaks, skipped frames, and the passes that changed a graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BODIES = {"autograd_function_apply": "functions", "tag_activation_checkpoint": 
 
 
 def left_to_python(teller: Teller) -> None:
-    """What of the program was not compiled."""
+    """Tell the parts of the program that were not compiled."""
     for skip in teller.capture.skipped:
         at = Frame(skip.file, skip.line, skip.function)
         name = teller.language.function(skip.function)
@@ -120,7 +120,7 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
 
 
 def _bodies(graph: Graph) -> dict[str, int]:
-    """How many calls there are in bodies, by the sentence that says whose bodies they are."""
+    """The number of calls in bodies, by the sentence that names their owner."""
     held = {node.target: node.name for node in graph.nodes if node.op == "get_attr"}
     found: dict[str, int] = {}
     for path, body in graph.subgraphs:
@@ -132,7 +132,7 @@ def _bodies(graph: Graph) -> dict[str, int]:
 
 
 def _calls(graph: Graph) -> int:
-    """How many calls a body holds, with the bodies in it."""
+    """The number of calls in a body, with the bodies in it."""
     return len(graph.calls) + sum(_calls(body) for _, body in graph.subgraphs)
 
 
@@ -162,7 +162,7 @@ SOME = 2
 
 
 def passes(here: Teller, stage: str) -> None:
-    """How many changes were made on the way to ``stage``, which patterns matched, and which came close."""
+    """Tell the changes on the way to ``stage``: their number, the patterns that matched, and those that came close."""
     found = [p for p in here.compilation.passes if p.stage == stage] if here.compilation else []
     merged = [rewrite for p in found if p.name == MERGING for rewrite in p.rewrites]
     if merged:

@@ -1,4 +1,4 @@
-"""What Inductor made of each graph: lowering, fusion, kernels, launches, memory."""
+"""Sentences about Inductor: lowering, fusion, kernels, launches and memory of each graph."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
 
 
 def _clause(pair: Apart) -> Value:
-    """Why two stayed apart, as a clause of the language; in the record's words where it has none."""
+    """The reason why two were not fused, as a clause of the language; in the record's words where it has none."""
     said = pair.why.sentence
     if said in (LIBRARY_CALL_BETWEEN, NOT_PROPOSED):
         return Word("apart.wall" if said == LIBRARY_CALL_BETWEEN else "apart.never proposed")
@@ -161,7 +161,7 @@ def _kernels(here: Teller, code: Code, origins: Origins) -> None:
 
 
 def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
-    """Why a phase has not as many groups as kernels, and as many launches: as the kernels say of their groups."""
+    """Tell why the numbers of groups, kernels and launches of a phase differ, from the groups of its kernels."""
     kernels = code.kernels
     if graph is None or not isinstance(row.groups, Figure) or not isinstance(row.launches, Figure):
         return

@@ -1,4 +1,4 @@
-"""What a language is made of: a table of sentences, nouns and a few words, and how numbers are said in it."""
+"""A language: tables of sentences, nouns and words, and functions that print numbers."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Sentence:
 
 @dataclass(frozen=True, repr=False)
 class Story:
-    """What ``capture.story()`` returns: ``str()`` is the text, ``sentences`` are its sentences in order.
+    """The result of ``capture.story()``: ``str()`` is the text, ``sentences`` are its sentences in order.
 
     Attributes:
         title: what it is the story of.
@@ -109,7 +109,7 @@ class Teller:
         )
 
     def absent(self, stages: Callable[[str], bool]) -> None:
-        """Which of some stages are not there, and why: those of one reason together."""
+        """Tell the absent stages and the reasons, those of one reason together."""
         found: dict[tuple[str, str], list[str]] = {}
         for stage in self.compilation.stages if self.compilation is not None else ():
             if isinstance(stage, (Missing, NotApplicable)) and stages(stage.stage):

@@ -83,7 +83,7 @@ def _failure(teller: Teller) -> None:
 
 
 def _total(teller: Teller) -> None:
-    """What it comes to; of the graphs where both sides are known."""
+    """Tell the totals of the graphs where both sides are known."""
     ledger = ledger_of(teller.capture)
     every = ledger.single
     for first, last in (("eager_ops", "launches"), ("bytes_before", "bytes_after")):

@@ -42,7 +42,7 @@ def heading(program: ProgramRecord) -> str:
 
 
 def facts(program: ProgramRecord) -> tuple[str, ...]:
-    """Where it ran and how long it was watched."""
+    """Versions, platform and the time of the watch."""
     env = program.environment
     overhead = duration(program.overhead_seconds)
     watched = f"watched for {duration(program.seconds)}, {overhead} of it taken by the watching"
@@ -405,7 +405,7 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
 
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:
-    """What a reader should know, and what could not be seen."""
+    """The notes of a program, and what was not observed."""
     lacking = (f"{missing.stage} not seen: {missing.reason}" for missing in program.missing)
     unknown = (f"fields of the record that this version does not know: {f}" for f in program.unknown_fields)
     return (*program.notes, *lacking, *unknown)

@@ -42,7 +42,7 @@ def state(record: RanksRecord) -> str:
 
 
 def verdict(record: RanksRecord) -> str:
-    """Whether all ranks compiled the same, in a sentence without a full stop."""
+    """The comparison of all ranks in a sentence without a full stop."""
     if not record.differences and state(record) == "nothing":
         met = plural(counts(record.programs[0]).breaks, "break")
         calls = sum(compared for _, _, compared in collectives(record.programs[0]))
@@ -68,7 +68,7 @@ def verdict(record: RanksRecord) -> str:
 
 
 def _outside(record: RanksRecord) -> bool:
-    """Whether the collectives were seen that Python calls itself."""
+    """Return True if collectives outside of graphs were observed."""
     return all(program.eager_collectives is not None for program in record.programs)
 
 

@@ -77,7 +77,7 @@ def rows(record: WhatIfRecord) -> list[Trial]:
 
 
 def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
-    """What changes no figure, and pairs that add nothing: a title and the names of the switches."""
+    """Switches that change no figure, and pairs that add nothing: a title and their names."""
     titles = {
         True: "switches that change the code, and no figure",
         False: "switches that change nothing here",
@@ -92,7 +92,7 @@ def rest(record: WhatIfRecord) -> list[tuple[str, str]]:
 
 
 def not_tried(record: WhatIfRecord) -> list[tuple[str, str]]:
-    """What was not tried, or failed, and why."""
+    """Switches that were not tried or failed, and the reasons."""
     return [*((t.name, t.failure) for t in record.trials if t.failure), *record.not_tried]
 
 

@@ -1,1 +1,1 @@
-"""What every view says, before it is text, HTML or Markdown."""
+"""Words and numbers of all views, before they are text, HTML or Markdown."""

@@ -1,4 +1,4 @@
-"""Why a compilation began, or was made again, in a few words: ``scale 2.0 → 3.0``, ``size of x 8 → 4``.
+"""The reason for a compilation or recompile in a few words: ``scale 2.0 → 3.0``, ``size of x 8 → 4``.
 
 Short forms say no more than the record holds: where it lacks one of the two values, the compiler's own sentence stands.
 """
@@ -21,7 +21,7 @@ CALLED = "called"
 
 @dataclass(frozen=True)
 class Began:
-    """Why a compilation began.
+    """The reason for a compilation.
 
     Attributes:
         short: in a few words.
@@ -35,7 +35,7 @@ class Began:
 
 
 def began(capture: Record, number: int) -> Began:
-    """Why the compilation of that number, counted from 0, began; of several calls also in which one."""
+    """The reason for the compilation of that number, counted from 0; of several calls also which one."""
     why, id = _why(capture, number), capture.compilations[number].id
     call = next((i for i, call in enumerate(capture.calls, 1) if id in call.compiled), 0)
     return dataclasses.replace(why, short=f"call {call}: {why.short}") if call else why
@@ -109,7 +109,8 @@ def _any(left: str, compilation: Compilation) -> str:
 
 
 def _called(capture: Record, number: int) -> str:
-    """What was inlined until the graph broke inside of it is called by Python, right after that break."""
+    """``called in line 7`` for a function that was inlined until the graph broke in it: Python calls it after that
+    break."""
     if number == 0:
         return CALLED
     before, own = capture.compilations[number - 1], capture.compilations[number]

@@ -53,7 +53,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def encodes(text: str, encoding: str) -> bool:
-    """Whether the encoding can hold the text. An encoding that Python does not know can hold nothing."""
+    """Return True if the encoding can hold the text. An encoding that Python does not know can hold nothing."""
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -82,7 +82,7 @@ def printable(text: str, encoding: str | None) -> str:
 
 
 def cells(text: str) -> int:
-    """How many terminal cells the text takes: wide characters two, combining marks none."""
+    """The number of terminal cells that the text takes: wide characters two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(_cells(char) for char in text)
@@ -138,7 +138,7 @@ _NOT_LAST = frozenset("（“‘《「『【")
 
 
 def _cut(head: str, tail: str) -> int:
-    """Where a line may be broken at the latest: at a space, or beside a wide character; 0 if nowhere in it."""
+    """The last place where a line may be broken: at a space, or beside a wide character; 0 if there is none."""
     text = head + tail[:1]
     for at in range(len(head), 0, -1):
         before, after = text[at - 1], text[at]

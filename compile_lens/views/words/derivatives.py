@@ -63,7 +63,7 @@ class Derivatives:
 
 
 def _words(compilation: Compilation) -> dict[Address, str]:
-    """What is said of each node of the graph before the joint one."""
+    """The words for each node of the graph before the joint one."""
     joint = next((s for s in compilation.stages if isinstance(s, Graph) and s.key == "joint"), None)
     if joint is None or joint.before not in compilation.graphs:
         return {}

@@ -227,7 +227,7 @@ def machine_folds(kind: str, text: str, linked: Collection[int] = ()) -> list[Fo
 
 
 def _what(line: str, patterns: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """What a line holds if no instruction; a blank for an empty one."""
+    """The name of a line that holds no instruction; a blank for an empty one."""
     if not line:
         return " "
     if _PADDING.match(line):

@@ -21,7 +21,8 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
 
 
 def launched(code: Code, *kernels: Kernel) -> str:
-    """How often a call launches kernels of a module: ``2 launches``, ``1 launch per turn``, ``0 or 1 launch``."""
+    """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per turn``, ``0 or 1
+    launch``."""
     found = launches(code, kernels)
     if found in _OFTEN:
         return _OFTEN[found]

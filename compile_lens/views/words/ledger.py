@@ -225,5 +225,5 @@ def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
 
 
 def notes(ledger: Ledger) -> tuple[str, ...]:
-    """Why figures of a ledger are not known, each reason once."""
+    """The reasons why figures of a ledger are not known, each once."""
     return tuple(dict.fromkeys(note for row in ledger.rows[:-1] for note in row.notes))

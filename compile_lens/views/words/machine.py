@@ -1,4 +1,4 @@
-"""What pages say of the machine code of kernels: figures, launch configurations, and where each form is."""
+"""Words for the machine code of kernels: figures, launch configurations, and the names of its forms."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ def configurations(kernel: Kernel) -> Remark | None:
 
 
 def missing(kernel: Kernel) -> tuple[str, ...]:
-    """Why there is no machine code, or not each form of it, a line for each."""
+    """The reasons why machine code, or a form of it, is missing, a line for each."""
     if kernel.machine is None:
         return (f"no machine code: {kernel.machine_note}",) if kernel.machine_note else ()
     return tuple(f"no {title(kind)}: {reason}" for kind, reason in kernel.machine.missing)
 
 
 def remarks(kernel: Kernel) -> tuple[Remark, ...]:
-    """What a page says below the figures: launch configurations, and what is missing."""
+    """The remarks below the figures: launch configurations, and what is missing."""
     found = configurations(kernel)
     return (*([found] if found else []), *(Remark(words) for words in missing(kernel)))
 

@@ -1,4 +1,4 @@
-"""How a capture ended: its state, its verdict, and what of the program was left to Python."""
+"""The outcome of a capture: its state, its verdict, and the parts that ran eagerly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def state(capture: Record) -> str:
 
 
 def verdict(capture: Record) -> str:
-    """How the capture ended, in one sentence without a full stop. A failure's message is not part of it."""
+    """The outcome in one sentence without a full stop. A failure's message is not part of it."""
     ended = state(capture)
     if capture.failure is not None:
         call = (
@@ -67,8 +67,8 @@ def verdict(capture: Record) -> str:
 
 
 def raised(failure: Failure) -> str:
-    """What went wrong, in one line: where Dynamo tells what an operator raised on fake tensors, that; else how the
-    message begins."""
+    """The error in one line: the exception of an operator on fake tensors where Dynamo quotes it; else the first line
+    of the message."""
     found = _OPERATOR.search(failure.message)
     if found:
         return f"{found['type']}: {found['said']}"
@@ -84,8 +84,8 @@ _OPERATOR = re.compile(
 
 
 def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
-    """What a reader should know before any figure, a few words each: that it failed, where it broke, was compiled
-    again or was left to Python. After each where more is said of it: ``break``, ``recompile``, ``eager`` or ``""``."""
+    """Warnings that come before any figure, a few words each: a failure, graph breaks, recompiles, eager parts. Each
+    with the section that has more: ``break``, ``recompile``, ``eager`` or ``""``."""
     found = []
     if capture.failure is not None:
         found.append((f"failed: {capture.failure.type}", ""))
@@ -99,7 +99,7 @@ def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
 
 
 def broke(capture: Record) -> str:
-    """How many graph breaks there were, and at how many places of the source where one broke several frames."""
+    """The number of graph breaks, and of their places in the source if one broke several frames."""
     told = ("at least " if capture.not_observed else "") + plural(len(capture.breaks), "graph break")
     places = broken(capture)
     return told if len(places) == len(capture.breaks) else f"{told} at {plural(len(places), 'place')}"
@@ -114,7 +114,7 @@ def broken(capture: Record) -> list[tuple[Ending, int]]:
 
 
 def _broke_at(ending: Ending) -> object:
-    """What breaks have in common that are one place: the same line broke for the same reason, in whichever frame."""
+    """The key of a place: breaks with one key are one place, the same line and reason in whichever frame."""
     return (ending.frames[-1], ending.link or ending.reason) if ending.frames else ending
 
 
@@ -126,7 +126,7 @@ _SKIPS = {
 
 
 def skips(skipped: Iterable[Skip]) -> list[str]:
-    """How many functions were left to Python, by the kind of it: each counts once, however often it happened."""
+    """The number of functions that ran eagerly, by kind: each counts once, however often it happened."""
     found = [(s.kind, (s.function, s.file, s.line)) for s in skipped]
     counts = ((kind, len({where for k, where in found if k == kind})) for kind in _SKIPS)
     return [plural(count, *_SKIPS[kind]) for kind, count in counts if count]
@@ -221,7 +221,7 @@ _IDS = 6
 
 
 def of_torch(frames: Iterable[Frame]) -> bool:
-    """Whether a stack is known and holds nothing but torch's own functions."""
+    """Return True if a stack is known and holds only torch's own functions."""
     own = [frame.of_torch for frame in frames]
     return bool(own) and all(own)
 
@@ -238,7 +238,7 @@ def stopped(capture: Record) -> tuple[int, str] | None:
 
 
 def first(capture: Record) -> int:
-    """Which compilation to show first, by its number: where it failed, if it did; else one of the user's functions
+    """The number of the compilation to show first: the one that failed, if any; else one of the user's functions
     before those of torch's own, of these one with a kernel, and of torch's one with a graph."""
     where = stopped(capture)
     if where is not None:

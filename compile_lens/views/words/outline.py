@@ -1,4 +1,4 @@
-"""What the pages say before it is text, HTML or Markdown: titles, stages, kernel origins, units."""
+"""Titles of stages, origins of kernels, places and names, as all views print them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def title(key: str) -> str:
 
 
 def meaning(key: str) -> str:
-    """What a stage is, in a few words; ``""`` for one that this version does not know."""
+    """The definition of a stage in a few words; ``""`` for one that this version does not know."""
     return MEANINGS.get(key.rpartition(".")[2], "")
 
 
@@ -150,7 +150,7 @@ def unplaced(capture: Record) -> tuple[tuple[str, float], ...]:
 
 
 def environment(capture: Record) -> tuple[str, ...]:
-    """Where the capture was made: short facts in a fixed order."""
+    """The environment of the capture: short facts in a fixed order."""
     env = capture.environment
     target = env.target or env.device
     # A device model is told of with the stamp: it is no place where anything was done.
@@ -191,7 +191,7 @@ _PARTED = ("reduction", "scan")
 
 @dataclass(frozen=True)
 class Origin:
-    """What a kernel computes: operators, the Python lines they came from, or why that is not known.
+    """The origin of a kernel: its operators and their Python lines, or the reason why they are not known.
 
     ``again`` names the operators that other kernels of the same module compute as well, and those kernels;
     ``parts`` the reductions of which other kernels do a part: one that is split is computed once all the same.
@@ -331,7 +331,7 @@ def traffic(kernel: Kernel) -> str:
 
 
 def unchanged(graph: Graph, before: Graph | None) -> bool:
-    """Whether a stage holds the same operations as the one before it, under the same names."""
+    """Return True if a stage holds the same operations as the one before it, under the same names."""
     if before is None or len(graph.nodes) != len(before.nodes) or graph.subgraphs or before.subgraphs:
         return False
     return all(

@@ -64,7 +64,7 @@ def state(program: ProgramRecord) -> str:
 
 
 def verdict(program: ProgramRecord) -> str:
-    """What became of the program, in one sentence without a full stop."""
+    """The result for a program in one sentence without a full stop."""
     found = counts(program)
     if state(program) == "nothing":
         if not program.evaluations:
@@ -88,7 +88,7 @@ def verdict(program: ProgramRecord) -> str:
 
 
 def in_source(program: ProgramRecord, places: int) -> str:
-    """How many places of the source graphs broke at: at least so many where columns are not known."""
+    """The number of places of graph breaks in the source; a lower bound where columns are not known."""
     return f"{'at least ' if places_at_least(program) else ''}{plural(places, 'place')}"
 
 
@@ -109,7 +109,7 @@ def _left(program: ProgramRecord, found: Counts) -> list[str]:
 
 
 def changed(failed: FailedGuard) -> str:
-    """What a guard was made for and what it met, in a few words."""
+    """The value that a guard was compiled for and the one that failed it, in a few words."""
     if failed.source and failed.new:
         if failed.old:
             if types := two_types(failed):
@@ -124,7 +124,7 @@ def changed(failed: FailedGuard) -> str:
 
 
 def again(found: Recompilation, made: bool = True) -> str:
-    """Why a code was compiled again, or was to be, how often it was, and what became a symbol."""
+    """The reason for a recompile, the number of recompiles, and what became a symbol."""
     newest = changed(found.change) if found.change is not None else _none(found)
     dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in found.dynamic]
     if not made and (found.cache_entries < found.limit or not found.limit):
@@ -144,7 +144,7 @@ def _none(found: Recompilation) -> str:
 
 
 def also(found: Recompilation) -> str:
-    """Why the call did not fit the forms that it was farther from, by what else changed; ``""`` where nothing did."""
+    """The reasons why the call did not fit the other variants; ``""`` where nothing else changed."""
     forms: dict[str, list[FailedGuard]] = {}
     for one in found.other_guards:
         forms.setdefault(one.source or one.text, []).append(one)
@@ -174,7 +174,7 @@ HEADS = {
 
 
 def head(cause: Cause, program: ProgramRecord) -> str:
-    """What a cause did, where and how often."""
+    """The effect of a cause, its place and count."""
     if cause.kind == COMPILE_TIME:
         if not program.seconds:
             return f"{duration(cause.seconds)} {HEADS[COMPILE_TIME]}"
@@ -211,7 +211,7 @@ _PERHAPS = "where nothing may be compiled: those calls that fitted no compiled f
 
 
 def because(cause: Cause) -> str:
-    """Why, in torch's words or by the guard that failed; ``""`` where there is nothing to say."""
+    """The reason in torch's words or by the guard that failed; ``""`` where there is none."""
     if cause.kind == NOTHING_AT_FIRST:
         return (
             "Dynamo met no tensor operation, and does not look at the function again: torch runs no form of it any "
@@ -243,7 +243,7 @@ def because(cause: Cause) -> str:
 
 
 def _at_limit(cause: Cause, found: Recompilation) -> str:
-    """Why a call found no place, and what the forms that there are were made for."""
+    """The reason why a call reached the limit, and the values that the variants were compiled for."""
     told = again(found, made=False)
     if found.cache_entries < found.limit:  # another limit than that of forms for the same objects
         told = f"{told}, and {cause.limit} lets it have no more"
@@ -253,12 +253,12 @@ def _at_limit(cause: Cause, found: Recompilation) -> str:
 
 
 def _others(cause: Cause) -> list[str]:
-    """What else changed, the other times."""
+    """The other changes, at the other recompiles."""
     return [changed(other.change) for other in cause.other_recompilations if other.change is not None]
 
 
 def _for_each(cause: Cause) -> str:
-    """What to try of each thing that forms were made for: to mend one alone leaves the limit with the others."""
+    """The remedy for each thing that variants were compiled for: mending one alone leaves the others at the limit."""
     tried: dict[str, list[str]] = {}
     for found in filter(None, (cause.recompilation, *cause.other_recompilations)):
         if found.change is not None and (said := to_try(found, cause.torch_caller, cause.after_break)):
@@ -271,12 +271,12 @@ def _for_each(cause: Cause) -> str:
 
 
 def _of_forms(cause: Cause) -> bool:
-    """Whether it is that a code was compiled again, and not what was met while it was."""
+    """Return True for a cause that is a recompile itself, not something met during one."""
     return cause.kind in (RECOMPILE_LIMIT, RECOMPILED) or (cause.kind == COMPILE_RAISED and bool(cause.limit))
 
 
 def advice(cause: Cause) -> str:
-    """What to try: torch's own hint, or by what changed."""
+    """The remedy: torch's own hint, or one for what changed."""
     if cause.kind == COMPILE_TIME:
         return ""
     if cause.kind == NOTHING_AT_FIRST:
@@ -300,7 +300,7 @@ def advice(cause: Cause) -> str:
 
 
 def of_torch(cause: Cause) -> bool:
-    """Whether what is to be tried is in torch's words, which know the kind of a reason and not the program."""
+    """Return True if the remedy is torch's own hint, which knows the kind of a reason and not the program."""
     said = advice(cause)
     if cause.kind == NOT_EVALUATED or cause.limit == FAIL_ON_RECOMPILE or not said:
         return False
@@ -309,7 +309,7 @@ def of_torch(cause: Cause) -> bool:
 
 
 def outcome(visit: FrameEvaluation) -> str:
-    """What became of a visit, in a few words."""
+    """The outcome of a frame evaluation in a few words."""
     if in_part(visit):
         return "compiled in part"
     return visit.outcome

@@ -1,4 +1,4 @@
-"""What to change in a program so that a code is not compiled again."""
+"""Remedies for recompiles, where their guards come from, and the sizes that a variant takes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = 3
 
 
 def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
-    """What to change so that a code is not compiled again for this, which torch may call ``through`` a function of its
+    """The change that avoids a recompile of this kind of a function that torch may call ``through`` one of its
     own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
     failed = found.change
     if failed is None:
@@ -67,7 +67,7 @@ _KEYS = re.compile(r"list\(dict\.keys\((?P<owner>.*)\)\)\[\d+\]$")
 
 
 def _of_values(failed: FailedGuard) -> str:
-    """What to try where it is a value that changed."""
+    """The remedy if a value changed."""
     if not failed.source or not (failed.old or failed.new):
         return ""
     if length := _LENGTH.match(failed.source):
@@ -110,7 +110,7 @@ def _is_number(text: str) -> bool:
 
 
 def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
-    """What to try where a size changed."""
+    """The remedy if a size changed."""
     line = failed.line or found.specializing_line
     own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
     asks = f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
@@ -148,7 +148,7 @@ _WHICH = ("fn", "type(fn)", "fn.__code__")
 
 
 def _of_objects(failed: FailedGuard) -> str | None:
-    """What to try where it is not a value that changed: a setting of torch's, a class, which object it is."""
+    """The remedy if no value changed: a setting of torch's, a class, or the identity of an object."""
     if failed.text.startswith(STATE):
         return f"call it always under one {failed.source}, or compile one function for each"
     if failed.source.startswith("type(") and failed.source.endswith(")"):
@@ -173,7 +173,7 @@ def _of_objects(failed: FailedGuard) -> str | None:
 
 
 def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
-    """What to try where the line is a library's own, which the program called in ``reached``."""
+    """The remedy if the line is a library's own, which the program called in ``reached``."""
     name = os.path.basename(at.file)
     where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
     where += "".join(f", {place(one)}" for one in more[:MOST])

@@ -1,4 +1,4 @@
-"""What the headline says that was saved: operators and bytes, before and after."""
+"""The headline's savings: operators and bytes, before and after."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _bytes(
 
 
 def _no_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
-    """Whether no call makes fewer ``after`` than ``before``."""
+    """Return True if no call makes fewer ``after`` than ``before``."""
     most = before if isinstance(before, Figure) else before.most
     return most is not None and (after if isinstance(after, Figure) else after.least) >= most
 

@@ -50,7 +50,7 @@ PAGE: dict[str, dict[str, str | dict[str, str]]] = {
 
 
 def no_source(capture: Record) -> str:
-    """Why no source stands beside what was made of it; ``""`` where there is one, or nothing was compiled."""
+    """The reason why there is no source text; ``""`` where there is one, or nothing was compiled."""
     if capture.sources or not capture.compilations:
         return ""
     file = flat(capture.compilations[0].file)
@@ -63,7 +63,7 @@ def no_source(capture: Record) -> str:
 
 
 def below(capture: Record) -> str:
-    """What a reader finds below the outcome of a call that did not go well; ``""`` where nothing need be said."""
+    """The sentence below the outcome of a call that failed or compiled nothing; ``""`` otherwise."""
     if capture.failure is not None:
         return "Every stage before the failure is below." if capture.compilations else ""
     if outcome.state(capture) == "nothing":
@@ -72,8 +72,8 @@ def below(capture: Record) -> str:
 
 
 def ran_by(modules: Sequence[str]) -> tuple[str, str]:
-    """How many modules ran a method, in short and in words: ``("×3", "run by 3 modules: a, b, c")``; ``("", "")``
-    where that is not known of several."""
+    """The number of modules that ran a method, in short and in words: ``("×3", "run by 3 modules: a, b, c")``; ``("",
+    "")`` where that is not known of several."""
     if not modules:
         return "", ""
     return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {outline.names(modules)}"
@@ -86,28 +86,28 @@ def symbol(dim: DynamicDim) -> str:
 
 
 def guards(compilation: Compilation) -> str:
-    """How many guards there are, and what for."""
+    """The number of guards, and their purpose."""
     return f"{quantities.plural(len(compilation.guards), 'condition')} under which this code is used again"
 
 
 def guards_left(left: int) -> str:
-    """How many guards are not shown, and where they are; ``""`` if none are left out."""
+    """The number of guards that are not shown, and where they are; ``""`` if none are left out."""
     return f"and {quantities.plural(left, 'guard')} more: capture.guards" if left > 0 else ""
 
 
 def same_as(title: str) -> str:
-    """Of a stage that holds the operations of the one before it."""
+    """The sentence for a stage with the operations of the one before it."""
     return f"the same operations as in {title}"
 
 
 def moved(kernel: Kernel) -> str:
-    """What a kernel reads and writes."""
+    """The bytes that a kernel reads and writes."""
     size = outline.traffic(kernel)
     return f"{size} read and written, modelled" if size else "bytes unknown"
 
 
 def sourceless(kernel: Kernel) -> str:
-    """Why no source of a kernel is shown; ``""`` where there is one."""
+    """The reason why no source of a kernel is shown; ``""`` where there is one."""
     if kernel.source.strip():
         return ""
     if kernel.language == "extern":
@@ -116,5 +116,5 @@ def sourceless(kernel: Kernel) -> str:
 
 
 def touching(pair: Apart) -> str:
-    """How two groups that are not one touch common data."""
+    """The relation of two separate groups through common data."""
     return "the second reads what the first writes" if pair.follows else "both read the same"

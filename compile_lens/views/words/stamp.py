@@ -1,4 +1,4 @@
-"""What became of generated code, in words: whether it was built or ran, and for which device, if that was there."""
+"""Stamps of generated code: whether it was built or ran, and for which device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of_code(code: Code) -> str:
 
 
 def of_capture(capture: Record) -> str:
-    """What became of all the code of a capture; ``""`` if there is none.
+    """The stamp of all the code of a capture; ``""`` if there is none.
 
     Where a device model stood for the device: ``for NVIDIA H100 SXM (h100), sm_90: generated only, the device
     was not there``.
@@ -65,14 +65,14 @@ def device(capture: Record) -> str:
 
 
 def how(target: Target) -> str:
-    """How the program was traced and where the capture ran; ``""`` if nothing is known of it."""
+    """Words for the tracing and the process of a capture; ``""`` if nothing is known of them."""
     traced = f"traced {target.tracing}" if target.tracing else ""
     captured = f"captured {target.transfer}" if target.transfer else ""
     return "; ".join(filter(None, (traced, captured)))
 
 
 def of_target(target: Target) -> tuple[str, ...]:
-    """What may differ on the real device, of a whole capture: a sentence each, then those with a line."""
+    """Differences to expect on the real device, for a whole capture: a sentence each, then those with a line."""
     return (*target.may_differ, *map(question, answered_otherwise(target)))
 
 
@@ -111,6 +111,6 @@ def may_differ(code: Code) -> str:
 
 
 def differences(code: Code, limit: int) -> Sequence[str]:
-    """What may differ, the first ``limit``, and how much more."""
+    """The first ``limit`` differences to expect, and how many more there are."""
     more = len(code.may_differ) - limit
     return [*code.may_differ[:limit], *([f"and {more} more: Code.may_differ"] if more > 0 else [])]

@@ -9,7 +9,7 @@ from .markup import picture
 
 
 class Drawn(Protocol):
-    """What has a drawing for a cell."""
+    """An object with a drawing for a cell."""
 
     def _repr_svg_(self) -> str: ...
 

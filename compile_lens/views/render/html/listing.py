@@ -30,7 +30,7 @@ _SIDE = 34
 
 
 def source_head(source: Source, modules: tuple[str, ...] = ()) -> str:
-    """What stands over a function's text: its name, how many modules ran it, file and line; the folder is in the
+    """The head of a listing: the function's name, how many modules ran it, file and line; the folder is in the
     tooltip."""
     place = f"{source.file}:{source.first_line}"
     where = tag(

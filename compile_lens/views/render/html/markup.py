@@ -178,7 +178,7 @@ attribute away that seems to end an element."""
 
 @dataclass
 class Budget:
-    """What a page may still spend, so that a report of a large model stays small and quick to make."""
+    """The room left on a page, so that a report of a large model stays small and quick to write."""
 
     highlight: int = HIGHLIGHT_TOTAL
     text: int = TEXT_TOTAL
@@ -186,19 +186,19 @@ class Budget:
     drawn: int = DRAWN_ALL
 
     def colour(self, wanted: int) -> int:
-        """How many characters of the next listing may be coloured."""
+        """The number of characters of the next listing that may be coloured."""
         granted = min(wanted, HIGHLIGHT_BLOCK, self.highlight)
         self.highlight -= granted
         return granted
 
     def show(self, wanted: int) -> int:
-        """How many characters of the next listing may be shown."""
+        """The number of characters of the next listing that may be shown."""
         granted = min(wanted, TEXT_BLOCK, self.text)
         self.text -= granted
         return granted
 
     def draw(self, size: int) -> bool:
-        """Whether a picture of ``size`` bytes still fits."""
+        """Return True if a picture of ``size`` bytes still fits."""
         if size > PICTURE_ONE or size > self.pictures:
             return False
         self.pictures -= size

@@ -225,7 +225,7 @@ class Stages:
 
 
 def _launched_in(kernel: Kernel) -> str:
-    """Which lines of the module launch a kernel."""
+    """The lines of the module that launch a kernel."""
     if not kernel.launch_lines:
         return ""
     some = ", ".join(str(n) for n in kernel.launch_lines[:12])
@@ -236,7 +236,7 @@ def _launched_in(kernel: Kernel) -> str:
 
 
 def _stamp(code: Code) -> str:
-    """What became of the code, and what may differ on the device that was not there."""
+    """The state of the code, and what may differ on the absent device."""
     said = div(text(stamp.of_code(code)), "font-weight:600;font-size:13px", "stamp")
     if not code.may_differ:
         return said
@@ -275,7 +275,7 @@ def _unchanged(compilation: Compilation, graph: Graph) -> bool:
 
 
 def _nothing_new(compilation: Compilation, graph: Graph) -> str:
-    """Why a graph needs neither text nor drawing, since other stages show it, as HTML; "" if it does."""
+    """The reason, as HTML, why another stage already shows a graph; "" if none does."""
     if _unchanged(compilation, graph):
         return f"{sentences.same_as(text(_name(graph.before)))}: {sentences.UNCHANGED}"
     if graph.stage == "groups" and f"{graph.phase}.loops" in compilation.graphs and _alone(graph):
@@ -286,7 +286,7 @@ def _nothing_new(compilation: Compilation, graph: Graph) -> str:
 
 
 def _elsewhere(compilation: Compilation, graph: Graph) -> str:
-    """Where the drawing of a graph is that needs none of its own here, in words; "" if it needs one."""
+    """The place of the drawing of a graph that needs none of its own here; "" if it needs one."""
     graphs = compilation.graphs
     if _unchanged(compilation, graph):
         return f"drawn under {_name(graph.before)}"
@@ -303,7 +303,7 @@ def _elsewhere(compilation: Compilation, graph: Graph) -> str:
 
 
 def _alone(groups: Graph) -> bool:
-    """Whether each group is one loop."""
+    """Return True if each group is one loop."""
     return all(len(node.members) <= 1 for node in groups.nodes)
 
 
