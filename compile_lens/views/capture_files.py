@@ -65,10 +65,10 @@ def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:
 
 def _telling(compilation: Compilation) -> list[tuple[str, Graph]]:
     graphs = compilation.graphs
-    found = [
+    graphs_of = [
         ("", graphs[key]) for key in ("forward", "inference", "joint", "pre_grad", "dynamo") if key in graphs
     ][:1]
-    return [*found, ("-backward", graphs["backward"])] if "backward" in graphs else found
+    return [*graphs_of, ("-backward", graphs["backward"])] if "backward" in graphs else graphs_of
 
 
 def _file_name(text: str) -> str:

@@ -29,28 +29,28 @@ def page(support: Support) -> str:
     return "\n".join([*lines, "", *(line for note in support.notes for line in _wrapped(note, "  "))]) + "\n"
 
 
-def lacking(found: Unsupported) -> str:
+def lacking(result: Unsupported) -> str:
     """The operators that a target lacks, with the Python lines; or the sentence that none is lacking."""
-    lines = [f"{flat(found.function)} on {found.target}: {_verdict(found)}", ""]
-    for lack in found.operators:
+    lines = [f"{flat(result.function)} on {result.target}: {_verdict(result)}", ""]
+    for lack in result.operators:
         lines += _lack(lack)
-    if found.unknown:
-        lines += _wrapped(f"not in torch's table, so not known: {names(found.unknown, 20)}", "  ")
-    lines += [line for note in found.notes for line in _wrapped(note, "  ")]
-    return "\n".join([*lines, *_wrapped(f"({found.source})", "  ")]) + "\n"
+    if result.unknown:
+        lines += _wrapped(f"not in torch's table, so not known: {names(result.unknown, 20)}", "  ")
+    lines += [line for note in result.notes for line in _wrapped(note, "  ")]
+    return "\n".join([*lines, *_wrapped(f"({result.source})", "  ")]) + "\n"
 
 
-def _verdict(found: Unsupported) -> str:
-    if found.operators:
+def _verdict(result: Unsupported) -> str:
+    if result.operators:
         return (
-            f"{len(found.operators)} things are lacking"
-            if len(found.operators) > 1
+            f"{len(result.operators)} things are lacking"
+            if len(result.operators) > 1
             else "one thing is lacking"
         )
-    if not found.checked:
+    if not result.checked:
         return "there is no operator to look up"
-    said = f"every operator has an implementation for {found.device}"
-    return f"{said}, by torch's tables ({len(found.checked)} looked up)"
+    sentence = f"every operator has an implementation for {result.device}"
+    return f"{sentence}, by torch's tables ({len(result.checked)} looked up)"
 
 
 def _lack(lack: UnsupportedOperator) -> list[str]:

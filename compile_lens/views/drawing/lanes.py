@@ -295,13 +295,13 @@ def _curve(sized: list[Buffer], first: int, end: int, x: Callable[[int, int], fl
 def _buffer_bar(buffer: Buffer, y: float, left: float, right: float) -> str:
     kind = _KINDS.get(buffer.kind, "other")
     name = html.escape(flat(buffer.name if len(buffer.name) < 22 else buffer.name[:20] + "…"))
-    said = html.escape(flat(f"{buffer.name}, {buffer.kind}, {buffer.nbytes or 0:,} bytes"))
+    label = html.escape(flat(f"{buffer.name}, {buffer.kind}, {buffer.nbytes or 0:,} bytes"))
     note = f"takes over {buffer.reuses}" if buffer.reuses else "donated" if buffer.donated else ""
     inside = html.escape(flat(note[:40]))
     return (
         f'<text x="{_LEFT - 6}" y="{y + 9}" class="end">{name}</text>'
         f'<rect class="{kind}" x="{left}" y="{y}" width="{max(round(right - left, 1), 2)}" height="11" rx="2">'
-        f"<title>{said}</title></rect>"
+        f"<title>{label}</title></rect>"
         + (f'<text x="{left + 5}" y="{y + 9}">{inside}</text>' if inside else "")
     )
 

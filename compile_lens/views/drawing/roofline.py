@@ -235,13 +235,13 @@ def _decades(marks: Iterable[float], least: int = 2) -> tuple[int, int]:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """``1, 3–5``."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}–{b}" if b - a > 1 else f"{a}, {b}" for a, b in found)
+            ranges.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}–{b}" if b - a > 1 else f"{a}, {b}" for a, b in ranges)
 
 
 def _wrap(sentences: Iterable[str]) -> list[str]:

@@ -69,12 +69,12 @@ def _scoped(rules: list[str]) -> str:
 
 def inside(name: str, rules: str) -> str:
     """Each rule only inside of the documents of this class, or it would leak into a page that holds one inline."""
-    found = []
+    lines = []
     for rule in rules.split("}"):
         if rule:
             selectors, _, body = rule.partition("{")
-            found.append(f"{','.join(f'.{name} {s}' for s in selectors.split(','))}{{{body}}}")
-    return "".join(found)
+            lines.append(f"{','.join(f'.{name} {s}' for s in selectors.split(','))}{{{body}}}")
+    return "".join(lines)
 
 
 def _coloured(present: dict[str, Colour], saved: bool, theme: Theme, dark: bool) -> list[str]:

@@ -192,9 +192,9 @@ def _wrap(text: str, limit: int) -> list[str]:
 def _counts(graph: Graph) -> str:
     calls = len(graph.calls)
     derived = sum(node.derivative for node in graph.calls)
-    made = f", {derived} of them {DERIVED}" if derived else ""
+    suffix = f", {derived} of them {DERIVED}" if derived else ""
     saved = f", {len(graph.saved)} {SAVED}" if graph.saved else ""
-    return f"{_nodes(len(graph.nodes))}, {calls} {'call' if calls == 1 else 'calls'}{made}{saved}"
+    return f"{_nodes(len(graph.nodes))}, {calls} {'call' if calls == 1 else 'calls'}{suffix}{saved}"
 
 
 def _order(graph: Graph) -> str:
@@ -231,8 +231,8 @@ def _cards(boxes: Sequence[Box], saved: frozenset[str], derived: frozenset[str])
 
 def _classes(box: Box, kept: Sequence[str], derived: frozenset[str]) -> str:
     """A box is ``derived``, with a dashed border, where all that is in it was made for derivatives."""
-    made = " derived" if derived.issuperset(box.members) else ""
-    return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "") + made
+    suffix = " derived" if derived.issuperset(box.members) else ""
+    return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "") + suffix
 
 
 def _card(box: Box, kept: Sequence[str]) -> str:
@@ -339,16 +339,16 @@ def _relative(points: Sequence[tuple[float, float]]) -> str:
     """The same, written as steps from point to point: a third shorter, and not a tenth of a pixel off."""
     tenths = [(round(x * 10), round(y * 10)) for x, y in (*points, *_head(points))]
     x, y = tenths[0]
-    made = f"M{px(x / 10)} {px(y / 10)}c"
+    path = f"M{px(x / 10)} {px(y / 10)}c"
     for number, point in enumerate(tenths[1:], 1):
-        made += "m" if number == len(points) else "l" if number == len(points) + 1 else ""
+        path += "m" if number == len(points) else "l" if number == len(points) + 1 else ""
         for step in (point[0] - x, point[1] - y):
             text = f"{step / 10:g}".replace("0.", ".", 1) if abs(step) < 10 else px(step / 10)
-            made += text if made[-1].isalpha() or text.startswith("-") else f" {text}"
+            path += text if path[-1].isalpha() or text.startswith("-") else f" {text}"
         # The points of a Bézier curve all count from where it starts.
         if number >= len(points) - 1 or number % 3 == 0:
             x, y = point
-    return made
+    return path
 
 
 def _head(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -46,20 +46,20 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
     ``only`` picks languages (``"extern"``). What lies between graphs (a graph break, the backward) is said as well.
     """
     seen = [place for place in places(capture) if not phase or place.phase == phase]
-    found: list[str] = []
+    facts: list[str] = []
     for place in seen:
         code = place.compilation.code.get(place.phase)
         if code is not None:
             shown = (k for k in code.kernels if not only or k.language in only)
-            found += [told(capture, place, code, kernel) for kernel in shown]
-    if only and not found:  # none: then what there is instead
+            facts += [told(capture, place, code, kernel) for kernel in shown]
+    if only and not facts:  # none: then what there is instead
         return kernels_there(capture, seen)
     if only:  # library calls are what they are, whatever they stand beside
         called = (kernel for place in seen for kernel in _calls(place))
         told_of = dict.fromkeys(_of_library(capture, operators.called(kernel.name)) for kernel in called)
         why_called, to_try = ([words[n] for words in told_of] for n in (0, 1))
         return Explained(
-            few(found, "kernels", "capture.kernels"),
+            few(facts, "kernels", "capture.kernels"),
             few(why_called, "calls"),
             tuple(dict.fromkeys(filter(None, to_try))),
         )
@@ -73,7 +73,7 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
             remedies.append(found_why.remedy)
             _add_calls(capture, found_why, reasons, remedies)
     return Explained(
-        few(found, "kernels", "capture.kernels"),
+        few(facts, "kernels", "capture.kernels"),
         few(reasons, "pairs", "capture.why(a, b)"),
         tuple(dict.fromkeys(filter(None, remedies))),
     )
@@ -82,8 +82,8 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
 def kernels_there(capture: Record, seen: Sequence[Place]) -> Explained:
     """Every kernel of some phases, whatever keeps them apart."""
     codes = [(place, place.compilation.code.get(place.phase)) for place in seen]
-    found = (told(capture, place, code, k) for place, code in codes if code is not None for k in code.kernels)
-    return Explained(few(found, "kernels", "capture.kernels"))
+    facts = (told(capture, place, code, k) for place, code in codes if code is not None for k in code.kernels)
+    return Explained(few(facts, "kernels", "capture.kernels"))
 
 
 def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase:
     where it is no operator of a graph, of the group."""
     one, two, where = resolve(capture, a, b, phase)
     chain = Chain(capture)
-    said: list[str] = []
+    sentences: list[str] = []
     for place in places(capture):
         at = (place.compilation.id, place.phase)
         graph = place.graph("groups")
@@ -101,12 +101,14 @@ def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase:
         for thing in (one, two):
             loops = set(thing.places.get(at, ()))
             stages = (f"{place.phase}.post_grad", place.phase, "dynamo")
-            own = next((found for stage in stages if (found := (at[0], stage, thing.name)) in chain), None)
+            own = next(
+                (address for stage in stages if (address := (at[0], stage, thing.name)) in chain), None
+            )
             for node in graph.nodes:
                 if loops & {node.name, *node.members}:
                     of_lines = lines(chain.lines(own or place.at("groups", node.name), derivatives=False))
-                    said.append(f"{place.title}: {thing.name} is in {named.named(node.name)}{of_lines}")
-    return few(said, "groups", "capture.compilations[i].graphs['….groups']")
+                    sentences.append(f"{place.title}: {thing.name} is in {named.named(node.name)}{of_lines}")
+    return few(sentences, "groups", "capture.compilations[i].graphs['….groups']")
 
 
 def _calls(place: Place) -> Iterator[Kernel]:
@@ -115,9 +117,9 @@ def _calls(place: Place) -> Iterator[Kernel]:
     yield from (k for k in (code.kernels if code is not None else ()) if k.language == "extern")
 
 
-def of_calls(capture: Record, found: Why) -> tuple[tuple[str, str], ...]:
+def of_calls(capture: Record, reason: Why) -> tuple[tuple[str, str], ...]:
     """The reason for each library call between two kernels, and what to try (``""``: nothing)."""
-    return tuple(_of_library(capture, name) for name in found.calls)
+    return tuple(_of_library(capture, name) for name in reason.calls)
 
 
 def _add_calls(capture: Record, found: Why, reasons: list[str], remedies: list[str]) -> None:
@@ -176,9 +178,9 @@ def by_bytes(capture: Record, phase: str = "") -> Explained:
         and (code := place.compilation.code.get(place.phase)) is not None
         for kernel in code.kernels
     ]
-    found = (line for _, line in sorted(moved, key=lambda one: one[0]))
+    lines_by_bytes = (line for _, line in sorted(moved, key=lambda one: one[0]))
     stake = groups(capture, phase)
-    return Explained(few(found, "kernels", "capture.kernels"), stake.why, stake.to_try)
+    return Explained(few(lines_by_bytes, "kernels", "capture.kernels"), stake.why, stake.to_try)
 
 
 def told(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool = False) -> str:
@@ -239,25 +241,25 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
         for pair in apart(capture, place.compilation.id, place.phase)
         if kernel_of.get(pair.first) is not kernel_of.get(pair.second)
     ]
-    told = set()
+    shown = set()
     for pair in ranked(pairs):
         first, second = (kernel_of[g].name if g in kernel_of else g for g in (pair.first, pair.second))
-        told.add(frozenset((first, second)))
+        shown.add(frozenset((first, second)))
         yield _said(place, first, second, pair.why), pair.why
     order = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
     for one, two in pairwise(order) if len(order) <= FEW else ():
-        if one.name != two.name and {one.name, two.name} not in told:
-            found = why(capture, one, two, f"{place.compilation.id} {place.phase}")
-            if found.verdict == NOT_FUSED:
-                if _combine(capture, place, one, two, found):
-                    found = replace(found, remedy=COMBO)
-                yield _said(place, one.name, two.name, found), found
+        if one.name != two.name and {one.name, two.name} not in shown:
+            reason = why(capture, one, two, f"{place.compilation.id} {place.phase}")
+            if reason.verdict == NOT_FUSED:
+                if _combine(capture, place, one, two, reason):
+                    reason = replace(reason, remedy=COMBO)
+                yield _said(place, one.name, two.name, reason), reason
 
 
-def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, found: Why) -> bool:
+def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, reason: Why) -> bool:
     """Return True if one launch can do the work of both: Inductor does so with loops over one dimension in Triton,
     neither of which needs the other."""
-    if found.remedy or found.sentence != REASONS["no shared data"].sentence:
+    if reason.remedy or reason.sentence != REASONS["no shared data"].sentence:
         return False
     plain = all(
         k.language == "triton" and k.kind == "pointwise" and "ynumel" not in k.source for k in (one, two)
@@ -286,14 +288,14 @@ def ranked(pairs: Iterable[Apart]) -> list[Apart]:
     return sorted(pairs, key=lambda pair: (pair.why.reason == "extern", -(pair.why.saved or 0)))
 
 
-def _said(place: Place, first: str, second: str, found: Why) -> str:
-    saved = f" One kernel would move at most {size(found.saved)} less." if found.saved else ""
-    return f"{place.title}: {first} and {second}: {found.sentence} ({found.reason}){saved}"
+def _said(place: Place, first: str, second: str, reason: Why) -> str:
+    saved = f" One kernel would move at most {size(reason.saved)} less." if reason.saved else ""
+    return f"{place.title}: {first} and {second}: {reason.sentence} ({reason.reason}){saved}"
 
 
 def groups(capture: Record, phase: str = "") -> Explained:
     """Every group of a capture, or of one phase, and what keeps those that touch common data apart."""
-    found: list[str] = []
+    facts: list[str] = []
     reasons: list[str] = []
     remedies: list[str] = []
     for place in places(capture):
@@ -304,13 +306,13 @@ def groups(capture: Record, phase: str = "") -> Explained:
         for node in graph.calls:
             if node.kind != "nop":
                 at = chain.lines(place.at("groups", node.name), derivatives=False)
-                found.append(f"{place.title}: {named.named(node.name)}{lines(at)}")
+                facts.append(f"{place.title}: {named.named(node.name)}{lines(at)}")
         for pair in ranked(apart(capture, place.compilation.id, place.phase)):
             reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
             remedies.append(pair.why.remedy)
             _add_calls(capture, pair.why, reasons, remedies)
     return Explained(
-        few(found, "groups", "capture.compilations[i].graphs['….groups']"),
+        few(facts, "groups", "capture.compilations[i].graphs['….groups']"),
         few(reasons, "pairs", "capture.why(a, b)"),
         tuple(dict.fromkeys(filter(None, remedies))),
     )
@@ -323,13 +325,13 @@ COPY = "what only returns its inputs, or views of them, needs no kernel; one tha
 
 def _no_operation(capture: Record) -> bool:
     """Return True if nothing was compiled because nothing is computed."""
-    told = ("No ops traced", "found no tensor operation to compile")
-    return any(words in capture.nothing_compiled for words in told)
+    phrases = ("No ops traced", "found no tensor operation to compile")
+    return any(words in capture.nothing_compiled for words in phrases)
 
 
 def one(capture: Record) -> Kernel | str:
     """The one kernel that a capture has, or else why there is not exactly one with a source, as text."""
-    found = capture.kernels
+    every = capture.kernels
     missing = [f"{m.stage}: {m.reason}" for m in capture.missing if m.stage.endswith("code")]
     if outcome.state(capture) in (outcome.NOTHING, outcome.FAILED):
         head = f"{capture.function} has no kernel: {outcome.verdict(capture)}"
@@ -337,23 +339,23 @@ def one(capture: Record) -> Kernel | str:
     if missing:
         head = f"{capture.function}: how many kernels there are is not known, since code is missing"
         return Explained(tuple(missing)).text(head)
-    if outcome.state(capture) == outcome.PARTIAL and len(found) < 2:
+    if outcome.state(capture) == outcome.PARTIAL and len(every) < 2:
         left = (
             f"{e.head}{lines(e.ending.frames[-1:])}: {outcome.reason(e.ending).what}"
             for e in outcome.eager(capture)
         )
-        said = Explained(kernels(capture).found, tuple(left), tuple(dict.fromkeys(hints(capture))))
-        return said.text(f"{capture.function} is not one kernel: Python runs a part of it")
-    if len(found) == 1 and found[0].source.strip():
-        return found[0]
-    if len(found) == 1:
-        said = kernels(capture)
-        reason = LIBRARY if found[0].language == "extern" else "the record holds no source of it"
-        return Explained(said.found, said.why, said.to_try).text(
+        explanation = Explained(kernels(capture).found, tuple(left), tuple(dict.fromkeys(hints(capture))))
+        return explanation.text(f"{capture.function} is not one kernel: Python runs a part of it")
+    if len(every) == 1 and every[0].source.strip():
+        return every[0]
+    if len(every) == 1:
+        explanation = kernels(capture)
+        reason = LIBRARY if every[0].language == "extern" else "the record holds no source of it"
+        return Explained(explanation.found, explanation.why, explanation.to_try).text(
             f"{capture.function} is one kernel without a source: {reason}"
         )
-    if not found:
+    if not every:
         return Explained(to_try=(COPY,)).text(
             f"{capture.function} has no kernel: its graphs compute nothing that has to run"
         )
-    return kernels(capture).text(f"{capture.function} is {quantities.plural(len(found), 'kernel')}, not one")
+    return kernels(capture).text(f"{capture.function} is {quantities.plural(len(every), 'kernel')}, not one")

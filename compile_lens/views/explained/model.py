@@ -23,9 +23,9 @@ class Explained:
         """As text under ``head``; ``rest`` are lines at the end. A part without a line is left out."""
         parts = (("found", self.found), ("why", self.why), ("to try", self.to_try))
         lines = [flat(head)]
-        for title, said in parts:
-            if said:
-                lines += [f"{title}:", *(f"  {flat(line)}" for line in said)]
+        for title, entries in parts:
+            if entries:
+                lines += [f"{title}:", *(f"  {flat(line)}" for line in entries)]
         return "\n".join((*lines, *map(flat, rest)))
 
 

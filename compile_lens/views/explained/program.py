@@ -20,7 +20,7 @@ from .model import FEW, Explained, few
 
 def compilations(capture: Record, again: bool = False) -> Explained:
     """Every compilation, and what made several of them. ``again``: only those that are recompiles."""
-    found = [
+    facts = [
         f"{c.id}: {outline.readable(c.function)}{_place(c.file, c.line)}"
         for c in capture.compilations
         if c.recompile_reasons or not again
@@ -29,10 +29,10 @@ def compilations(capture: Record, again: bool = False) -> Explained:
         why = few(recompiled(capture), "reasons", "capture.recompiles")
         tried = (of_guard(guard) for one in capture.recompiles for guard in one.guards)
         return Explained(
-            few(found, "compilations", "capture.compilations"), why, tuple(dict.fromkeys(filter(None, tried)))
+            few(facts, "compilations", "capture.compilations"), why, tuple(dict.fromkeys(filter(None, tried)))
         )
     why = few(ended(capture), "reasons", "capture.breaks, capture.recompiles")
-    return Explained(few(found, "compilations", "capture.compilations"), why, tuple(hints(capture)))
+    return Explained(few(facts, "compilations", "capture.compilations"), why, tuple(hints(capture)))
 
 
 def of_guard(guard: str) -> str:
@@ -54,9 +54,9 @@ _KIND = re.compile(r"tensor '[^']+' (?:dtype|rank|requires_grad|dispatch key set
 def left_to_python(capture: Record) -> Explained:
     """The parts of the program that ran eagerly, and the reasons."""
     every = outcome.eager(capture)
-    found = [f"{e.head}{lines(e.ending.frames[-1:])}" for e in every]
+    facts = [f"{e.head}{lines(e.ending.frames[-1:])}" for e in every]
     return Explained(
-        few(found, "places", "capture.breaks, capture.skipped"),
+        few(facts, "places", "capture.breaks, capture.skipped"),
         few(_reasons(capture), "reasons", "capture.breaks, capture.skipped"),
         tuple(dict.fromkeys(hints(capture))),
     )
@@ -64,8 +64,8 @@ def left_to_python(capture: Record) -> Explained:
 
 def _reasons(capture: Record) -> Iterator[str]:
     for one in outcome.eager(capture):
-        said = outcome.reason(one.ending)
-        yield ": ".join(filter(None, (said.what, said.why.partition("\n")[0], one.why)))
+        reason = outcome.reason(one.ending)
+        yield ": ".join(filter(None, (reason.what, reason.why.partition("\n")[0], one.why)))
 
 
 def _place(file: str, line: int) -> str:
@@ -87,7 +87,7 @@ LESS = (
 
 def held(capture: Record, phase: str = "") -> Explained:
     """The buffers of each graph, and where its peak is."""
-    found: list[str] = []
+    facts: list[str] = []
     why: list[str] = []
     chain = Chain(capture)
     for place in places(capture):
@@ -110,10 +110,10 @@ def held(capture: Record, phase: str = "") -> Explained:
                     for f in chain.lines(place.at("post_grad", o))
                     if buffer.kind != "input"
                 ]
-                found.append(
+                facts.append(
                     f"{place.title}: {buffer.name}, {buffer.kind}, {in_memory(buffer.nbytes)}{lines(frames)}"
                 )
-    return Explained(few(found, "buffers", WHERE), tuple(why), (SWITCHES,) if found else ())
+    return Explained(few(facts, "buffers", WHERE), tuple(why), (SWITCHES,) if facts else ())
 
 
 def _then(memory: Memory) -> list[str]:
@@ -134,7 +134,7 @@ def _then(memory: Memory) -> list[str]:
 
 def kept(capture: Record) -> Explained:
     """The tensors saved for the backward, and those that the default partitioner would have saved."""
-    found: list[str] = []
+    facts: list[str] = []
     why: list[str] = []
     chain = Chain(capture)
     for compilation in capture.compilations:
@@ -144,31 +144,31 @@ def kept(capture: Record) -> Explained:
         for one in sorted(compilation.partition.saved, key=lambda k: -(k.nbytes or 0)):
             shares = f", no memory of its own: in {one.alias_of}" if one.alias_of else ""
             frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
-            found.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
+            facts.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
         why.append(
             f"{where}: the min-cut partitioner keeps what costs more to compute again than to keep; "
             f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"
         )
     return Explained(
-        few(found, "tensors", "capture.compilations[i].partition"), tuple(why), (LESS,) if found else ()
+        few(facts, "tensors", "capture.compilations[i].partition"), tuple(why), (LESS,) if facts else ()
     )
 
 
-def stands(capture: Record, found: Iterable[Use], types: bool = False) -> Explained:
+def stands(capture: Record, uses: Iterable[Use], types: bool = False) -> Explained:
     """Each place with its Python lines; with ``types`` also the types of its results."""
     chain = Chain(capture)
-    said: list[str] = []
+    facts: list[str] = []
     came: list[str] = []
-    for use in found:
+    for use in uses:
         cid, key, name = use.address
         where = f"{cid} {key}" if len(capture.compilations) > 1 else key
         outputs = use.node.outputs if use.node is not None and types else ()
-        made = f" makes {', '.join(dict.fromkeys(t.dtype for t in outputs))}" if outputs else ""
-        said.append(f"{where}: {name}, {use.name}{made}{lines(chain.lines(use.address))}")
+        dtypes = f" makes {', '.join(dict.fromkeys(t.dtype for t in outputs))}" if outputs else ""
+        facts.append(f"{where}: {name}, {use.name}{dtypes}{lines(chain.lines(use.address))}")
         source = _sources(capture, chain, use) if not types else ""
         if source:
             came.append(f"{where}: {use.name} comes of {source}")
-    return Explained(few(said, "places", "capture.compilations[i].graphs"), few(came, "places"))
+    return Explained(few(facts, "places", "capture.compilations[i].graphs"), few(came, "places"))
 
 
 def _sources(capture: Record, chain: Chain, use: Use) -> str:

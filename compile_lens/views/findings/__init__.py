@@ -49,10 +49,10 @@ def findings(capture: Record) -> tuple[Finding, ...]:
     return tuple(finding for make in _MAKERS if (finding := make(capture)) is not None)
 
 
-def unknown(found: Iterable[Finding]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def unknown(every: Iterable[Finding]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The reasons why findings are missing, each with the titles that it explains."""
     reasons: dict[str, list[str]] = {}
-    for finding in found:
+    for finding in every:
         if finding.missing:
             reasons.setdefault(finding.missing, []).append(finding.title)
     return tuple((why, tuple(titles)) for why, titles in reasons.items())

@@ -48,8 +48,8 @@ def _kinds(measured: Benchmark) -> tuple[str, ...]:
 
 def _medians(measured: Benchmark, what: str) -> str:
     own = (s for s in measured.series if s.phases == what)
-    said = ", ".join(f"{s.name} {timing.seconds_text(timing.spread(s.seconds).median)}" for s in own)
-    return f"{what}: {said}"
+    medians = ", ".join(f"{s.name} {timing.seconds_text(timing.spread(s.seconds).median)}" for s in own)
+    return f"{what}: {medians}"
 
 
 def _follows(measured: Benchmark) -> Iterator[str]:
@@ -58,13 +58,13 @@ def _follows(measured: Benchmark) -> Iterator[str]:
     names = tuple(series.name for series in measured.series)
     about = ""
     for line in timing.words(measured):
-        said = line.strip()
-        if said.startswith(heads):
-            about = said[: said.index(": ") + 2]
-        elif not said:
+        text = line.strip()
+        if text.startswith(heads):
+            about = text[: text.index(": ") + 2]
+        elif not text:
             about = ""
-        elif not said.startswith((*names, "on ")):
-            yield about + said
+        elif not text.startswith((*names, "on ")):
+            yield about + text
 
 
 def _speed(measured: Benchmark) -> str:
@@ -120,25 +120,25 @@ def profile(capture: Record) -> Finding | None:
     return None if capture.profile is None else finding(capture.profile, PROFILE_WHERE, Chain(capture))
 
 
-def finding(found: Profile, where: str, chain: Container[Address] = ()) -> Finding:
+def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Finding:
     """The finding of a profile, which a capture or a program holds; rows lead to what ``chain`` has."""
-    joined = sum(len(graph.kernels) for graph in found.graphs)
+    joined = sum(len(graph.kernels) for graph in profile.graphs)
     fact = f"{plural(joined, 'kernel')} measured" if joined else "no kernel measured"
-    sections: list[Section] = [_profile_table(graph, where, chain) for graph in found.graphs]
-    lacking = [Row((missing.stage, missing.reason)) for missing in found.missing]
+    sections: list[Section] = [_profile_table(graph, where, chain) for graph in profile.graphs]
+    lacking = [Row((missing.stage, missing.reason)) for missing in profile.missing]
     lacking += [
         Row((f"{_title(graph)}: {names(stages)}", why))
-        for graph in found.graphs
+        for graph in profile.graphs
         for why, stages in _by_reason(graph).items()
     ]
     if lacking:
         rows, left = cut(lacking, _ROWS)
         sections.append(Table("not joined", ("what", "why"), (TEXT, TEXT), rows, (), left, where))
     intro = (
-        f"Times that torch.profiler measured, from {found.source}. "
+        f"Times that torch.profiler measured, from {profile.source}. "
         + (
             "Of kernels: on the GPU. "
-            if found.device != "cpu"
+            if profile.device != "cpu"
             else "The profiler's own marks are in them, which weigh on what takes microseconds. "
         )
         + "A share is of the kernels that are joined."
@@ -146,17 +146,17 @@ def finding(found: Profile, where: str, chain: Container[Address] = ()) -> Findi
     brief = tuple(
         f"{_title(graph)}: {seconds_text(sum(k.seconds for k in graph.kernels))} in kernels, "
         f"{plural(graph.calls, 'call')} of {seconds_text(graph.seconds)}"
-        for graph in found.graphs
+        for graph in profile.graphs
         if graph.kernels
     )
     return Finding(PROFILE_KEY, PROFILE_TITLE, intro, fact, brief, where, tuple(sections))
 
 
 def _by_reason(graph: MeasuredGraph) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for missing in graph.missing:
-        found.setdefault(missing.reason, []).append(missing.stage)
-    return found
+        by_reason.setdefault(missing.reason, []).append(missing.stage)
+    return by_reason
 
 
 def _title(graph: MeasuredGraph) -> str:
@@ -201,8 +201,8 @@ def _profile_row(
 
 
 def _from(kernel: MeasuredKernel) -> str:
-    said: Iterable[str] = (
+    origins: Iterable[str] = (
         names(kernel.nodes) if kernel.nodes else "",
         places(kernel.lines) if kernel.lines else "",
     )
-    return " ← ".join(x for x in said if x)
+    return " ← ".join(x for x in origins if x)

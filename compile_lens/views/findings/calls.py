@@ -30,8 +30,10 @@ def calls(capture: Record) -> Finding | None:
         why += call.skipped
         if capture.failure is not None and number == len(capture.calls):
             why.append(f"it failed: {capture.failure.type}")
-        given, made, ran = ", ".join(call.inputs), ", ".join(call.compiled), ", ".join(call.executed)
-        every.append(Row((str(number), given, made or "nothing", ran or "no compiled graph", "; ".join(why))))
+        given, compiled, ran = ", ".join(call.inputs), ", ".join(call.compiled), ", ".join(call.executed)
+        every.append(
+            Row((str(number), given, compiled or "nothing", ran or "no compiled graph", "; ".join(why)))
+        )
         brief.append(f"call {number} ({given}): {_said(call, why)}")
     rows, left = cut(every, CALLS)
     head = ("call", "inputs", "compiled", "ran", "because")

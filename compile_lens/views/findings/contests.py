@@ -98,17 +98,17 @@ def _cells(kernel: Kernel) -> tuple[str, ...]:
     sizes = ", ".join(f"{name}={value}" for name, value in settings if name not in _OWN_COLUMN)
     name = kernel.name if kernel.kind else f"{kernel.name} ({kernel.language})"
     figures = machine.figures(kernel)
-    made = (figures[1], figures[2], figures[3], figures[5])
+    figures_of = (figures[1], figures[2], figures[3], figures[5])
     return (
-        name, sizes or "—", *(known.get(n, "—") for n in _OWN_COLUMN), *(f or "—" for f in made),
+        name, sizes or "—", *(known.get(n, "—") for n in _OWN_COLUMN), *(f or "—" for f in figures_of),
         kernel.machine_note,
     )  # fmt: skip
 
 
-def _texts(found: Sequence[Autotuning]) -> list[Section]:
+def _texts(contests: Sequence[Autotuning]) -> list[Section]:
     """The text of the first contender of each name: what follows it differs in the numbers of the tables."""
     first: dict[str, tuple[Autotuning, Kernel]] = {}
-    for one in found:
+    for one in contests:
         for kernel in one.choices:
             if kernel.source:
                 first.setdefault(kernel.name, (one, kernel))

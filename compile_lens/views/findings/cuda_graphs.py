@@ -45,8 +45,8 @@ def cuda_graphs(capture: Record) -> Finding | None:
     chain = Chain(capture)
 
     def of(place: Place) -> At:
-        def at(stage: str, asked: Iterable[str]) -> tuple[tuple[Address, ...], tuple[Frame, ...]]:
-            known = tuple(a for name in asked if name and (a := place.at(stage, name)) in chain)
+        def at(stage: str, names: Iterable[str]) -> tuple[tuple[Address, ...], tuple[Frame, ...]]:
+            known = tuple(a for name in names if name and (a := place.at(stage, name)) in chain)
             return known, tuple(
                 dict.fromkeys(frame for address in known for frame in chain.lines(address, derivatives=False))
             )
@@ -67,7 +67,7 @@ def of_program(program: ProgramRecord) -> Finding | None:
         (" ".join(x for x in (f"graph {one.graph}, {one.id}", one.result.phase) if x), one.result, of(one))
         for one in program.cuda_graphs
     ]
-    differs = dict.fromkeys(said for one in program.cuda_graphs for said in one.may_differ)
+    differs = dict.fromkeys(words for one in program.cuda_graphs for words in one.may_differ)
     devices = names(dict.fromkeys(one.device for one in program.cuda_graphs))
     return _finding(held, "program.record.cuda_graphs", f" for {devices}", tuple(differs)) if held else None
 

@@ -35,15 +35,15 @@ def fusion(capture: Record) -> Finding | None:
     for place in seen:
         pairs = apart(capture, place.compilation.id, place.phase)
         count += len(pairs)
-        found = _reasons(place, pairs)
-        sections += found
-        brief += [f"{table.title}: {table.words[0]}" for table in found]
+        reasons = _reasons(place, pairs)
+        sections += reasons
+        brief += [f"{table.title}: {table.words[0]}" for table in reasons]
         if not pairs:
             sections.append(Prose(place.title, (_nothing(place),)))
             brief.append(f"{place.title}: {_nothing(place)}")
     if silent:
-        said = f"The record holds no decisions of the scheduler for {', '.join(silent)}."
-        sections.append(Prose("", (said,)))
+        silence = f"The record holds no decisions of the scheduler for {', '.join(silent)}."
+        sections.append(Prose("", (silence,)))
     sections += [table for place in seen if (table := _decisions(place))]
     fact = f"{quantities.plural(count, 'pair')} apart" if count else "nothing stayed apart"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
@@ -67,12 +67,12 @@ def _reasons(place: Place, pairs: Sequence[Apart]) -> list[Table]:
     tables = []
     groups = Groups(place)
     # Everyone expects that nothing fuses with a call of a library: what is less plain comes first.
-    for reason, found in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_stake(item[1]))):
-        found.sort(key=lambda pair: -(pair.why.saved or 0))
-        rows, left = cut([_pair(place, groups, pair) for pair in found], PAIRS)
-        words = list(dict.fromkeys(pair.why.sentence for pair in found))
-        words += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in found) if remedy]
-        title = f"{place.title}: {reason}, {quantities.plural(len(found), 'pair')}"
+    for reason, pairs_of in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_stake(item[1]))):
+        pairs_of.sort(key=lambda pair: -(pair.why.saved or 0))
+        rows, left = cut([_pair(place, groups, pair) for pair in pairs_of], PAIRS)
+        words = list(dict.fromkeys(pair.why.sentence for pair in pairs_of))
+        words += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in pairs_of) if remedy]
+        title = f"{place.title}: {reason}, {quantities.plural(len(pairs_of), 'pair')}"
         head = ("first", "second", "could save", "shown by")
         kinds_of = (NAME, NAME, NUMBER, NOTE)
         tables.append(Table(title, head, kinds_of, rows, tuple(words), left, "capture.why(a, b)"))
@@ -93,9 +93,9 @@ def _shown(pair: Apart) -> list[str]:
     """The evidence for the reason: the last decision's figures and words, or the facts."""
     if pair.why.reason != "extern" and pair.why.decisions:
         last = pair.why.decisions[0]
-        said = [last.evidence, f"Inductor: “{last.torch_message}”" if last.torch_message else "", last.where]
-        if any(said):
-            return [words for words in said if words]
+        parts = [last.evidence, f"Inductor: “{last.torch_message}”" if last.torch_message else "", last.where]
+        if any(parts):
+            return [words for words in parts if words]
     # Decisions are shown by themselves, and that both share one function says nothing about fusion.
     facts = [f for f in pair.why.facts if not f.startswith(("round ", "both are in the kernel"))]
     return facts[: 1 if pair.why.reason == "extern" else 2]
@@ -153,19 +153,19 @@ def _decision(place: Place, decision: Decision) -> Row:
     if decision.through_others:
         outcome += " through others" + (f"; as a pair: {decision.reason}" if decision.reason else "")
     known = decision.reason in REASONS
-    said = [
+    parts = [
         decision.evidence,
         f"Inductor: “{decision.torch_message}”" if decision.torch_message else "",
         decision.where,
     ]
-    if known and not any(said):
-        said = [decision.sentence]
+    if known and not any(parts):
+        parts = [decision.sentence]
     cells = (
         loops_in_short(decision.a),
         loops_in_short(decision.b),
         str(decision.round),
         outcome,
         "" if decision.shared_bytes is None else f"{decision.shared_bytes:,} B",
-        "; ".join(words for words in said if words),
+        "; ".join(words for words in parts if words),
     )
     return Row(cells, tuple(place.at("loops", loop) for loop in decision.loops))

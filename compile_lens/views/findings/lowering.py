@@ -68,8 +68,8 @@ def _counts(ours: Sequence[Lowered]) -> str:
     kinds: dict[str, int] = {}
     for one in ours:
         kinds[one.reason or "no reason given"] = kinds.get(one.reason or "no reason given", 0) + 1
-    said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda i: -i[1]))
-    return f" ({said})" if said else ""
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda i: -i[1]))
+    return f" ({counts})" if counts else ""
 
 
 def _realised(place: Place, ours: Sequence[Lowered]) -> Table:
@@ -155,12 +155,12 @@ def rewrites(capture: Record) -> Finding | None:
     )
 
 
-def _steps(capture: Record, compilation: Compilation, made: Pass) -> Iterator[Change]:
-    for rewrite in made.rewrites:
-        named = f"{made.name}: {rewrite.pattern}" if rewrite.pattern else made.name
-        words = [_said(rewrite), f"on the way to {title(capture, compilation, made.stage)}"]
+def _steps(capture: Record, compilation: Compilation, one: Pass) -> Iterator[Change]:
+    for rewrite in one.rewrites:
+        named = f"{one.name}: {rewrite.pattern}" if rewrite.pattern else one.name
+        words = [_said(rewrite), f"on the way to {title(capture, compilation, one.stage)}"]
         words += [rewrite.where] if rewrite.where else []
-        addresses = tuple(_rewrites_addresses(compilation, made.stage, rewrite))
+        addresses = tuple(_rewrites_addresses(compilation, one.stage, rewrite))
         yield Change(named, tuple(words), rewrite.before_text, rewrite.after_text, addresses)
 
 
@@ -186,15 +186,15 @@ def _table(capture: Record, seen: list[Compilation]) -> Table:
     rows = []
     idle = 0
     for compilation in seen:
-        for made in compilation.passes:
-            if not made.rewrites and not made.nodes_reordered and made.nodes_before == made.nodes_after:
+        for one in compilation.passes:
+            if not one.rewrites and not one.nodes_reordered and one.nodes_before == one.nodes_after:
                 idle += 1
                 continue
-            nodes = f"{made.nodes_before:,} → {made.nodes_after:,}"
-            stage = title(capture, compilation, made.stage)
-            name = f"{made.name} in {made.body}" if made.body else made.name
-            moved = f"{made.nodes_reordered:,}" if made.nodes_reordered else ""
-            rows.append(Row((stage, name, nodes, f"{len(made.rewrites):,}", moved)))
+            nodes = f"{one.nodes_before:,} → {one.nodes_after:,}"
+            stage = title(capture, compilation, one.stage)
+            name = f"{one.name} in {one.body}" if one.body else one.name
+            moved = f"{one.nodes_reordered:,}" if one.nodes_reordered else ""
+            rows.append(Row((stage, name, nodes, f"{len(one.rewrites):,}", moved)))
     shown, left = cut(rows, PASSES)
     words = (f"{quantities.plural(idle, 'pass', 'passes')} more looked and changed nothing.",) if idle else ()
     head = ("on the way to", "pass", "nodes", "changes", "reordered")

@@ -23,7 +23,7 @@ def machine_code(capture: Record) -> Finding | None:
     kernels = [k for k in capture.kernels if k.machine is not None or k.machine_note]
     if not kernels:
         return None
-    made = [k for k in kernels if k.machine is not None]
+    built = [k for k in kernels if k.machine is not None]
     found: list[Row] = []
     for place in places(capture):
         code = place.compilation.code.get(place.phase)
@@ -34,13 +34,13 @@ def machine_code(capture: Record) -> Finding | None:
     rows, left = cut(found, KERNELS)
     head = ("kernel", *machine.HEAD[:-1], "configurations", "note")
     kinds = (NAME, TEXT, *(NUMBER,) * 6, NOTE)
-    words = tuple(dict.fromkeys(k.machine.compiler for k in made if k.machine is not None))
+    words = tuple(dict.fromkeys(k.machine.compiler for k in built if k.machine is not None))
     sections: list[Section] = [Table("kernels", head, kinds, rows, words, left, WHERE)]
     why = tuple(dict.fromkeys(words for k in kernels for words in machine.missing(k)))
     if why:
         sections.append(Prose("what is missing", why[:20]))
-    fact = f"{len(made):,} of {quantities.plural(len(capture.kernels), 'kernel')}"
-    brief = [*_brief(made), *why[:4]]
+    fact = f"{len(built):,} of {quantities.plural(len(capture.kernels), 'kernel')}"
+    brief = [*_brief(built), *why[:4]]
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -49,28 +49,28 @@ def _cells(name: str, kernel: Kernel) -> tuple[str, ...]:
     return (name, *figures, f"{len(kernel.candidates):,}", "; ".join(machine.missing(kernel)))
 
 
-def _brief(made: Sequence[Kernel]) -> list[str]:
+def _brief(built: Sequence[Kernel]) -> list[str]:
     """The ranges over all kernels, so that what stands out is seen."""
-    if not made:
+    if not built:
         return []
-    machines = [k.machine for k in made if k.machine is not None]
+    machines = [k.machine for k in built if k.machine is not None]
     archs = ", ".join(dict.fromkeys(m.arch for m in machines))
-    said = [f"{quantities.plural(len(made), 'kernel')} for {archs}"]
+    lines = [f"{quantities.plural(len(built), 'kernel')} for {archs}"]
     registers = [m.registers for m in machines if m.registers is not None]
     if registers:
-        said.append(f"{_range(registers)} registers a thread")
-    spilling = [k.name for k in made if k.machine is not None and k.machine.spills]
+        lines.append(f"{_range(registers)} registers a thread")
+    spilling = [k.name for k in built if k.machine is not None and k.machine.spills]
     if spilling:
-        said.append(f"registers spill in {outline.names(spilling, 4)}")
+        lines.append(f"registers spill in {outline.names(spilling, 4)}")
     elif any(m.spills is not None for m in machines):
-        said.append("no spills")
+        lines.append("no spills")
     widths = [m.vector_bits for m in machines if m.vector_bits is not None]
     if widths:
-        said.append(f"{_range(widths)}-bit vectors")
+        lines.append(f"{_range(widths)}-bit vectors")
     instructions = [m.instructions for m in machines if m.instructions is not None]
     if instructions:
-        said.append(f"{_range(instructions)} instructions")
-    return [", ".join(said)]
+        lines.append(f"{_range(instructions)} instructions")
+    return [", ".join(lines)]
 
 
 def _range(values: Sequence[int]) -> str:

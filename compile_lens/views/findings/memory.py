@@ -69,20 +69,20 @@ def _brief(place: Place, held: Memory, more: str) -> str:
 
 def _too_much(capture: Record, held: Memory) -> str:
     """The memory that does not fit the device model; ``""`` if all fits, or nothing is known."""
-    found = room(capture, held)
-    if found is None or found.verdict == FITS or capture.target is None:
+    fit = room(capture, held)
+    if fit is None or fit.verdict == FITS or capture.target is None:
         return ""
     more = (
-        f" with {in_memory(found.besides)} that the function and its arguments hold and this graph does not read, at "
-        f"least {in_memory(found.needed)},"
-        if found.besides
+        f" with {in_memory(fit.besides)} that the function and its arguments hold and this graph does not read, at "
+        f"least {in_memory(fit.needed)},"
+        if fit.besides
         else ""
     )
-    there = memory_in_short(found.least)
-    if found.most != found.least:
-        published = f"{found.least // 10**9} GB are published, of 10^9 or 2^30 bytes"
-        there = f"{there} to {memory_in_short(found.most)}: {published}"
-    return f"{more} which {found.verdict}: {capture.target.model.title} has {there}".strip()
+    there = memory_in_short(fit.least)
+    if fit.most != fit.least:
+        published = f"{fit.least // 10**9} GB are published, of 10^9 or 2^30 bytes"
+        there = f"{there} to {memory_in_short(fit.most)}: {published}"
+    return f"{more} which {fit.verdict}: {capture.target.model.title} has {there}".strip()
 
 
 def _counts(held: Memory) -> str:
@@ -156,11 +156,11 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
     words += [partition.note] if partition.note else []
     head = ("node of the joint graph", "bytes", "memory", "min-cut keeps", "default keeps")
     kinds = (NAME, NUMBER, TEXT, TEXT, TEXT)
-    found: list[Section] = [Table(where, head, kinds, shown, tuple(words), left, WHERE)]
+    sections: list[Section] = [Table(where, head, kinds, shown, tuple(words), left, WHERE)]
     if partition.recomputed:
         some = outline.names(partition.recomputed, 60)
-        found.append(Prose(f"{where}: computed again in the backward", (some,)))
-    return found
+        sections.append(Prose(f"{where}: computed again in the backward", (some,)))
+    return sections
 
 
 def _memory(kept: SavedTensor, given: bool) -> str:
@@ -179,19 +179,19 @@ def _yes(kept: bool) -> str:
 
 
 def _choice(partition: Partition) -> str:
-    said = f"keeps {_kept(partition.saved)}"
+    words = f"keeps {_kept(partition.saved)}"
     if partition.default is not None:
-        said += f"; the default partitioner would keep {_kept(partition.default)}"
+        words += f"; the default partitioner would keep {_kept(partition.default)}"
     if partition.recomputed:
-        said += f"; {quantities.plural(len(partition.recomputed), 'node')} computed again"
-    return said
+        words += f"; {quantities.plural(len(partition.recomputed), 'node')} computed again"
+    return words
 
 
 def _kept(kept: tuple[SavedTensor, ...]) -> str:
     own = saved_bytes(kept)
-    said = quantities.plural(len(kept), "tensor")
+    count = quantities.plural(len(kept), "tensor")
     return (
-        f"{said}, which takes no memory of its own"
+        f"{count}, which takes no memory of its own"
         if own == 0
-        else f"{said}, {in_memory(own)} beside inputs and results"
+        else f"{count}, {in_memory(own)} beside inputs and results"
     )

@@ -18,22 +18,22 @@ WHERE = "capture.target"
 
 def target(capture: Record) -> Finding | None:
     """The finding; ``None`` where the code is for what is in the machine."""
-    found = capture.target
-    if found is None:
+    device = capture.target
+    if device is None:
         return None
-    model = found.model
+    model = device.model
     rows = figures(model)
     sections: list[Section] = []
     if rows:
-        words = (f"{stamp.device(capture)}, asked for as {found.requested!r}",)
+        words = (f"{stamp.device(capture)}, asked for as {device.requested!r}",)
         sections.append(Table("figures", ("figure", "value", "source"), (NAME, NUMBER, TEXT), rows, words))
     brief = [stamp.device(capture)]
-    if said := stamp.how(found):
-        sections.append(Prose("how", (said,)))
-        brief.append(said)
+    if how := stamp.how(device):
+        sections.append(Prose("how", (how,)))
+        brief.append(how)
     if model.flops_note:
         sections.append(Prose("what is not known", (model.flops_note,)))
-    if differences := stamp.of_target(found):
+    if differences := stamp.of_target(device):
         sections.append(Prose(stamp.MAY_DIFFER, differences))
         brief += [f"{stamp.MAY_DIFFER}: {words}" for words in differences]
     fact = f"{model.title}: {quantities.plural(len(rows), 'figure')}" if rows else model.title

@@ -58,9 +58,9 @@ def _verdict(bounds: tuple[Bound, ...]) -> str:
     kinds: dict[str, int] = {}
     for bound in bounds:
         kinds[bound.bound] = kinds.get(bound.bound, 0) + 1
-    said = [f"{count} {kind}-bound" for kind, count in kinds.items() if kind]
-    said += [f"{kinds['']} without a verdict"] if kinds.get("") else []
-    return ", ".join(said)
+    parts = [f"{count} {kind}-bound" for kind, count in kinds.items() if kind]
+    parts += [f"{kinds['']} without a verdict"] if kinds.get("") else []
+    return ", ".join(parts)
 
 
 def _row(capture: Record, bound: Bound) -> Row:

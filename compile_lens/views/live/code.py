@@ -117,18 +117,20 @@ class Codes:
     def _said(self, kernel: Kernel, origin: outline.Origin) -> list[machine.Remark]:
         """The remarks below the head of a kernel."""
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
-        found = [machine.Remark(words) for words in (whose, line(outline.needed(origin))) if words]
+        remarks = [machine.Remark(words) for words in (whose, line(outline.needed(origin))) if words]
         for title, shared in outline.shared(origin):
             lines = tuple(f"{name} (also in {outline.names(where)})" for name, where in shared[:MANY])
             if len(shared) > 1:
-                found.append(machine.Remark(f"{title}: {quantities.plural(len(shared), 'operator')}", lines))
+                remarks.append(
+                    machine.Remark(f"{title}: {quantities.plural(len(shared), 'operator')}", lines)
+                )
             elif lines:
-                found.append(machine.Remark(f"{title}: {lines[0]}"))
-        said = [self._forms.left(kernel)]
+                remarks.append(machine.Remark(f"{title}: {lines[0]}"))
+        sentences_of = [self._forms.left(kernel)]
         if kernel.source and not kernel.lines:
-            said.append("origins of single lines are not recorded: the whole kernel is linked")
-        found += [machine.Remark(words) for words in said if words]
-        return [*found, *machine.remarks(kernel)]
+            sentences_of.append("origins of single lines are not recorded: the whole kernel is linked")
+        remarks += [machine.Remark(words) for words in sentences_of if words]
+        return [*remarks, *machine.remarks(kernel)]
 
 
 def _remarks(remarks: Sequence[machine.Remark]) -> list[dict[str, object]]:
@@ -137,13 +139,13 @@ def _remarks(remarks: Sequence[machine.Remark]) -> list[dict[str, object]]:
 
 def _folds(folds: Sequence[Fold]) -> list[dict[str, object]]:
     """Folds in order; one that reaches into the one before it is left out."""
-    made: list[dict[str, object]] = []
+    kept: list[dict[str, object]] = []
     end = 0
     for fold in sorted(folds, key=lambda f: (f.first, f.last)):
         if fold.first > end:
-            made.append({"first": fold.first, "last": fold.last, "label": line(fold.label)})
+            kept.append({"first": fold.first, "last": fold.last, "label": line(fold.label)})
             end = fold.last
-    return made
+    return kept
 
 
 def _names(names: Sequence[str]) -> list[str]:
@@ -198,10 +200,10 @@ class Forms:
 def _form(seen: SeenStage, kernel: Kernel, form: Form) -> dict[str, object]:
     text = clean(form.text)
     last = text.count("\n") + 1
-    found = ((line, seen.locals.get(f"{kernel.name}:{of}")) for line, of in form.links if 0 < line <= last)
+    pairs = ((line, seen.locals.get(f"{kernel.name}:{of}")) for line, of in form.links if 0 < line <= last)
     return {
         "text": text,
-        "items": [[line, seen.start + local] for line, local in found if local is not None],
+        "items": [[line, seen.start + local] for line, local in pairs if local is not None],
         "folds": [asdict(fold) for fold in machine_folds(form.kind, text, {line for line, _ in form.links})],
     }
 

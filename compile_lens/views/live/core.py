@@ -77,7 +77,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
 
 def _outcome(capture: Record) -> dict[str, object]:
     failure = capture.failure
-    said = failure and {
+    data = failure and {
         "stage": line(failure.stage),
         "type": line(failure.type),
         "message": block(failure.message),
@@ -92,7 +92,7 @@ def _outcome(capture: Record) -> dict[str, object]:
     return {
         "state": outcome.state(capture),
         "verdict": line(outcome.verdict(capture)),
-        "failure": said,
+        "failure": data,
         "below": sentences.below(capture),
         "warnings": [[line(words), more] for words, more in outcome.warnings(capture)],
     }
@@ -121,7 +121,7 @@ def _source(
         "file": line(source.file),
         "first": source.first_line,
         "name": line(source.name),
-        "ran": [line(said) for said in sentences.ran_by(modules)],
+        "ran": [line(words) for words in sentences.ran_by(modules)],
         "code": code,
         "items": [[number, item] for number, item in known if item is not None],
     }
@@ -176,11 +176,11 @@ def _eager(capture: Record) -> list[dict[str, object]]:
 
 def _breaks(capture: Record) -> list[dict[str, object]]:
     """The places where graphs broke, the first of them, each with how often one did."""
-    found = []
+    breaks = []
     for ending, count in outcome.broken(capture)[:MANY]:
         reason = outcome.reason(ending)
         where = ending.frames[-1] if ending.frames else Frame("", 0, "")
-        told = {
+        where_it_broke = {
             "file": line(where.file),
             "line": where.line,
             "count": count,
@@ -188,8 +188,8 @@ def _breaks(capture: Record) -> list[dict[str, object]]:
             "end": where.end_column,
             "next": after(capture, ending),
         }
-        found.append({**told, "what": block(reason.what), "hint": block(reason.hint)})
-    return found
+        breaks.append({**where_it_broke, "what": block(reason.what), "hint": block(reason.hint)})
+    return breaks
 
 
 def _reason(ending: Ending) -> dict[str, object]:
@@ -247,15 +247,15 @@ def _notes(capture: Record, items: Items) -> list[str]:
         notes.append(f"and the source of {more} more: capture.sources")
     unplaced = outline.unplaced(capture)
     if unplaced:
-        said = ", ".join(f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MANY])
-        notes.append(f"Time elsewhere: {said}")
+        times = ", ".join(f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MANY])
+        notes.append(f"Time elsewhere: {times}")
     unknown = (f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields)
     return notes + _some((*capture.notes, *unknown), "note", "capture.notes")
 
 
 def _some(values: Sequence[str], what: str, where: str) -> list[str]:
     """The first of many strings, and how many more there are."""
-    found = [block(value) for value in values[:MANY]]
+    shown = [block(value) for value in values[:MANY]]
     if len(values) > MANY:
-        found.append(f"and {quantities.plural(len(values) - MANY, what)} more: {where}")
-    return found
+        shown.append(f"and {quantities.plural(len(values) - MANY, what)} more: {where}")
+    return shown

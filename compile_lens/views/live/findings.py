@@ -77,8 +77,8 @@ class _Maker:
         if isinstance(section, Table):
             return self._table(section)
         if isinstance(section, Prose):
-            said = [block(words) for words in section.paragraphs]
-            return {"kind": "prose", "title": line(section.title), "paragraphs": said}
+            paragraphs = [block(words) for words in section.paragraphs]
+            return {"kind": "prose", "title": line(section.title), "paragraphs": paragraphs}
         if isinstance(section, Picture):
             picture = {"title": line(section.title), "svg": section.svg, "alt": line(section.alt)}
             return {"kind": "picture", **picture}
@@ -109,8 +109,8 @@ class _Maker:
         }
 
     def _numbers(self, addresses: Sequence[Address]) -> list[int]:
-        found = (self._items.item(address) for address in dict.fromkeys(addresses))
-        return [item for item in found if item is not None][:ITEMS]
+        items = (self._items.item(address) for address in dict.fromkeys(addresses))
+        return [item for item in items if item is not None][:ITEMS]
 
     def _step(self, step: Change) -> dict[str, Any]:
         return {
@@ -126,7 +126,7 @@ class _Maker:
             "title": line(column.title),
             "words": [line(words) for words in column.words],
             "figures": [[line(what), line(printed(value))] for what, value in column.figures],
-            "blocks": [self._block(made) for made in column.blocks],
+            "blocks": [self._block(block_of) for block_of in column.blocks],
             "left": _left(column.left, "kernel", "capture.ablations"),
         }
 
@@ -137,9 +137,9 @@ class _Maker:
         text = clean(source)
         if len(text) > LONGEST:
             text = f"{text[:LONGEST]}\n… ({len(text) - LONGEST:,} characters left out)"
-        found = runs(text, language, self._inks)
-        self._inks -= sum(length for length, _ in found)
-        return made(text, found)
+        inks = runs(text, language, self._inks)
+        self._inks -= sum(length for length, _ in inks)
+        return made(text, inks)
 
 
 def _left(count: int, what: str, where: str) -> str:
@@ -163,9 +163,9 @@ def told(capture: Record, items: Items) -> dict[str, object]:
         title = line(sentence.chapter)
         if not chapters or chapters[-1]["title"] != title:
             chapters.append({"title": title, "sentences": []})
-        made = chapters[-1]["sentences"]
-        assert isinstance(made, list)
-        made.append(_sentence(sentence, items, numbers))
+        last = chapters[-1]["sentences"]
+        assert isinstance(last, list)
+        last.append(_sentence(sentence, items, numbers))
     return {
         "title": line(whole.title),
         "chapters": chapters,

@@ -182,10 +182,10 @@ def drawn(nest: Nest, scenes: Sequence[tuple[str, str, int]], locals: Mapping[st
         locals: numbers of the stage's nodes by full name.
     """
     taken = _Taken(nest, locals)
-    made = []
+    drawings = []
     for title, path, number in scenes:
         drawing = nest.drawings[number]
-        made.append(
+        drawings.append(
             {
                 "name": title,
                 "whole": taken.body(drawing.whole, path),
@@ -193,7 +193,7 @@ def drawn(nest: Nest, scenes: Sequence[tuple[str, str, int]], locals: Mapping[st
                 "note": line(drawing.note),
             }
         )
-    return {"scenes": made, "bodies": taken.bodies, "layouts": taken.layouts}
+    return {"scenes": drawings, "bodies": taken.bodies, "layouts": taken.layouts}
 
 
 class _Taken:

@@ -91,8 +91,8 @@ def _firsts(seen: SeenStage, texts: Texts) -> list[int]:
     if isinstance(seen.stage, Graph):
         return []
     places = dict(zip((k.name for k in seen.stage.kernels), texts.modules[seen.number].places, strict=True))
-    found = (places.get(name) for name in seen.names[: seen.kernels])
-    return [place.first if place else 0 for place in found]
+    known = (places.get(name) for name in seen.names[: seen.kernels])
+    return [place.first if place else 0 for place in known]
 
 
 def part_name(seen: SeenStage) -> str:
@@ -109,10 +109,10 @@ def full_title(key: str) -> str:
 
 def _kinds(seen: SeenStage) -> list[str]:
     if isinstance(seen.stage, Graph):
-        found: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         for path, node in walk(seen.stage):
-            found.setdefault(path + node.name, node.kind)
-        return list(found.values())
+            kinds.setdefault(path + node.name, node.kind)
+        return list(kinds.values())
     return ["kernel"] * seen.kernels + ["line"] * (len(seen.names) - seen.kernels)
 
 
@@ -133,23 +133,23 @@ def _line_texts(capture: Record, items: Items) -> list[str]:
 def coloured(capture: Record, items: Items) -> dict[str, object]:
     """``units``, ``unitSets`` and ``unitsOf`` of the ``Index``."""
     every = units(capture)
-    told: list[dict[str, object]] = []
+    units_data: list[dict[str, object]] = []
     sets: dict[tuple[int, ...], int] = {(): 0}
     of = [0] * len(items.above)
     texts = _Texts(capture)
     short = Chain(capture).texts.short
     for number, compilation in enumerate(items.compilations):
-        found = every[compilation.id]
-        start = len(told)
-        told += [
+        own_units = every[compilation.id]
+        start = len(units_data)
+        units_data += [
             _unit(number, i, unit, items, texts, short(python(unit.file, unit.line)))
-            for i, unit in enumerate(found.all)
+            for i, unit in enumerate(own_units.all)
         ]
-        for address, own in found.of.items():
+        for address, own in own_units.of.items():
             item = items.item(address)
             if item is not None:
                 of[item] = sets.setdefault(tuple(start + i for i in own), len(sets))
-    return {"units": told, "unitSets": [list(one) for one in sets], "unitsOf": of}
+    return {"units": units_data, "unitSets": [list(one) for one in sets], "unitsOf": of}
 
 
 def _unit(
@@ -210,35 +210,35 @@ def modules(items: Items) -> list[Path]:
     A loop that joins work of ``blocks.0.norm`` and ``blocks.0.up`` belongs to ``blocks.0``. What came from
     outside of modules has no say.
     """
-    found: list[Path | None] = [None] * len(items.above)
+    paths: list[Path | None] = [None] * len(items.above)
     classes: dict[str, str] = {}
     for seen in items.stages:
         if isinstance(seen.stage, Graph):
             for path, node in walk(seen.stage):
                 if node.module:
                     item = seen.item(path + node.name)
-                    found[item] = found[item] or (node.module, node.module_type)
+                    paths[item] = paths[item] or (node.module, node.module_type)
                     if node.module_type:
                         classes.setdefault(node.module, node.module_type)
-    for start in range(len(found)):
-        if found[start] is not None:
+    for start in range(len(paths)):
+        if paths[start] is not None:
             continue
         # Depth first without recursion: what is above comes first. A loop in a strange record ends here,
         # because an item on the way counts as known.
         way = [start]
-        found[start] = NOWHERE
+        paths[start] = NOWHERE
         pending = [iter(items.above[start])]
         while way:
             above = next(pending[-1], None)
             if above is None:
                 pending.pop()
                 item = way.pop()
-                found[item] = _shared([found[up] or NOWHERE for up in items.above[item]], classes)
-            elif found[above] is None:
-                found[above] = NOWHERE
+                paths[item] = _shared([paths[up] or NOWHERE for up in items.above[item]], classes)
+            elif paths[above] is None:
+                paths[above] = NOWHERE
                 way.append(above)
                 pending.append(iter(items.above[above]))
-    return [path or NOWHERE for path in found]
+    return [path or NOWHERE for path in paths]
 
 
 def _shared(paths: Sequence[Path], classes: dict[str, str]) -> Path:

@@ -102,15 +102,15 @@ class Items:
     def before(self, seen: SeenStage) -> Graph | None:
         """The graph whose nodes the origins of a graph name."""
         stage = seen.stage
-        found = self.seen(seen.compilation, stage.before) if isinstance(stage, Graph) else None
-        return found.stage if found is not None and isinstance(found.stage, Graph) else None
+        previous = self.seen(seen.compilation, stage.before) if isinstance(stage, Graph) else None
+        return previous.stage if previous is not None and isinstance(previous.stage, Graph) else None
 
 
 def _stages(compilations: Sequence[Compilation], start: int) -> Iterator[SeenStage]:
     number = 0
     for index, compilation in enumerate(compilations):
-        found = {s.key: s for s in compilation.stages if isinstance(s, Graph | Code)}
-        for stage in found.values():
+        by_key = {s.key: s for s in compilation.stages if isinstance(s, Graph | Code)}
+        for stage in by_key.values():
             number += 1
             kernels = 0
             if isinstance(stage, Graph):

@@ -40,17 +40,17 @@ def parts(capture: Record) -> dict[str, object]:
     of each kernel, for each finding and for the story."""
     items = Items(capture)
     texts = Texts(capture, items)
-    made: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
+    data: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
     graphs, codes = Graphs(capture, items, texts), Codes(capture, items, texts)
     for seen in items.stages:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of
-        made[part_name(seen)] = of(seen)
-    made.update(codes.forms)
-    made["story"] = told(capture, items)
+        data[part_name(seen)] = of(seen)
+    data.update(codes.forms)
+    data["story"] = told(capture, items)
     for finding in findings(capture):
         if not finding.missing:
-            made[finding_part(finding)] = findings_data(finding, items)
-    return made
+            data[finding_part(finding)] = findings_data(finding, items)
+    return data
 
 
 def encoded(capture: Record) -> dict[str, str]:
@@ -102,11 +102,11 @@ def based(data: bytes) -> str:
     Of what ASCII prints the signs leave out the four that JSON or a script's element could misread.
     """
     pairs = _pairs()
-    made: list[str] = []
+    digits: list[str] = []
     whole = len(data) // 13 * 13
     for at in range(0, whole, 13):
         bits = int.from_bytes(data[at : at + 13], "big")
-        made += (
+        digits += (
             pairs[bits >> 91],
             pairs[bits >> 78 & 8191],
             pairs[bits >> 65 & 8191],
@@ -120,10 +120,10 @@ def based(data: bytes) -> str:
     bits = int.from_bytes(data[whole:], "big")
     while left > 6:
         left -= 13
-        made.append(pairs[(bits >> left if left >= 0 else bits << -left) & 8191])
+        digits.append(pairs[(bits >> left if left >= 0 else bits << -left) & 8191])
     if left > 0:
-        made.append(_SIGNS[bits << 6 - left & 63])
-    return "".join(made)
+        digits.append(_SIGNS[bits << 6 - left & 63])
+    return "".join(digits)
 
 
 _SIGNS = "".join(sign for sign in map(chr, range(33, 127)) if sign not in '"<\\')

@@ -100,16 +100,16 @@ class Texts:
         return text
 
     def _runs(self, text: str, language: str) -> list[Run]:
-        found = runs(text, language, self._inks)
-        self._inks -= sum(length for length, _ in found)
-        return found
+        inks = runs(text, language, self._inks)
+        self._inks -= sum(length for length, _ in inks)
+        return inks
 
     def _module(self, code: Code) -> Module:
         """A module in the colours of Python, the kernels in it in those of their own language."""
         text = self._fit(clean(code.text))
         cleaned = (clean(kernel.source) for kernel in code.kernels)
         sources = [own if own.strip() else None for own in cleaned]
-        starts = [0, *(found.end() for found in _NEWLINE.finditer(text))]
+        starts = [0, *(newline.end() for newline in _NEWLINE.finditer(text))]
         places = tuple(_place(text, starts, own, k) for own, k in zip(sources, code.kernels, strict=True))
         # A source that is nowhere in the module has to fit the page by itself.
         shown = [own if own is None or p else self._fit(own) for own, p in zip(sources, places, strict=True)]
@@ -126,7 +126,9 @@ class Texts:
         around = self._runs("".join(rest), "python")
         return Module(
             made(text, _spliced(around, spans)),
-            tuple(None if own is None else made(own, found) for own, found in zip(shown, inks, strict=True)),
+            tuple(
+                None if own is None else made(own, newline) for own, newline in zip(shown, inks, strict=True)
+            ),
             places,
         )
 
@@ -139,14 +141,14 @@ def _spans(
     sources: Sequence[str | None], places: Sequence[Place | None], inks: Sequence[list[Run]]
 ) -> list[Span]:
     """The sources that stand in the module, in order and apart from each other."""
-    found: list[Span] = []
+    spans: list[Span] = []
     end = 0
     placed = [(p.start, s, i) for p, s, i in zip(places, sources, inks, strict=True) if p and s is not None]
     for start, own, runs_of in sorted(placed, key=lambda span: span[0]):
         if start >= end:
-            found.append((start, own, runs_of))
+            spans.append((start, own, runs_of))
             end = start + len(own)
-    return found
+    return spans
 
 
 def _spliced(around: Sequence[Run], spans: Sequence[Span]) -> Iterator[Run]:
@@ -170,7 +172,7 @@ def _spliced(around: Sequence[Run], spans: Sequence[Span]) -> Iterator[Run]:
     yield from pieces
 
 
-def made(text: str, found: Sequence[Run] | Iterator[Run]) -> Text:
+def made(text: str, inks: Sequence[Run] | Iterator[Run]) -> Text:
     """The text with its colours as the page has them; neighbours of one ink are one run.
 
     Lengths are those of the page's script, to which a character beyond U+FFFF is two.
@@ -178,7 +180,7 @@ def made(text: str, found: Sequence[Run] | Iterator[Run]) -> Text:
     joined: list[list[int]] = []
     wide = not text.isascii() and max(text) > "\uffff"
     at = 0
-    for length, ink in found:
+    for length, ink in inks:
         if wide:
             piece = text[at : at + length]
             at += length
@@ -235,11 +237,11 @@ def defining_lines(graph: Graph, text: str) -> list[tuple[int, str]]:
     ops: dict[str, str] = {}
     for path, node in walk(graph):
         ops.setdefault(path + node.name, node.op)
-    found: dict[str, int] = {}
+    lines_of: dict[str, int] = {}
     of = _headings if graph.stage in ("loops", "groups") else _fx
     for number, name in of(text, ops):
-        found.setdefault(name, number)
-    return sorted(((number, name) for name, number in found.items()), key=lambda pair: pair[0])
+        lines_of.setdefault(name, number)
+    return sorted(((number, name) for name, number in lines_of.items()), key=lambda pair: pair[0])
 
 
 def _headings(text: str, ops: Mapping[str, str]) -> Iterator[tuple[int, str]]:

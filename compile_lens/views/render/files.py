@@ -101,7 +101,7 @@ def form_of(target: Path, forms: Mapping[str, str]) -> str:
     return form
 
 
-def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:
+def read(path: str | os.PathLike[str], parse: Callable[[str], _T]) -> _T:
     """The result of ``parse`` for the text of a file that ``save`` wrote.
 
     Raises:
@@ -130,7 +130,7 @@ def read(path: str | os.PathLike[str], made: Callable[[str], _T]) -> _T:
             f"{str(source)!r} is not a record: it is not UTF-8 text; save one with capture.save('x.json')"
         ) from None
     try:
-        return made(text)
+        return parse(text)
     except RecordError as error:
         raise RecordError(f"{str(source)!r}: {error}") from None
 

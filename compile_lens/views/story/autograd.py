@@ -18,9 +18,9 @@ def autograd(teller: Teller, compilation: Compilation) -> None:
     joint, forward, backward = (graphs.get(key) for key in ("joint", "forward", "backward"))
     if joint is not None:
         here.say("joint", "joint", [n.name for n in joint.calls], n=Amount(len(joint.calls), "call"))
-        made = [n.name for n in joint.calls if n.derivative]
-        if made:
-            here.say("derivatives", "joint", made, n=Amount(len(made)))
+        derivatives = [n.name for n in joint.calls if n.derivative]
+        if derivatives:
+            here.say("derivatives", "joint", derivatives, n=Amount(len(derivatives)))
     if joint is not None and forward is not None and backward is not None:
         halves = (Amount(len(half.calls), "call") for half in (forward, backward))
         here.say("cut", "joint", forward=next(halves), backward=next(halves))

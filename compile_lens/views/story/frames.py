@@ -110,8 +110,8 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
     if frames:
         about = [python(frame.file, frame.line) for frame in frames]
         key = "line" if len(calls) == 1 else "lines"
-        said = places(sorted(frames, key=lambda f: (f.file, f.line)))
-        here.say(key, graph.key, about, n=Amount(len(frames), "line"), places=said)
+        lines = places(sorted(frames, key=lambda f: (f.file, f.line)))
+        here.say(key, graph.key, about, n=Amount(len(frames), "line"), places=lines)
     lineless = [node.name for node in calls if not node.frames]
     if lineless:
         here.say("lineless", graph.key, lineless, n=Amount(len(lineless), "call"))
@@ -122,13 +122,13 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
 def _bodies(graph: Graph) -> dict[str, int]:
     """The number of calls in bodies, by the sentence that names their owner."""
     held = {node.target: node.name for node in graph.nodes if node.op == "get_attr"}
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path, body in graph.subgraphs:
         name = held.get(path)
         users = {node.target.rpartition(".")[2] for node in graph.calls if name in node.inputs}
         key = _BODIES.get(users.pop(), "bodies") if len(users) == 1 else "bodies"
-        found[key] = found.get(key, 0) + _calls(body)
-    return found
+        counts[key] = counts.get(key, 0) + _calls(body)
+    return counts
 
 
 def _calls(graph: Graph) -> int:
@@ -145,16 +145,16 @@ def _ending(here: Teller, compilation: Compilation) -> None:
     ending = compilation.ending
     if ending is None or ending.kind == "return":
         return
-    said = reason(ending)
+    reason_of = reason(ending)
     if ending.kind != BREAK:
-        here.say("ended", kind=ending.kind, reason=said.what)
+        here.say("ended", kind=ending.kind, reason=reason_of.what)
     elif ending.frames:
         frame = ending.frames[-1]
-        here.say("break", "", (python(frame.file, frame.line),), place=place(frame), reason=said.what)
+        here.say("break", "", (python(frame.file, frame.line),), place=place(frame), reason=reason_of.what)
     else:
-        here.say("break_nowhere", reason=said.what)
-    if said.hint:
-        here.say("advised", hint=said.hint)
+        here.say("break_nowhere", reason=reason_of.what)
+    if reason_of.hint:
+        here.say("advised", hint=reason_of.hint)
 
 
 SOME = 2
@@ -163,16 +163,16 @@ SOME = 2
 
 def passes(here: Teller, stage: str) -> None:
     """Tell the changes on the way to ``stage``: their number, the patterns that matched, and those that came close."""
-    found = [p for p in here.compilation.passes if p.stage == stage] if here.compilation else []
-    merged = [rewrite for p in found if p.name == MERGING for rewrite in p.rewrites]
+    changes = [p for p in here.compilation.passes if p.stage == stage] if here.compilation else []
+    merged = [rewrite for p in changes if p.name == MERGING for rewrite in p.rewrites]
     if merged:
         pairs = Names(tuple(f"{', '.join(r.before)} → {', '.join(r.after)}" for r in merged))
         here.say("merged", stage, stage_key=stage, n=Amount(len(merged), "call"), names=pairs)
-    rewrites = [rewrite for p in found if p.name != MERGING for rewrite in p.rewrites]
+    rewrites = [rewrite for p in changes if p.name != MERGING for rewrite in p.rewrites]
     if rewrites:
         here.say("rewritten", stage, stage_key=stage, n=Amount(len(rewrites), "change"))
     patterns = tuple(dict.fromkeys(r.pattern for r in rewrites if r.pattern))
     if patterns:
         here.say("patterns", stage, n=Amount(len(patterns), "pattern"), names=Names(patterns))
-    for miss in [miss for p in found for miss in p.near_misses][:SOME]:
+    for miss in [miss for p in changes for miss in p.near_misses][:SOME]:
         here.say("miss", stage, miss=miss)

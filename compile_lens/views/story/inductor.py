@@ -37,9 +37,9 @@ def inductor(teller: Teller, compilation: Compilation) -> None:
         if row.exists:
             _phase(here, compilation, phase, row, origins)
         here.absent([s.stage for s in absent].__contains__)
-        told = [s.message for s in absent]
+        messages = [s.message for s in absent]
         for note in row.notes if row.exists else ():
-            if not any(said in note for said in told):
+            if not any(message in note for message in messages):
                 here.say("unknown", phase, note=note)
 
 
@@ -87,9 +87,9 @@ def _lowering(here: Teller, compilation: Compilation, phase: str, row: Row) -> N
     if inlined:
         here.say("inlined", stage, inlined, n=Amount(len(inlined), "operator"), names=Names(inlined))
     for reason in dict.fromkeys(one.reason for one in lowered if one.buffer):
-        found = tuple(one.node for one in lowered if one.buffer and one.reason == reason)
+        nodes = tuple(one.node for one in lowered if one.buffer and one.reason == reason)
         clause = Word(f"realised.{reason if reason in REALISED else 'other'}")
-        here.say("buffered", stage, found, n=Amount(len(found), "value"), names=Names(found), clause=clause)
+        here.say("buffered", stage, nodes, n=Amount(len(nodes), "value"), names=Names(nodes), clause=clause)
     for one in lowered:
         parts = tuple(dict.fromkeys((*one.parts, *((one.buffer,) if one.buffer else ()))))
         if one.parts and len(parts) > 1:
@@ -128,19 +128,19 @@ def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
 
 def _clause(pair: Apart) -> Value:
     """The reason why two were not fused, as a clause of the language; in the record's words where it has none."""
-    said = pair.why.sentence
-    if said in (LIBRARY_CALL_BETWEEN, NOT_PROPOSED):
-        return Word("apart.wall" if said == LIBRARY_CALL_BETWEEN else "apart.never proposed")
-    key = next((key for key, reason in REASONS.items() if reason.sentence == said), "")
-    return Word(f"apart.{key}") if key else said
+    sentence = pair.why.sentence
+    if sentence in (LIBRARY_CALL_BETWEEN, NOT_PROPOSED):
+        return Word("apart.wall" if sentence == LIBRARY_CALL_BETWEEN else "apart.never proposed")
+    key = next((key for key, reason in REASONS.items() if reason.sentence == sentence), "")
+    return Word(f"apart.{key}") if key else sentence
 
 
 def _kernels(here: Teller, code: Code, origins: Origins) -> None:
     for language in dict.fromkeys(k.language for k in code.kernels):
-        found = [k for k in code.kernels if k.language == language]
-        names = [k.name for k in found]
+        own = [k for k in code.kernels if k.language == language]
+        names = [k.name for k in own]
         if language == "extern":
-            _calls(here, code, found)
+            _calls(here, code, own)
             continue
         word: Value = Word(language) if language in here.language.words else language
         here.say(
@@ -169,7 +169,7 @@ def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
         return
     named = [name for kernel in kernels for name in dict.fromkeys(kernel.groups)]
     groups = [node.name for node in walk(graph) if node.compute and node.kind != "nop"]
-    found = {
+    groups_of = {
         "again": [k.name for k in kernels if k.launches > 1],
         "gathered": [k.name for k in kernels if len(k.groups) > max(k.launches, 1)],
         "parted": [name for name in dict.fromkeys(named) if named.count(name) > 1],
@@ -177,26 +177,28 @@ def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
         "unseen": [name for name in groups if name not in named],
     }
     language = here.language
-    said = [
-        language.counted(len(names), *language.noun(f"counts.{key}")) for key, names in found.items() if names
+    parts = [
+        language.counted(len(names), *language.noun(f"counts.{key}"))
+        for key, names in groups_of.items()
+        if names
     ]
-    if said:
+    if parts:
         here.say(
             "counts",
             code.key,
-            [name for key in ("again", "gathered", "beside") for name in found[key]],
+            [name for key in ("again", "gathered", "beside") for name in groups_of[key]],
             groups=Amount(row.groups, "group"),
             kernels=Amount(len(kernels), "kernel"),
             launches=Amount(row.launches, "launch"),
-            clause=language.separator.join(said),
+            clause=language.separator.join(parts),
         )
 
 
-def _calls(here: Teller, code: Code, found: list[Kernel]) -> None:
+def _calls(here: Teller, code: Code, kernels: list[Kernel]) -> None:
     """The library calls: a second one of the same function bears a number in its name, which is none of its own."""
-    functions = tuple(dict.fromkeys(kernel.name.partition("#")[0] for kernel in found))
-    places = sum(kernel.launches for kernel in found)
-    about = [kernel.name for kernel in found]
+    functions = tuple(dict.fromkeys(kernel.name.partition("#")[0] for kernel in kernels))
+    places = sum(kernel.launches for kernel in kernels)
+    about = [kernel.name for kernel in kernels]
     here.say("calls", code.key, about, n=Amount(places, "library"), names=Names(functions))
 
 

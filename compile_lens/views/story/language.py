@@ -123,10 +123,10 @@ def _basis(amount: Amount) -> str:
     return getattr(amount.value, "basis", "measured")
 
 
-def text(said: str) -> str:
+def text(words: str) -> str:
     """A text of the program's in a sentence: one line, cut where it is long, without a full stop of its own."""
     line = flat(
-        " ".join(part.strip() for part in said.strip().split("\n"))
+        " ".join(part.strip() for part in words.strip().split("\n"))
     )  # in a paragraph, lines are no lines
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
     return line.rstrip(".") or line

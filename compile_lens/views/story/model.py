@@ -64,7 +64,9 @@ class Story:
     @property
     def chapters(self) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
         """The sentences under their headings."""
-        return tuple((name, tuple(found)) for name, found in groupby(self.sentences, lambda s: s.chapter))
+        return tuple(
+            (name, tuple(sentences)) for name, sentences in groupby(self.sentences, lambda s: s.chapter)
+        )
 
     def __str__(self) -> str:
         lines = [*wrap(self.title, WIDTH)]
@@ -110,11 +112,11 @@ class Teller:
 
     def absent(self, stages: Callable[[str], bool]) -> None:
         """Tell the absent stages and the reasons, those of one reason together."""
-        found: dict[tuple[str, str], list[str]] = {}
+        by_reason: dict[tuple[str, str], list[str]] = {}
         for stage in self.compilation.stages if self.compilation is not None else ():
             if isinstance(stage, (Missing, NotApplicable)) and stages(stage.stage):
                 kind = "missing" if isinstance(stage, Missing) else "none"
-                found.setdefault((kind, stage.reason or UNSAID), []).append(stage.stage)
-        for (kind, reason), keys in found.items():
+                by_reason.setdefault((kind, stage.reason or UNSAID), []).append(stage.stage)
+        for (kind, reason), keys in by_reason.items():
             key = kind if len(keys) == 1 else f"{kind}_many"
             self.say(key, keys[0], names=Names(tuple(keys)), reason=reason)

@@ -99,11 +99,11 @@ def _total(teller: Teller) -> None:
             teller.say("total_bytes", before=Amount(before, BYTES), after=Amount(after, BYTES))
             teller.say("modelled")
     codes = [code for c in teller.capture.compilations for code in c.code.values()]
-    for found in dict.fromkeys(code.stamp for code in codes):
-        if found in STAMPS:
-            teller.say(found)
+    for stamp_of in dict.fromkeys(code.stamp for code in codes):
+        if stamp_of in STAMPS:
+            teller.say(stamp_of)
         else:
-            teller.say("note", note=text(found))
+            teller.say("note", note=text(stamp_of))
     for note in teller.capture.notes:
         teller.say("note", note=note)
 
@@ -118,12 +118,12 @@ _SHORT = 170
 
 def between(capture: Record) -> dict[tuple[str, str], list[Sentence]]:
     """The few sentences of each phase of each compilation, by compile id and phase."""
-    found: dict[tuple[str, str], list[Sentence]] = {}
+    by_phase: dict[tuple[str, str], list[Sentence]] = {}
     for sentence in story(capture).sentences:
         phase = phase_of(sentence.stage)
         if not phase or sentence.key not in _KEYS or len(sentence.text) > _SHORT:
             continue
-        few = found.setdefault((sentence.compilation, phase), [])
+        few = by_phase.setdefault((sentence.compilation, phase), [])
         if len(few) < _MOST:
             few.append(sentence)
-    return found
+    return by_phase

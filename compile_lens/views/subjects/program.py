@@ -46,14 +46,14 @@ def facts(program: ProgramRecord) -> tuple[str, ...]:
     env = program.environment
     overhead = duration(program.overhead_seconds)
     watched = f"watched for {duration(program.seconds)}, {overhead} of it taken by the watching"
-    told = (
+    every = (
         f"torch {env.torch}" if env.torch else "",
         f"Python {env.python}" if env.python else "",
         env.platform,
         "" if program.rank is None else f"rank {program.rank}",
         f"read from a log ({program.log})" if program.log else watched,
     )
-    return tuple(fact for fact in told if fact)
+    return tuple(fact for fact in every if fact)
 
 
 def document(program: ProgramRecord) -> Document:
@@ -100,12 +100,12 @@ def _why(program: ProgramRecord) -> Finding | None:
     for number, cause in enumerate(ranked, 1):
         advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
         hinted = "torch says" if words.of_torch(cause) else "try"
-        said = tuple(
+        lines = tuple(
             f"{title}: {text}"
             for title, text in (("because", words.because(cause)), (hinted, advice), ("more", link))
             if text
         )
-        text = "\n".join(said)
+        text = "\n".join(lines)
         first = known.setdefault(text, number)
         again = f"as {first}" if text and first < number else text
         rows.append(Row((str(number), words.head(cause, program), again)))
@@ -137,11 +137,11 @@ def _lines(program: ProgramRecord) -> Finding | None:
         f.file for f in program.frames if f.file.startswith("<") and not f.file.startswith(_OF_TORCH)
     } - own
     rows = []
-    for file, found in measures.lines(program).items():
+    for file, lines_of in measures.lines(program).items():
         if file not in own | unfiled:
             continue
         figures = [
-            str(sum(state in line.states for line in found)) for state in (TRACED, EAGER, BROKE, NEVER)
+            str(sum(state in line.states for line in lines_of)) for state in (TRACED, EAGER, BROKE, NEVER)
         ]
         rows.append(Row((f"{file}, in no file" if file in unfiled else os.path.basename(file), *figures)))
     if not rows:
@@ -181,18 +181,18 @@ def _breaks(program: ProgramRecord) -> Finding | None:
     after = measures.after(program)
     met = {id(b): v.number for v in program.evaluations for b in v.breaks}
     rows = []
-    for found in measures.places(program.breaks).values():
-        first = found[0]
+    for breaks_there in measures.places(program.breaks).values():
+        first = breaks_there[0]
         at = measures.at_line(first)
         note = [f"    {at.text.strip()}"] if at is not None and at.text.strip() else []
         note += [first.consequence] if first.consequence else []
         what = f"{first.gb_id} {reason(first.ending).what}".strip()
         cells = (
             _columns(first),
-            str(len(found)),
+            str(len(breaks_there)),
             what,
-            _then(found),
-            *_graphs(program, [(b, after.get(met[id(b)], ())) for b in found]),
+            _then(breaks_there),
+            *_graphs(program, [(b, after.get(met[id(b)], ())) for b in breaks_there]),
             "\n".join(note),
         )
         rows.append(Row(cells))
@@ -211,22 +211,22 @@ def _breaks(program: ProgramRecord) -> Finding | None:
     return Finding("breaks", "Graph breaks", intro, fact, (), "program.breaks", (table,))
 
 
-def _columns(found: Break) -> str:
-    at = measures.at_line(found)
+def _columns(one: Break) -> str:
+    at = measures.at_line(one)
     where = words.place(at)
     if at is None or at.column is None:
         return where
     return f"{where}:{at.column}" + (f"-{at.end_column}" if at.end_column is not None else "")
 
 
-def _then(found: list[Break]) -> str:
-    return " / ".join(dict.fromkeys(b.outcome for b in found))
+def _then(breaks: list[Break]) -> str:
+    return " / ".join(dict.fromkeys(b.outcome for b in breaks))
 
 
-def _graphs(program: ProgramRecord, found: list[tuple[Break, tuple[int, ...] | None]]) -> tuple[str, str]:
+def _graphs(program: ProgramRecord, pairs: list[tuple[Break, tuple[int, ...] | None]]) -> tuple[str, str]:
     """The graphs on both sides of each of several breaks, and the bytes that cross, each different pair once."""
     numbers, crossing = [], []
-    for one, after in found:
+    for one, after in pairs:
         given = "none" if one.graph is None else size(program.graphs[one.graph].output_bytes)
         taken = (
             size(program.graphs[after[0]].input_bytes)
@@ -236,14 +236,14 @@ def _graphs(program: ProgramRecord, found: list[tuple[Break, tuple[int, ...] | N
             else size(None)
         )
         before = "none" if one.graph is None else str(one.graph)
-        told = "one of before" if after is None else ", ".join(map(str, after)) or "none"
-        numbers.append(f"{before} → {told}")
+        numbers_after = "one of before" if after is None else ", ".join(map(str, after)) or "none"
+        numbers.append(f"{before} → {numbers_after}")
         crossing.append(f"{given} → {taken}")
     return _each(numbers), _each(crossing)
 
 
-def _each(found: list[str]) -> str:
-    different = list(dict.fromkeys(found))
+def _each(texts: list[str]) -> str:
+    different = list(dict.fromkeys(texts))
     more = f"; and {len(different) - 3} more" if len(different) > 3 else ""
     return "; ".join(different[:3]) + more
 
@@ -254,22 +254,22 @@ def _again(program: ProgramRecord) -> Finding | None:
     frames = {visit.number: frame for frame in program.frames for visit in frame.evaluations}
     made_at: dict[int, MadeAt] = {}
     for visit in (v for v in program.evaluations if v.recompilation is not None):
-        found = visit.recompilation
-        assert found is not None
-        nearest = found.change
+        recompilation = visit.recompilation
+        assert recompilation is not None
+        nearest = recompilation.change
         of = frames[visit.number]
         if (at := made_at.get(id(of))) is None:
             at = made_at[id(of)] = MadeAt(of)
         line = at.of(nearest, visit) if nearest is not None else ""
-        tried = words.to_try(found, of.torch_caller, of.resume_line is not None)
-        made = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
+        tried = words.to_try(recompilation, of.torch_caller, of.resume_line is not None)
+        outcome = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
-            nearest.id if nearest is not None and found.nearest_entry != UNKNOWN else "",
-            made,
+            nearest.id if nearest is not None and recompilation.nearest_entry != UNKNOWN else "",
+            outcome,
             words.place(visit.caller) if visit.caller is not None else "",
-            words.again(found, visit.number in again),
+            words.again(recompilation, visit.number in again),
             line,
-            "\n".join(filter(None, (words.also(found), f"try: {tried}" if tried else ""))),
+            "\n".join(filter(None, (words.also(recompilation), f"try: {tried}" if tried else ""))),
         )
         rows.append(Row(cells))
     if not rows:
@@ -315,7 +315,7 @@ def _specialized(program: ProgramRecord) -> Finding | None:
 
 def _guards(program: ProgramRecord) -> Finding | None:
     """The guards that a line of the program made; what torch always checks is counted alone."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    by_line: dict[tuple[str, str, str], list[str]] = {}
     others = every = 0
     for frame in program.frames:
         for visit in frame.evaluations:
@@ -325,11 +325,12 @@ def _guards(program: ProgramRecord) -> Finding | None:
                     others += 1
                     continue
                 key = (plain_source(guard.text), words.place(guard.line), guard.line.text.strip())
-                found.setdefault(key, []).append(visit.id)
+                by_line.setdefault(key, []).append(visit.id)
     if not every:
         return None
     rows = tuple(
-        Row((where, text, ", ".join(dict.fromkeys(ids)), line)) for (text, where, line), ids in found.items()
+        Row((where, text, ", ".join(dict.fromkeys(ids)), line))
+        for (text, where, line), ids in by_line.items()
     )
     head = ("made at", "checked", "of", "line")
     table = Table("", head, (NAME, TEXT, NAME, NOTE), rows)
@@ -390,7 +391,7 @@ def _profile(program: ProgramRecord) -> Finding | None:
 
 
 def _elsewhere(program: ProgramRecord) -> Finding | None:
-    rows = tuple(Row((found.reason, str(found.count))) for found in program.library_skips)
+    rows = tuple(Row((skip.reason, str(skip.count))) for skip in program.library_skips)
     if not rows:
         return None
     table = Table("", ("why", "times"), (TEXT, NUMBER), rows)
@@ -398,7 +399,7 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
         "Functions of torch, the standard library and packages without torch that Dynamo was asked about and left to "
         "Python: no defect."
     )
-    total = sum(found.count for found in program.library_skips)
+    total = sum(skip.count for skip in program.library_skips)
     return Finding(
         "elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.library_skips", (table,), few=4
     )

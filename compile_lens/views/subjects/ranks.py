@@ -59,12 +59,12 @@ def verdict(record: RanksRecord) -> str:
         )
         return f"all {len(record.ranks)} ranks compiled the same: {same}{rest}"
     levels = dict.fromkeys(one.level for one in record.differences)
-    told = f"the ranks differ in {', '.join(levels)}: {plural(len(record.differences), 'difference')}"
+    sentence = f"the ranks differ in {', '.join(levels)}: {plural(len(record.differences), 'difference')}"
     if COLLECTIVES in levels:
-        told += (
+        sentence += (
             "; a collective that not all ranks call in the same order makes them wait for each other for ever"
         )
-    return told
+    return sentence
 
 
 def _outside(record: RanksRecord) -> bool:
@@ -72,15 +72,15 @@ def _outside(record: RanksRecord) -> bool:
     return all(program.eager_collectives is not None for program in record.programs)
 
 
-def ranks(found: Iterable[int]) -> str:
+def ranks(numbers: Iterable[int]) -> str:
     """Ranks as ranges: ``0, 2-7``."""
-    told: list[list[int]] = []
-    for rank in sorted(found):
-        if told and rank == told[-1][1] + 1:
-            told[-1][1] = rank
+    runs: list[list[int]] = []
+    for rank in sorted(numbers):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
         else:
-            told.append([rank, rank])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in told)
+            runs.append([rank, rank])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _differences(record: RanksRecord) -> Finding | None:

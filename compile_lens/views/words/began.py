@@ -57,17 +57,17 @@ def change(reason: str, compilation: Compilation) -> str:
 
     ``"1/0: tensor 'x' size mismatch at index 0. expected 8, actual 4"`` gives ``"size of x 8 → 4"``.
     """
-    said = _ID.sub("", reason.strip())
+    text = _ID.sub("", reason.strip())
     for pattern, form in _TENSOR:
-        found = pattern.fullmatch(said)
-        if found:
-            before, after = found["before"], found["after"]
-            return f"{form.format(_plain(found['name']))} {_TYPES.get(before, before)} → {_TYPES.get(after, after)}"
-    wanted = _GRADIENT.fullmatch(said)
+        match = pattern.fullmatch(text)
+        if match:
+            before, after = match["before"], match["after"]
+            return f"{form.format(_plain(match['name']))} {_TYPES.get(before, before)} → {_TYPES.get(after, after)}"
+    wanted = _GRADIENT.fullmatch(text)
     if wanted:
         before, after = ("True", "False") if wanted["before"] == "1" else ("False", "True")
         return f"requires_grad of {_plain(wanted['name'])} {before} → {after}"
-    condition = said.partition(" # ")[0]
+    condition = text.partition(" # ")[0]
     left, equals, right = _plain(condition).partition(" == ")
     if equals and _literal(right):
         now = _now(left, compilation)
@@ -95,13 +95,13 @@ def _now(left: str, compilation: Compilation) -> str:
 
 def _any(left: str, compilation: Compilation) -> str:
     """The type whose every value a compilation takes, if that is all that its guards ask of it; ``""`` otherwise."""
-    asked = [_plain(part.strip()) for guard in compilation.guards for part in guard.text.split(" and ")]
-    own = {part for part in asked if re.search(rf"(?<![\w.'\"]){re.escape(left)}(?!\w)", part)}
+    conditions = [_plain(part.strip()) for guard in compilation.guards for part in guard.text.split(" and ")]
+    own = {part for part in conditions if re.search(rf"(?<![\w.'\"]){re.escape(left)}(?!\w)", part)}
     number = f"not math.isnan({left})"
     types = {
-        found[1]
+        match[1]
         for part in own - {number}
-        if (found := _TYPE.fullmatch(part)) and part.startswith(f"___check_type_id({left},")
+        if (match := _TYPE.fullmatch(part)) and part.startswith(f"___check_type_id({left},")
     }
     if len(types) != 1 or len(own - {number}) != 1:
         return ""
@@ -126,9 +126,9 @@ def _continues(capture: Record, number: int, function: str, line: int) -> str:
     here = _breaks(capture.compilations[:number], function, line)
     if not here:
         return "continues after a break"
-    said = "continues after the call" if len(here[0]) > 1 else "continues after the break"
+    words = "continues after the call" if len(here[0]) > 1 else "continues after the break"
     if len(_breaks(capture.compilations, function, line)) == 1:
-        return said
+        return words
     codes: dict[str, int] = {}
     for at, one in enumerate(capture.compilations[: number + 1]):
         if one.function == capture.compilations[number].function:
@@ -137,19 +137,19 @@ def _continues(capture: Record, number: int, function: str, line: int) -> str:
     if any(
         len(_breaks(capture.compilations[:at], function, line)) != i for i, at in enumerate(codes.values(), 1)
     ):
-        return said
+        return words
     own = here[list(codes).index(capture.compilations[number].id.partition("/")[0])][0]
-    return f"{said} at {own.within}" if own.within != str(line) else said
+    return f"{words} at {own.within}" if own.within != str(line) else words
 
 
 def _breaks(compilations: Iterable[Compilation], function: str, line: int) -> list[tuple[Frame, ...]]:
     """The stacks of the breaks in a line of a function, the first of each call in it."""
-    found: dict[tuple[int | None, int | None], tuple[Frame, ...]] = {}
+    stacks: dict[tuple[int | None, int | None], tuple[Frame, ...]] = {}
     for one in compilations:
         frames = one.ending.frames if one.ending and one.ending.kind == BREAK else ()
         if frames and (frames[0].function, frames[0].line) == (function, line):
-            found.setdefault((frames[0].column, frames[0].end_column), frames)
-    return list(found.values())
+            stacks.setdefault((frames[0].column, frames[0].end_column), frames)
+    return list(stacks.values())
 
 
 def after(capture: Record, ending: Ending) -> int:

@@ -33,15 +33,15 @@ class Derivatives:
         """For each operator of a kernel of a backward; empty for other kernels."""
         if kernel.phase != "backward":
             return ()
-        found = []
+        pairs = []
         for origin in kernel.origins:
             address = (cid, "backward.post_grad", origin)
             whose = self._chain.derivatives(address) if address in self._chain else ()
             words = self._of(cid)
-            said = tuple(dict.fromkeys(words[a] for a in whose if a in words))
-            if said:
-                found.append((origin, said))
-        return tuple(found)
+            phrases = tuple(dict.fromkeys(words[a] for a in whose if a in words))
+            if phrases:
+                pairs.append((origin, phrases))
+        return tuple(pairs)
 
     def made(self) -> Iterator[tuple[Address, tuple[str, ...]]]:
         """Each node of a joint graph that autograd made, and the words for those whose derivative it is for."""
@@ -85,8 +85,8 @@ def _operator(node: Node) -> str:
 
 def _word(node: Node, lines: Collection[int]) -> str:
     """The operator, with its line where others of that name have another."""
-    told = [f" of line {frame.line}" for frame in node.innermost if len(lines) > 1]
-    return _operator(node) + "".join(told)
+    places = [f" of line {frame.line}" for frame in node.innermost if len(lines) > 1]
+    return _operator(node) + "".join(places)
 
 
 def phrase(words: Sequence[str], most: int = MOST) -> str:

@@ -54,13 +54,13 @@ def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way
     if not lanes:
         return (Way("", start),)
     rows = {row.name: row.figures for row in ledger.rows}
-    made = []
+    every = []
     for phase, steps in lanes.items():
         figures = [quantities.figure(f) for f in rows[phase]] if phase in rows else []
         pairs = len(apart(capture, compilation.id, phase))
         rest = _rest(phase, steps, figures, pairs, shared.get("joint"), failed)
-        made.append(Way(phase, (*start, *rest)))
-    return tuple(made)
+        every.append(Way(phase, (*start, *rest)))
+    return tuple(every)
 
 
 def _start(capture: Record, compilation: Compilation, shared: dict[str, Step], failed: str) -> Iterator[str]:
@@ -88,8 +88,8 @@ def _rest(
         if not figures:
             return _count(step, step.facts[0] if step.facts else "", failed)
         figure = figures[column]
-        said = _UNKNOWN if figure in ("", "—") else figure
-        return _count(step, f"{said} {one if figure == '1' else f'{one}s'}", failed)
+        shown = _UNKNOWN if figure in ("", "—") else figure
+        return _count(step, f"{shown} {one if figure == '1' else f'{one}s'}", failed)
 
     if aten := steps.get(phase):
         yield (

@@ -97,11 +97,11 @@ def _again(kernel: Kernel) -> set[int]:
             blocks[-1].append(mark)
         elif mark.no_origin in (_LOOP, "branch") and blocks[-1]:
             blocks.append([])
-    found: set[int] = set()
+    repeated: set[int] = set()
     for before, block in pairwise(blocks):
         if block and [m.origins for m in block] == [m.origins for m in before]:
-            found.update(range(block[0].line, block[-1].line + 1))
-    return found
+            repeated.update(range(block[0].line, block[-1].line + 1))
+    return repeated
 
 
 def kernel_folds(source: str, language: str) -> list[Fold]:

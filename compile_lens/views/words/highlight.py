@@ -45,17 +45,17 @@ def runs(source: str, language: str, limit: int) -> list[tuple[int, int]]:
     head = _head(source, limit)
     if lexer is None or not head:
         return []
-    found: list[tuple[int, int]] = []
+    inks: list[tuple[int, int]] = []
     length, ink = 0, 0
     for kind, value in _lexer(lexer).get_tokens(head):
         new = ink if value.isspace() else _ink(kind)
         if new != ink:
             if length:
-                found.append((length, ink))
+                inks.append((length, ink))
             length, ink = 0, new
         length += len(value)
-    found.append((length, ink))
-    return found
+    inks.append((length, ink))
+    return inks
 
 
 def _head(source: str, limit: int) -> str:

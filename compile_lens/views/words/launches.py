@@ -16,17 +16,17 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
     partial = value.known < value.graphs
     words = f"{'≥ ' if partial else ''}{value.count.text()}"
     noun = one if value.count == Count(1) else many
-    said = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
-    return said + (f" ({value.known:,} of {value.graphs:,} graphs)" if partial else "")
+    phrase = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
+    return phrase + (f" ({value.known:,} of {value.graphs:,} graphs)" if partial else "")
 
 
 def launched(code: Code, *kernels: Kernel) -> str:
     """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per turn``, ``0 or 1
     launch``."""
-    found = launches(code, kernels)
-    if found in _OFTEN:
-        return _OFTEN[found]
-    return counted(figure(found, MEASURED), "launch", "launches")
+    count = launches(code, kernels)
+    if count in _OFTEN:
+        return _OFTEN[count]
+    return counted(figure(count, MEASURED), "launch", "launches")
 
 
 _OFTEN = {Count(iterations=(Count(1),)): "1 launch per turn"}

@@ -25,7 +25,7 @@ def _listed(lexer: Any) -> set[str]:
     """All words that a lexer has in a list."""
     rules = (rule for of in lexer.__mro__ for state in getattr(of, "tokens", {}).values() for rule in state)
     lists = (rule[0] for rule in rules if isinstance(rule, tuple) and isinstance(rule[0], words))
-    return {word for found in lists for word in found.words}
+    return {word for names in lists for word in names.words}
 
 
 def _plain(meant: set[str], signs: str) -> str:

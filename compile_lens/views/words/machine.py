@@ -37,18 +37,18 @@ def facts(kernel: Kernel) -> tuple[str, ...]:
     machine = kernel.machine
     if machine is None:
         return ()
-    found = [machine.arch] if machine.arch else []
+    parts = [machine.arch] if machine.arch else []
     if machine.registers is not None:
-        found.append(f"{plural(machine.registers, 'register')} a thread")
+        parts.append(f"{plural(machine.registers, 'register')} a thread")
     if machine.shared is not None:
-        found.append(f"{machine.shared:,} B shared memory" if machine.shared else "no shared memory")
+        parts.append(f"{machine.shared:,} B shared memory" if machine.shared else "no shared memory")
     if machine.spills is not None:
-        found.append(f"{machine.spills:,} B spilled" if machine.spills else "no spills")
+        parts.append(f"{machine.spills:,} B spilled" if machine.spills else "no spills")
     if machine.vector_bits is not None:
-        found.append(f"{machine.vector_bits}-bit vectors" if machine.vector_bits else "no vectors")
+        parts.append(f"{machine.vector_bits}-bit vectors" if machine.vector_bits else "no vectors")
     if machine.instructions is not None:
-        found.append(plural(machine.instructions, "instruction"))
-    return tuple(found)
+        parts.append(plural(machine.instructions, "instruction"))
+    return tuple(parts)
 
 
 HEAD = (
@@ -113,8 +113,8 @@ def missing(kernel: Kernel) -> tuple[str, ...]:
 
 def remarks(kernel: Kernel) -> tuple[Remark, ...]:
     """The remarks below the figures: launch configurations, and what is missing."""
-    found = configurations(kernel)
-    return (*([found] if found else []), *(Remark(words) for words in missing(kernel)))
+    remark = configurations(kernel)
+    return (*([remark] if remark else []), *(Remark(words) for words in missing(kernel)))
 
 
 def title(kind: str) -> str:

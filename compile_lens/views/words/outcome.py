@@ -55,26 +55,24 @@ def verdict(capture: Record) -> str:
         parts.append(plural(len(capture.kernels), "kernel"))
         launches = ledger_of(capture).total.launches
         parts.append("launches unknown" if launches is None else counted(launches, "launch", "launches"))
-    said = ", ".join(parts)
+    counts = ", ".join(parts)
     never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
     if never is not None:
-        return (
-            f"{never.function} never ran: {never.consequence or never.cause.reason}. Compiled for it: {said}"
-        )
+        return f"{never.function} never ran: {never.consequence or never.cause.reason}. Compiled for it: {counts}"
     if capture.not_observed:
-        return f"of a program: {said}. What ran eagerly was not seen"
-    return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {said}"
+        return f"of a program: {counts}. What ran eagerly was not seen"
+    return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {counts}"
 
 
 def raised(failure: Failure) -> str:
     """The error in one line: the exception of an operator on fake tensors where Dynamo quotes it; else the first line
     of the message."""
-    found = _OPERATOR.search(failure.message)
-    if found:
-        return f"{found['type']}: {found['said']}"
-    said = failure.message.strip().partition("\n")[0].strip()
+    match = _OPERATOR.search(failure.message)
+    if match:
+        return f"{match['type']}: {match['said']}"
+    line = failure.message.strip().partition("\n")[0].strip()
     # What the program raises itself often says little without its type; the compiler's messages begin with words.
-    return (f"{failure.type}: {said}" if failure.stage == "run" else said) if said else failure.type
+    return (f"{failure.type}: {line}" if failure.stage == "run" else line) if line else failure.type
 
 
 _OPERATOR = re.compile(
@@ -86,23 +84,23 @@ _OPERATOR = re.compile(
 def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
     """Warnings that come before any figure, a few words each: a failure, graph breaks, recompiles, eager parts. Each
     with the section that has more: ``break``, ``recompile``, ``eager`` or ``""``."""
-    found = []
+    every = []
     if capture.failure is not None:
-        found.append((f"failed: {capture.failure.type}", ""))
+        every.append((f"failed: {capture.failure.type}", ""))
     elif state(capture) == NOTHING:
-        found.append(("nothing was compiled", ""))
+        every.append(("nothing was compiled", ""))
     if capture.breaks:
-        found.append((broke(capture), "break"))
+        every.append((broke(capture), "break"))
     if capture.recompiles:
-        found.append((plural(len(capture.recompiles), "recompile"), "recompile"))
-    return (*found, *((said, "eager") for said in skips(capture.skipped)))
+        every.append((plural(len(capture.recompiles), "recompile"), "recompile"))
+    return (*every, *((count, "eager") for count in skips(capture.skipped)))
 
 
 def broke(capture: Record) -> str:
     """The number of graph breaks, and of their places in the source if one broke several frames."""
-    told = ("at least " if capture.not_observed else "") + plural(len(capture.breaks), "graph break")
+    count = ("at least " if capture.not_observed else "") + plural(len(capture.breaks), "graph break")
     places = broken(capture)
-    return told if len(places) == len(capture.breaks) else f"{told} at {plural(len(places), 'place')}"
+    return count if len(places) == len(capture.breaks) else f"{count} at {plural(len(places), 'place')}"
 
 
 def broken(capture: Record) -> list[tuple[Ending, int]]:
@@ -110,7 +108,7 @@ def broken(capture: Record) -> list[tuple[Ending, int]]:
     places: dict[object, list[Ending]] = {}
     for one in capture.breaks:
         places.setdefault(_broke_at(one), []).append(one)
-    return [(found[0], len(found)) for found in places.values()]
+    return [(breaks[0], len(breaks)) for breaks in places.values()]
 
 
 def _broke_at(ending: Ending) -> object:
@@ -127,8 +125,8 @@ _SKIPS = {
 
 def skips(skipped: Iterable[Skip]) -> list[str]:
     """The number of functions that ran eagerly, by kind: each counts once, however often it happened."""
-    found = [(s.kind, (s.function, s.file, s.line)) for s in skipped]
-    counts = ((kind, len({where for k, where in found if k == kind})) for kind in _SKIPS)
+    functions = [(s.kind, (s.function, s.file, s.line)) for s in skipped]
+    counts = ((kind, len({where for k, where in functions if k == kind})) for kind in _SKIPS)
     return [plural(count, *_SKIPS[kind]) for kind, count in counts if count]
 
 
@@ -153,8 +151,8 @@ def reason(ending: Ending) -> Reason:
     why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
     whole = ending.reason.strip() if any(lines[stop:]) else ""
     hint = without_folders(ending.hint.strip())
-    for said, meant in _MEANT:
-        hint = hint.replace(said, meant)
+    for wrong, meant in _MEANT:
+        hint = hint.replace(wrong, meant)
     return Reason(what or UNSAID, why, hint, whole, ending.link.strip())
 
 
@@ -189,25 +187,28 @@ def eager(capture: Record) -> tuple[Eager, ...]:
     Those in functions of the user's come first, those in torch's own (an optimizer's) after them.
     """
     rests = {s.compilation: s for s in capture.skipped if s.kind == REST and s.compilation}
-    found, places = [], dict[object, tuple[Ending, str, list[str]]]()
+    every, places = [], dict[object, tuple[Ending, str, list[str]]]()
     for compilation in capture.compilations:
         ending = compilation.ending
         if ending is None or ending.kind != BREAK:
             continue
         rest = rests.pop(compilation.id, None)
-        said = (
+        rest_left = (
             f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
             if rest is not None
             else ""
         )
-        places.setdefault((_broke_at(ending), said), (ending, said, []))[2].append(compilation.id)
-    for ending, said, ids in places.values():
-        found.append(
-            Eager(f"{'graph break' if len(ids) == 1 else 'graph breaks'} after {_several(ids)}{said}", ending)
+        places.setdefault((_broke_at(ending), rest_left), (ending, rest_left, []))[2].append(compilation.id)
+    for ending, rest_left, ids in places.values():
+        every.append(
+            Eager(
+                f"{'graph break' if len(ids) == 1 else 'graph breaks'} after {_several(ids)}{rest_left}",
+                ending,
+            )
         )
     shown = [s for s in capture.skipped if s not in rests.values() and not (s.kind == REST and s.compilation)]
-    found += [_skipped(s) for s in (*rests.values(), *shown)]
-    return tuple(sorted(found, key=lambda one: of_torch(one.ending.frames)))
+    every += [_skipped(s) for s in (*rests.values(), *shown)]
+    return tuple(sorted(every, key=lambda one: of_torch(one.ending.frames)))
 
 
 def _several(ids: list[str]) -> str:
@@ -231,8 +232,8 @@ def stopped(capture: Record) -> tuple[int, str] | None:
     if it did not, or in none that is there. Backwards are compiled in turn, the last one first."""
     stage = capture.failure.stage if capture.failure is not None else ""
     numbers = range(len(capture.compilations) - 1, -1, -1)
-    found = (n for n in numbers if any(gap.stage == stage for gap in capture.compilations[n].missing))
-    number = next(found, None)
+    failed = (n for n in numbers if any(gap.stage == stage for gap in capture.compilations[n].missing))
+    number = next(failed, None)
     head = stage.partition(".")[0]
     return None if number is None else (number, head if head in PHASES else "")
 
@@ -270,8 +271,8 @@ def _skipped(skip: Skip) -> Eager:
         )
     if skip.kind == LIMIT:
         head = f"{readable(skip.function)} reached its recompile limit"
-        said = f"{head}: calls that fit none of its forms ran eagerly ({_lines(skip)})"
-        return Eager(said, skip.cause, skip.consequence)
+        sentence = f"{head}: calls that fit none of its forms ran eagerly ({_lines(skip)})"
+        return Eager(sentence, skip.cause, skip.consequence)
     what = "the rest of " if skip.kind == REST else ""
     often = f", {skip.count} times" if skip.count > 1 else ""
     return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.consequence)

@@ -73,8 +73,8 @@ def lanes(capture: Record, compilation: Compilation) -> tuple[Lane, ...]:
             phases.setdefault(phase, []).append(step)
         else:
             shared.append(step)
-    found = [Lane("", tuple(shared))] if shared else []
-    return (*found, *(Lane(p, tuple(phases[p])) for p in PHASES if p in phases))
+    first = [Lane("", tuple(shared))] if shared else []
+    return (*first, *(Lane(p, tuple(phases[p])) for p in PHASES if p in phases))
 
 
 _RESUME = re.compile(r"torch_dynamo_resume_in_(.*)_at_(\d+)", re.DOTALL)
@@ -133,8 +133,8 @@ def seconds(capture: Record, compilation: Compilation, key: str) -> float | None
     wanted = {f"{compilation.id} {key}"}
     if len(capture.compilations) == 1:
         wanted.add(key)
-    found = [t.seconds for t in capture.timings if t.stage in wanted]
-    return sum(found) if found else None
+    times = [t.seconds for t in capture.timings if t.stage in wanted]
+    return sum(times) if times else None
 
 
 def unplaced(capture: Record) -> tuple[tuple[str, float], ...]:
@@ -155,8 +155,8 @@ def environment(capture: Record) -> tuple[str, ...]:
     target = env.target or env.device
     # A device model is told of with the stamp: it is no place where anything was done.
     modelled = capture.target is not None and env.device == capture.target.model.title
-    told = target == env.device or capture.target is not None
-    device = "" if modelled else env.device if told else f"{env.device}, code for {target}"
+    same = target == env.device or capture.target is not None
+    device = "" if modelled else env.device if same else f"{env.device}, code for {target}"
     facts = [f"torch {env.torch}", f"{device} ({env.isa})".strip() if env.isa else device]
     facts = [fact for fact in facts if fact]
     if env.triton:
@@ -225,7 +225,7 @@ class Origins:
                 others = computed_again(code, kinds)
                 for k in code.kernels:
                     self._whose[id(k)] = derivatives.of(compilation.id, k)
-                    shared = tuple((o, found) for o in k.origins if (found := others(k, o)))
+                    shared = tuple((o, kernels) for o in k.origins if (kernels := others(k, o)))
                     parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
                     self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
                     self._instead[id(k)] = tuple(o.name for o in code.kernels if instead_of(k, o))
@@ -256,13 +256,13 @@ def needed(origin: Origin) -> str:
 def again(origin: Origin) -> str:
     """For whose derivative it is there, or needed; which operators others compute as well, and do a part of:
     ``computed more than once: cos (also in k1)``."""
-    said = [w for w in (phrase(of_names(origin.whose, origin.operators), 8), needed(origin)) if w]
-    said += [f"{title}: {_shared(found)}" for title, found in shared(origin) if found]
+    parts = [w for w in (phrase(of_names(origin.whose, origin.operators), 8), needed(origin)) if w]
+    parts += [f"{title}: {_shared(pairs)}" for title, pairs in shared(origin) if pairs]
     if origin.instead:
-        said.append(
+        parts.append(
             f"launched here, or {names(origin.instead, 2)} instead: the device measures which is faster"
         )
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
@@ -270,9 +270,9 @@ def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
     return ("computed more than once", origin.again), ("computed in parts", origin.parts)
 
 
-def _shared(found: Shared, limit: int = 4) -> str:
-    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in found[:limit])
-    return f"{some} and {len(found) - limit} more" if len(found) > limit else some
+def _shared(pairs: Shared, limit: int = 4) -> str:
+    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in pairs[:limit])
+    return f"{some} and {len(pairs) - limit} more" if len(pairs) > limit else some
 
 
 def place(frame: Frame) -> str:

@@ -50,41 +50,41 @@ def state(program: ProgramRecord) -> str:
     """``compiled``, ``partial`` or ``nothing``, as of a capture."""
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
         return "nothing"
-    found = counts(program)
+    own = counts(program)
     left = (
-        found.breaks
-        or found.skipped
-        or found.partly_compiled
-        or found.at_limit
-        or found.raised
-        or found.eager_frames
-        or found.permanently_eager
+        own.breaks
+        or own.skipped
+        or own.partly_compiled
+        or own.at_limit
+        or own.raised
+        or own.eager_frames
+        or own.permanently_eager
     )
     return "partial" if left else "compiled"
 
 
 def verdict(program: ProgramRecord) -> str:
     """The result for a program in one sentence without a full stop."""
-    found = counts(program)
+    own = counts(program)
     if state(program) == "nothing":
         if not program.evaluations:
             before = sum(len(f.prior_ids) for f in program.prior_frames)
             known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
-            left = "".join(f"; {one}" for one in _left(program, found))
+            left = "".join(f"; {one}" for one in _left(program, own))
             return f"nothing was compiled while it was watched{known}{left}"
-        left = ", ".join(_left(program, dataclasses.replace(found, permanently_eager=0)))
+        left = ", ".join(_left(program, dataclasses.replace(own, permanently_eager=0)))
         return f"nothing was compiled: {left or NO_OPERATION}"
-    parts = [plural(found.graphs, "graph")]
-    if found.compilations != found.graphs:
-        without = f", {found.without_graph} without a graph" if found.without_graph else ""
-        parts[0] += f" in {plural(found.compilations, 'compilation')}{without}"
-    if found.breaks:
+    parts = [plural(own.graphs, "graph")]
+    if own.compilations != own.graphs:
+        without = f", {own.without_graph} without a graph" if own.without_graph else ""
+        parts[0] += f" in {plural(own.compilations, 'compilation')}{without}"
+    if own.breaks:
         parts.append(
-            f"{plural(found.breaks, 'graph break')} at {in_source(program, found.break_sites)} in the source"
+            f"{plural(own.breaks, 'graph break')} at {in_source(program, own.break_sites)} in the source"
         )
-    if found.recompiles:
-        parts.append(plural(found.recompiles, "recompile"))
-    return ", ".join((*parts, *_left(program, found)))
+    if own.recompiles:
+        parts.append(plural(own.recompiles, "recompile"))
+    return ", ".join((*parts, *_left(program, own)))
 
 
 def in_source(program: ProgramRecord, places: int) -> str:
@@ -92,20 +92,20 @@ def in_source(program: ProgramRecord, places: int) -> str:
     return f"{'at least ' if places_at_least(program) else ''}{plural(places, 'place')}"
 
 
-def _left(program: ProgramRecord, found: Counts) -> list[str]:
+def _left(program: ProgramRecord, own: Counts) -> list[str]:
     before = {(u.file, u.line, u.function) for u in program.eager_frames if u.kind == SKIPPED_BEFORE}
     others = [one for one in program.eager_frames if (one.file, one.line, one.function) not in before]
     doubt = "" if any(one.certain or one.kind == STANCE for one in others) else _AS_FAR
-    told = [
-        (found.skipped, "function left to Python", "functions left to Python"),
-        (found.partly_compiled, "left to Python in part", "left to Python in part"),
-        (found.at_limit, "at its recompile limit", "at their recompile limit"),
-        (found.raised, "compile that raised", "compiles that raised"),
-        (found.permanently_eager, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
+    kinds = [
+        (own.skipped, "function left to Python", "functions left to Python"),
+        (own.partly_compiled, "left to Python in part", "left to Python in part"),
+        (own.at_limit, "at its recompile limit", "at their recompile limit"),
+        (own.raised, "compile that raised", "compiles that raised"),
+        (own.permanently_eager, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
         (len(before), f"function {_LEFT_BEFORE}", f"functions {_LEFT_BEFORE}"),
-        (found.eager_frames - len(before), f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
+        (own.eager_frames - len(before), f"function {_UNTRIED}{doubt}", f"functions {_UNTRIED}{doubt}"),
     ]
-    return [plural(count, one, many) for count, one, many in told if count]
+    return [plural(count, one, many) for count, one, many in kinds if count]
 
 
 def changed(failed: FailedGuard) -> str:
@@ -123,36 +123,36 @@ def changed(failed: FailedGuard) -> str:
     return failed.text
 
 
-def again(found: Recompilation, made: bool = True) -> str:
+def again(recompilation: Recompilation, made: bool = True) -> str:
     """The reason for a recompile, the number of recompiles, and what became a symbol."""
-    newest = changed(found.change) if found.change is not None else _none(found)
-    dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in found.dynamic]
-    if not made and (found.cache_entries < found.limit or not found.limit):
-        return "; ".join((newest, *dims, f"none of {plural(found.cache_entries, 'form')} fits"))
-    if not found.limit:  # the log of it does not say
-        return "; ".join((newest, *dims, f"form {found.cache_entries + 1}"))
-    most = f"form {found.cache_entries + 1} of at most {found.limit}"
-    if found.cache_entries >= found.limit:
-        most = f"it has {found.cache_entries} forms, and may have {found.limit}"
+    newest = changed(recompilation.change) if recompilation.change is not None else _none(recompilation)
+    dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in recompilation.dynamic]
+    if not made and (recompilation.cache_entries < recompilation.limit or not recompilation.limit):
+        return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'form')} fits"))
+    if not recompilation.limit:  # the log of it does not say
+        return "; ".join((newest, *dims, f"form {recompilation.cache_entries + 1}"))
+    most = f"form {recompilation.cache_entries + 1} of at most {recompilation.limit}"
+    if recompilation.cache_entries >= recompilation.limit:
+        most = f"it has {recompilation.cache_entries} forms, and may have {recompilation.limit}"
     return "; ".join((newest, *dims, most))
 
 
-def _none(found: Recompilation) -> str:
-    if not found.failed_guards:
+def _none(recompilation: Recompilation) -> str:
+    if not recompilation.failed_guards:
         return "torch found no guard that failed"
-    return f"which of {plural(len(found.failed_guards), 'form')} it came nearest to is not in the log"
+    return f"which of {plural(len(recompilation.failed_guards), 'form')} it came nearest to is not in the log"
 
 
-def also(found: Recompilation) -> str:
+def also(recompilation: Recompilation) -> str:
     """The reasons why the call did not fit the other variants; ``""`` where nothing else changed."""
     forms: dict[str, list[FailedGuard]] = {}
-    for one in found.other_guards:
+    for one in recompilation.other_guards:
         forms.setdefault(one.source or one.text, []).append(one)
-    if found.change is not None:
-        forms.pop(found.change.source or found.change.text, None)
-    said = [f"{_few([one.id for one in of])}: {changed(of[0])}" for of in forms.values()]
-    more = f"; and {plural(len(said) - MOST, 'reason')} more" if len(said) > MOST else ""
-    return f"also {'; '.join(said[:MOST])}{more}" if said else ""
+    if recompilation.change is not None:
+        forms.pop(recompilation.change.source or recompilation.change.text, None)
+    parts = [f"{_few([one.id for one in of])}: {changed(of[0])}" for of in forms.values()]
+    more = f"; and {plural(len(parts) - MOST, 'reason')} more" if len(parts) > MOST else ""
+    return f"also {'; '.join(parts[:MOST])}{more}" if parts else ""
 
 
 def _few(ids: list[str]) -> str:
@@ -221,8 +221,9 @@ def because(cause: Cause) -> str:
         if cause.limit == FAIL_ON_RECOMPILE and cause.ending is not None:
             return f"{reason(cause.ending).what}: {again(cause.recompilation, made=False)}"
         if cause.limit == ERROR_ON_RECOMPILE:
-            told = again(cause.recompilation, made=False)
-            return f"torch._dynamo.config.{ERROR_ON_RECOMPILE} is set, so that a call which fits no form raises: {told}"
+            setting = f"torch._dynamo.config.{ERROR_ON_RECOMPILE}"
+            words = again(cause.recompilation, made=False)
+            return f"{setting} is set, so that a call which fits no form raises: {words}"
         if cause.kind == COMPILE_RAISED:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
             return f"{reached}: {_at_limit(cause, cause.recompilation)}"
@@ -233,23 +234,25 @@ def because(cause: Cause) -> str:
         return f"{again(cause.recompilation)}{also}"
     if cause.ending is None:
         return ""
-    said = reason(cause.ending)
+    reason_of = reason(cause.ending)
     met = (
         f"{place(cause.origin_line)} in {plain(cause.origin_line.function)}"
         if cause.origin_line is not None
         else ""
     )
-    return ": ".join(x for x in (met, said.what, said.why) if x)
+    return ": ".join(x for x in (met, reason_of.what, reason_of.why) if x)
 
 
-def _at_limit(cause: Cause, found: Recompilation) -> str:
+def _at_limit(cause: Cause, recompilation: Recompilation) -> str:
     """The reason why a call reached the limit, and the values that the variants were compiled for."""
-    told = again(found, made=False)
-    if found.cache_entries < found.limit:  # another limit than that of forms for the same objects
-        told = f"{told}, and {cause.limit} lets it have no more"
+    reason_of = again(recompilation, made=False)
+    if (
+        recompilation.cache_entries < recompilation.limit
+    ):  # another limit than that of forms for the same objects
+        reason_of = f"{reason_of}, and {cause.limit} lets it have no more"
     others = _others(cause)
     more = f"; and {len(others) - MOST} more" if len(others) > MOST else ""
-    return f"{told}; forms were made as {'; '.join(others[:MOST])}{more}" if others else told
+    return f"{reason_of}; forms were made as {'; '.join(others[:MOST])}{more}" if others else reason_of
 
 
 def _others(cause: Cause) -> list[str]:
@@ -260,12 +263,14 @@ def _others(cause: Cause) -> list[str]:
 def _for_each(cause: Cause) -> str:
     """The remedy for each thing that variants were compiled for: mending one alone leaves the others at the limit."""
     tried: dict[str, list[str]] = {}
-    for found in filter(None, (cause.recompilation, *cause.other_recompilations)):
-        if found.change is not None and (said := to_try(found, cause.torch_caller, cause.after_break)):
-            tried.setdefault(said, []).append(found.change.source or found.change.text)
+    for recompilation in filter(None, (cause.recompilation, *cause.other_recompilations)):
+        if recompilation.change is not None and (
+            remedy := to_try(recompilation, cause.torch_caller, cause.after_break)
+        ):
+            tried.setdefault(remedy, []).append(recompilation.change.source or recompilation.change.text)
     if len(tried) < 2:
         return next(iter(tried), "")
-    each = [f"for {_few(of)}: {said}" for said, of in tried.items()]
+    each = [f"for {_few(of)}: {remedy}" for remedy, of in tried.items()]
     more = f"; and for {plural(len(each) - MOST, 'thing')} more" if len(each) > MOST else ""
     return f"{'; '.join(each[:MOST])}{more}"
 
@@ -301,11 +306,11 @@ def advice(cause: Cause) -> str:
 
 def of_torch(cause: Cause) -> bool:
     """Return True if the remedy is torch's own hint, which knows the kind of a reason and not the program."""
-    said = advice(cause)
-    if cause.kind == NOT_EVALUATED or cause.limit == FAIL_ON_RECOMPILE or not said:
+    remedy = advice(cause)
+    if cause.kind == NOT_EVALUATED or cause.limit == FAIL_ON_RECOMPILE or not remedy:
         return False
     hints = [cause.recompilation.change.hint] if cause.recompilation and cause.recompilation.change else []
-    return said in (*hints, reason(cause.ending).hint if cause.ending is not None else "")
+    return remedy in (*hints, reason(cause.ending).hint if cause.ending is not None else "")
 
 
 def outcome(visit: FrameEvaluation) -> str:

@@ -19,10 +19,10 @@ MOST = 3
 """Of things in a row, how many are told before the rest is only counted."""
 
 
-def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
+def to_try(recompilation: Recompilation, through: str = "", rest: bool = False) -> str:
     """The change that avoids a recompile of this kind of a function that torch may call ``through`` one of its
     own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
-    failed = found.change
+    failed = recompilation.change
     if failed is None:
         return ""
     if failed.hint:
@@ -39,15 +39,15 @@ def to_try(found: Recompilation, through: str = "", rest: bool = False) -> str:
             "another one: a layout is a form, whatever sizes may vary"
         )
     if ".size(" in failed.source:
-        return _of_sizes(found, failed, rest)
+        return _of_sizes(recompilation, failed, rest)
     if types := two_types(failed):
         a, b = map(_article, types)
         return (
             f"give {failed.source} one type each time: {a} and {b} are two forms, with torch.compile(dynamic=True) "
             "as well"
         )
-    if any(plain_source(d.source) == failed.source for d in found.dynamic):
-        if (line := found.specializing_line) is not None:
+    if any(plain_source(d.source) == failed.source for d in recompilation.dynamic):
+        if (line := recompilation.specializing_line) is not None:
             return f"{place(line)} asks for the value, so that each answer is a form: decide it outside"
         return (
             "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
@@ -109,9 +109,9 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
+def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """The remedy if a size changed."""
-    line = failed.line or found.specializing_line
+    line = failed.line or recompilation.specializing_line
     own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
     asks = f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
     if line is not None and not own_form:
@@ -132,7 +132,7 @@ def _of_sizes(found: Recompilation, failed: FailedGuard, rest: bool) -> str:
         )
     if ", " in failed.source:
         return "a form holds for sizes that are so to each other: give always such, or compile one function for each"
-    became = any(plain_source(d.source) == failed.source for d in found.dynamic)
+    became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
     if rest:  # a mark of an argument is not on a tensor that the function made
         return (
             "torch.compile(dynamic=True) makes the size a symbol at the first call; to mark an argument does not "
@@ -178,13 +178,13 @@ def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
     where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
     where += "".join(f", {place(one)}" for one in more[:MOST])
     where += f" and {len(more) - MOST} more" if len(more) > MOST else ""
-    said = f"the line is in {name}, not in your program, which came there from {where}"
+    where = f"the line is in {name}, not in your program, which came there from {where}"
     if "/torch/optim/" in at.file.replace(os.sep, "/"):
         return (
-            f"{said}: torch breaks there on purpose, and compiles the optimizer's step after it by itself. Keep the "
+            f"{where}: torch breaks there on purpose, and compiles the optimizer's step after it by itself. Keep the "
             "call out of the compiled function, or compile it alone"
         )
-    return f"{said}: keep that call out of the compiled function, or replace it"
+    return f"{where}: keep that call out of the compiled function, or replace it"
 
 
 FIRST_USED = "none; first used at"
@@ -240,9 +240,9 @@ def takes(symbol: DynamicDim) -> str:
         else:
             others.append(condition)
     kind = "size" if symbol.is_dimension else "float" if symbol.symbol.startswith(_FLOATS) else "int"
-    told = " ".join(filter(None, (f"for any {kind}", _joined(own))))
+    phrase = " ".join(filter(None, (f"for any {kind}", _joined(own))))
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
-    return f"{told} where {' and '.join(others[:_MOST])}{more}" if others else told
+    return f"{phrase} where {' and '.join(others[:_MOST])}{more}" if others else phrase
 
 
 def _joined(own: list[str]) -> str:
@@ -257,8 +257,8 @@ def _joined(own: list[str]) -> str:
     return _and([*ranges, *(f"of {end}" for end in (low, high) if end), *others])
 
 
-def _and(told: list[str]) -> str:
-    return " and ".join(told)
+def _and(parts: list[str]) -> str:
+    return " and ".join(parts)
 
 
 _FLOATS = ("zf", "zuf")

@@ -56,8 +56,8 @@ def _bytes(
     of = EAGER if fewer else ATEN if eager is None or eager != aten else ""
     if _unsaved(rows, before, after):
         worse = isinstance(before, Figure) and isinstance(after, Figure) and after > before
-        said = f"{what}{of if worse else ''}, {BY_FUSION}"
-        return said, quantities.amount(before) if worse else "", quantities.amount(after)
+        what_of = f"{what}{of if worse else ''}, {BY_FUSION}"
+        return what_of, quantities.amount(before) if worse else "", quantities.amount(after)
     return what + of, quantities.amount(before), quantities.amount(after)
 
 

@@ -33,26 +33,26 @@ def of_capture(capture: Record) -> str:
     was not there``.
     """
     codes = [code for c in capture.compilations for code in c.code.values()]
-    found = dict.fromkeys(code.stamp for code in codes)
+    stamps = dict.fromkeys(code.stamp for code in codes)
     if capture.target is None:
-        return "; ".join(STAMPS.get(stamp, stamp) for stamp in found)
+        return "; ".join(STAMPS.get(stamp, stamp) for stamp in stamps)
     head = f"for {device(capture)}"
     if not codes:
         return head
     if not any(code.model for code in codes):
-        return f"{head}: {'; '.join(STAMPS.get(stamp, stamp) for stamp in found)}"
-    return f"{head}: {'; '.join(_MODELLED.get(s, s) for s in found)}, {NOT_THERE}"
+        return f"{head}: {'; '.join(STAMPS.get(stamp, stamp) for stamp in stamps)}"
+    return f"{head}: {'; '.join(_MODELLED.get(s, s) for s in stamps)}, {NOT_THERE}"
 
 
 def short(capture: Record) -> str:
     """The same in a few words, to stand beside the name of the device."""
     codes = [code for c in capture.compilations for code in c.code.values()]
-    found = dict.fromkeys(code.stamp for code in codes)
+    stamps = dict.fromkeys(code.stamp for code in codes)
     if capture.target is not None and not codes:
         return "nothing generated"
     if any(code.model for code in codes):
-        return f"device not here, {'; '.join(_MODELLED.get(stamp, stamp) for stamp in found)}"
-    return "code only, not run" if [*found] == ["generated only"] else of_capture(capture)
+        return f"device not here, {'; '.join(_MODELLED.get(stamp, stamp) for stamp in stamps)}"
+    return "code only, not run" if [*stamps] == ["generated only"] else of_capture(capture)
 
 
 def device(capture: Record) -> str:

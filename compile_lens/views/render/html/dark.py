@@ -68,7 +68,7 @@ def wished(root: str) -> str:
 
 
 def _rules(root: str) -> str:
-    found = [f"{root} {{ color-scheme: dark; }}"]
+    rules = [f"{root} {{ color-scheme: dark; }}"]
     for colours, light, dark in (
         *(("background", light, dark) for light, dark in GROUNDS.items()),
         *(("border-color", light, dark) for light, dark in EDGES.items()),
@@ -79,8 +79,8 @@ def _rules(root: str) -> str:
             "border-color": f"solid {light}",
             "color": f"color:{light}",
         }[colours]
-        found.append(f'{root} [style*="{sign}"] {{ {colours}: {dark} !important; }}')
-    return "\n".join(found) + "\n"
+        rules.append(f'{root} [style*="{sign}"] {{ {colours}: {dark} !important; }}')
+    return "\n".join(rules) + "\n"
 
 
 MISSING = tuple(ink for ink in INKS if ink not in TEXTS)

@@ -31,12 +31,12 @@ class MachineCode:
         """The part below a kernel's source; ``""`` where nothing is known."""
         shown = [pair for pair in zip(machine.HEAD, machine.figures(kernel), strict=True) if pair[1]]
         parts = [figures_table([name for name, _ in shown], [[value for _, value in shown]])] if shown else []
-        found = machine.configurations(kernel)
-        if found is not None and found.lines:
-            lines = "".join(div(mono(line, FONT)) for line in found.lines)
-            parts.append(fold(text(found.title), lines, "configurations", level=1))
-        elif found is not None:
-            parts.append(div(text(found.title), FONT))
+        remark = machine.configurations(kernel)
+        if remark is not None and remark.lines:
+            lines = "".join(div(mono(line, FONT)) for line in remark.lines)
+            parts.append(fold(text(remark.title), lines, "configurations", level=1))
+        elif remark is not None:
+            parts.append(div(text(remark.title), FONT))
         parts += [note(text(short(words, 1000))) for words in machine.missing(kernel)]
         return "".join(parts) + self._form(kernel)
 
@@ -52,8 +52,8 @@ class MachineCode:
         for line, of in form.links:
             number = first + of - 1
             linked[line] = f"{linked[line]}, {number}" if line in linked else f"← line {number}"
-        said = f"{text(machine.title(form.kind))}, with the lines of the source above that it came from"
-        return fold(said, self._lines(form, linked) + note(f"in Python: {names}"), "form", level=1)
+        title = f"{text(machine.title(form.kind))}, with the lines of the source above that it came from"
+        return fold(title, self._lines(form, linked) + note(f"in Python: {names}"), "form", level=1)
 
     def _lines(self, form: Form, linked: dict[int, str]) -> str:
         """Its instructions; what is before the first and behind the last of them is folded."""

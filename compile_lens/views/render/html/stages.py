@@ -143,15 +143,15 @@ class Stages:
         """The drawing or why there is none, and whether it is too wide to stand beside the text."""
         svg = self._pictures[compilation.id, graph.key]
         if not svg:
-            said = (
+            reason = (
                 f"not drawn here: the drawings of one page are limited to {DRAWN_ALL} boxes and lines in all"
             )
-            return note(f"{said}; where scripts run this page draws it, and so does graph.to_svg()"), True
+            return note(f"{reason}; where scripts run this page draws it, and so does graph.to_svg()"), True
         size = len(svg.encode("utf-8", "backslashreplace"))
         if not self._budget.draw(size):
             limit = f"{PICTURE_ONE / 1e6:.1f} MB for one, {PICTURE_TOTAL / 1e6:.1f} MB for all"
-            said = f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit})"
-            return note(f"{said}; graph.to_svg() gives it, {WHOLE}"), True
+            reason = f"the drawing ({size / 1e6:.1f} MB) is left out to keep the page small ({limit})"
+            return note(f"{reason}; graph.to_svg() gives it, {WHOLE}"), True
         width = _width(svg)
         calls = quantities.plural(len(graph.calls), "operation")
         alt = f"graph of stage {graph.key}: {quantities.plural(len(graph.nodes), 'node')}, {calls}"
@@ -176,8 +176,8 @@ class Stages:
         if not code.kernels:
             parts.append(note("this module launches no kernel"))
         lines = quantities.plural(code.text.count("\n") + (not code.text.endswith("\n")), "line")
-        said = text(stamp.of_code(code)) + ("" if code.model else f", for {text(code.device)}")
-        parts.append(note(f"the whole module ({lines}, {said}): capture.code['{text(code.phase)}']"))
+        state = text(stamp.of_code(code)) + ("" if code.model else f", for {text(code.device)}")
+        parts.append(note(f"the whole module ({lines}, {state}): capture.code['{text(code.phase)}']"))
         return "".join(parts)
 
     def _kernel(self, code: Code, kernel: Kernel) -> str:
@@ -214,8 +214,8 @@ class Stages:
         launched = ""
         if launched_in := _launched_in(kernel):
             launched = faint(launched_in, "font-size:12px;margin-left:12px")
-        said = outline.again(origin)
-        again = div(faint(text(said), "font-size:13px")) if said else ""
+        words = outline.again(origin)
+        again = div(faint(text(words), "font-size:13px")) if words else ""
         arrow = span("← ", f"color:{FAINT}")
         return div(
             arrow + f" {arrow}".join(steps) + launched + again,
@@ -237,11 +237,11 @@ def _launched_in(kernel: Kernel) -> str:
 
 def _stamp(code: Code) -> str:
     """The state of the code, and what may differ on the absent device."""
-    said = div(text(stamp.of_code(code)), "font-weight:600;font-size:13px", "stamp")
+    head = div(text(stamp.of_code(code)), "font-weight:600;font-size:13px", "stamp")
     if not code.may_differ:
-        return said
+        return head
     lines = "".join(div(text(short(words, 1000))) for words in stamp.differences(code, 40))
-    return said + fold(text(stamp.may_differ(code)), lines, "may-differ", level=1)
+    return head + fold(text(stamp.may_differ(code)), lines, "may-differ", level=1)
 
 
 def _opens(step: Step) -> bool:
@@ -312,8 +312,8 @@ def _name(key: str) -> str:
 
 
 def _width(svg: str) -> float:
-    found = re.search(r'<svg [^>]*?width="([0-9.]+)"', svg)
-    return float(found.group(1)) if found else 0.0
+    match = re.search(r'<svg [^>]*?width="([0-9.]+)"', svg)
+    return float(match.group(1)) if match else 0.0
 
 
 def compilation(section: Compiled, stages: Stages, above: str) -> str:
@@ -336,13 +336,13 @@ def compilation(section: Compiled, stages: Stages, above: str) -> str:
 
 def _banner(compilation: Compilation) -> str:
     ink, ground, edge = STATE_COLOURS["nothing"]
-    said = []
+    lines = []
     if compilation.recompile_reasons:
-        said.append(f"a recompile: {text(short(compilation.recompile_reasons[0], 400))}")
+        lines.append(f"a recompile: {text(short(compilation.recompile_reasons[0], 400))}")
     if compilation.ending is not None and compilation.ending.kind == "graph break":
-        said.append(f"{sentences.BROKE}: {text(short(outcome.reason(compilation.ending).what, 400))}")
+        lines.append(f"{sentences.BROKE}: {text(short(outcome.reason(compilation.ending).what, 400))}")
     look = f"font-size:13px;color:{ink};background:{ground};border-left:3px solid {edge};padding:3px 10px"
-    return "".join(div(s, f"{look};margin:0 0 6px 84px", "banner") for s in said)
+    return "".join(div(s, f"{look};margin:0 0 6px 84px", "banner") for s in lines)
 
 
 def _guards(compilation: Compilation) -> str:
