@@ -189,7 +189,7 @@ def tests_of(mutant: Mutant, root: Path) -> list[list[str]]:
         if "browser" not in path.parts and "node_modules" not in path.parts
         if word.search(path.read_text(encoding="utf-8"))
     ]
-    near = sorted(naming, key=lambda file: not file.startswith(folder or "tests"))[:8]
+    near = [file for file in naming if file.startswith(f"{folder or 'tests'}/")][:8]
     return [words for words in (near, [folder] if folder else []) if words]
 
 
@@ -224,6 +224,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the draw (%(default)s)")
     parser.add_argument("--most", type=int, default=10**6, help="how many to run now")
     parser.add_argument("--full", action="store_true", help="have the survivors meet the full tier")
+    parser.add_argument("--room", action="append", help="only mutants of this room, such as _torch/code")
     parser.add_argument("--near", action="store_true", help="stop after the tests of the mutant's room")
     parser.add_argument("--processes", default="auto", help="of pytest (%(default)s)")
     words = parser.parse_args()
@@ -236,7 +237,7 @@ def main() -> None:
     chosen.sort(key=lambda one: _turn(words.seed, one.key))  # a part of them is of all rooms
     with tempfile.TemporaryDirectory() as folder:
         root = scratch(Path(folder) / "copy")
-        for mutant in chosen[: words.most]:
+        for mutant in [one for one in chosen if not words.room or one.room in words.room][: words.most]:
             met = known.setdefault(mutant.key, {**vars(mutant)})
             before = dict(met)
             _meet(mutant, met, root, words)
