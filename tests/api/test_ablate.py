@@ -102,6 +102,7 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "fn", "args"), FUNCTIONS, ids=[n for n, *_ in FUNCTIONS])
 def test_steps_fuse_nothing_and_the_capture_is_the_usual_one(
     name: str, fn: Callable[..., Any], args: tuple[Any, ...]
@@ -210,6 +211,7 @@ def test_usage_errors_are_those_of_capture() -> None:
 
 
 # One call.
+@pytest.mark.full
 @unchanged
 def test_the_function_runs_once() -> None:
     norm, calls = nn.BatchNorm1d(4), []
@@ -245,6 +247,7 @@ def test_gradients_of_the_user_are_untouched() -> None:
     assert x.grad.eq(3).all() and x._version == 0
 
 
+@pytest.mark.full
 def test_no_entry_is_left_beside_a_compiled_copy() -> None:
     compiles: list[int] = []
 
@@ -266,6 +269,7 @@ def test_no_entry_is_left_beside_a_compiled_copy() -> None:
     assert compiles == [1]
 
 
+@pytest.mark.full
 def test_nothing_of_torchs_stays_alive(child: Callable[..., str]) -> None:
     assert child(ALIVE).split() == ["True"]
 

@@ -104,6 +104,7 @@ def test_a_graph_break_stays_one_program() -> None:
     assert again is not None and again.function == "wave" and len(again.compilations) == 1
 
 
+@pytest.mark.full
 def test_every_compilation_is_kept_with_its_guards_and_why_it_was_made() -> None:
     def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
         y = x.sin() * n

@@ -71,6 +71,7 @@ def test_counts_and_results_are_plain_torchs(torchs: dict[str, Any]) -> None:
         assert program.record.missing == () and program.record.notes == (), name
 
 
+@pytest.mark.full
 def test_a_training_script_is_told_whole() -> None:
     with compile_lens.watch() as program:
         watched.run("training")

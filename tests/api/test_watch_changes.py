@@ -41,6 +41,7 @@ def without_numbers(text: str) -> str:
     return " ".join(re.sub(r" at 0x[0-9a-f]+", " at 0x…", re.sub(r", \d{8,}\)", ", …)", text)).split())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_old_and_new_of_each_kind_of_guard(name: str, logged: dict[str, list[str]]) -> None:
     one = PROGRAMS[name]

@@ -67,6 +67,7 @@ torch.compile(f, backend=backend)(torch.ones(4, requires_grad=True))
 """
 
 
+@pytest.mark.full
 def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="checkpoint(body, y, use_reentrant=False)"))
     assert not any(op in str(graphs) for op in ("sin", "cos", "exp")), "no graph of torch's has the body"
@@ -82,6 +83,7 @@ def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     assert "2 functions left to Python without a compile being tried" in " ".join(str(program).split())
 
 
+@pytest.mark.full
 def test_the_body_of_a_plain_call_that_broke_is_looked_at_by_itself(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
     assert all(op in str(graphs) for op in ("sin", "cos", "exp"))
@@ -101,6 +103,7 @@ with torch.compiler.set_stance({stance!r}):
 """
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=3)
 @pytest.mark.parametrize(
     ("stance", "calls", "graphs", "told"),
@@ -139,6 +142,7 @@ def test_calls_under_a_stance(
     assert ("eager" in found["return x.sin()"].states) == ("f" in sure)
 
 
+@pytest.mark.full
 def test_a_stance_that_was_set_before_the_watch(tmp_path: Path) -> None:
     text = """
     import compile_lens
@@ -182,6 +186,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=2)
 @pytest.mark.parametrize(
     ("model", "eager"),

@@ -131,6 +131,7 @@ def test_a_capture_of_a_function_that_forks_does_not_answer_for_others() -> None
         assert any(name in n.target for graph in graphs for n in graph.calls)
 
 
+@pytest.mark.full
 def test_a_reply_of_another_request_is_not_taken() -> None:
     before = asked("pid")
     with pytest.raises(ChildError, match="another request"):
@@ -138,6 +139,7 @@ def test_a_reply_of_another_request_is_not_taken() -> None:
     assert gone(before) and asked("echo", "mine") == "mine"
 
 
+@pytest.mark.full
 def test_a_fork_of_the_program_has_a_child_of_its_own(tmp_path: Path) -> None:
     found = said(
         """
@@ -181,6 +183,7 @@ def test_a_request_within_a_request_is_not_sent() -> None:
 # Exits, kills, stops ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_program_ends_while_a_daemon_thread_waits(tmp_path: Path) -> None:
     begun = time.monotonic()
     pid = said(
@@ -285,6 +288,7 @@ HIDING = (
 ).split()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", ["cwd", "empty", "folder"])
 def test_files_that_are_called_as_python_s_modules_are_not_run(first: str, tmp_path: Path) -> None:
     hiding = tmp_path / "hiding"
@@ -310,6 +314,7 @@ def test_files_that_are_called_as_python_s_modules_are_not_run(first: str, tmp_p
     assert found.startswith("in a child process") and "RUN" not in found
 
 
+@pytest.mark.full
 def test_a_module_of_the_program_is_the_program_s_in_the_child(tmp_path: Path) -> None:
     (tmp_path / "tabnanny.py").write_text("K = 4.5\n\n\ndef f(x):\n    return x * K\n")
     elsewhere = tmp_path / "elsewhere"
@@ -384,6 +389,7 @@ def test_without_assertions_the_same_program_is_captured(tmp_path: Path) -> None
     assert here == there and "cos" in here and "exp" not in here
 
 
+@pytest.mark.full
 def test_a_warning_that_is_an_error_does_not_stop_the_child(tmp_path: Path) -> None:
     text = """
         from compile_lens.child import process

@@ -290,6 +290,7 @@ def test_hooks_of_the_user_still_run(hook: str) -> None:
 
 
 # Nested and threaded use.
+@pytest.mark.full
 @unchanged
 def test_capture_inside_a_captured_function() -> None:
     inner: list[Capture] = []

@@ -120,6 +120,7 @@ def test_what_stands_in_a_later_graph_is_no_input() -> None:
     assert not any("strides" in text for text in settings(found))
 
 
+@pytest.mark.full
 def test_train_and_eval() -> None:
     module, x = Small(), torch.rand(4, 8)
     trained, in_training = capture(module, x), {n for n, m in module.named_modules() if m.training}
@@ -147,6 +148,7 @@ def test_a_module_itself() -> None:
     assert found.causes[0].text == "the module: train() became eval()"
 
 
+@pytest.mark.full
 def test_parameters_that_are_otherwise() -> None:
     module, x = Small(), torch.rand(4, 8)
     before = capture(module, x)

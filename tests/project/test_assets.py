@@ -71,6 +71,7 @@ def test_the_pictured_report_holds_no_path_of_a_machine(demo: tuple[Path, dict[s
     assert {source.file for source in capture.sources} == {"demo.py"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("program", sorted({s.capture for s in screens.SCREENS} - {"demo", screens.NOTEBOOK}))
 def test_a_pictured_program_holds_no_path_of_a_machine(program: str) -> None:
     capture = screens.captured(program)
@@ -162,6 +163,7 @@ def _state(folder: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
 
 
+@pytest.mark.full
 @on_that_torch
 def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
     drawing = copied / make.DRAWINGS[0]

@@ -50,6 +50,7 @@ def made() -> Capture:
 
 
 # One whole benchmark.
+@pytest.mark.full
 @builds
 def test_every_way_took_turns(made: Capture) -> None:
     found = measured(made)
@@ -124,6 +125,7 @@ def test_the_capture_is_a_built_one(made: Capture) -> None:
 
 
 # The user's things.
+@pytest.mark.full
 @builds
 def test_nothing_of_the_user_is_changed() -> None:
     norm = nn.BatchNorm1d(4)
@@ -341,6 +343,7 @@ def test_ablate_with_build_is_timed_and_every_step_computes_the_same() -> None:
     assert not any("differs" in n or "could not" in n for n in found.notes)
 
 
+@pytest.mark.full
 @builds
 def test_a_progress_bar_says_what_is_done(capfd: pytest.CaptureFixture[str]) -> None:
     benchmark(lambda x: x + 1, torch.ones(8), ablations=False, seconds=0.1, show_progress=True)

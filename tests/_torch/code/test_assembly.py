@@ -185,6 +185,7 @@ def test_the_text_is_of_the_kernel_alone(kernels: dict[str, Kernel]) -> None:
         assert not re.search(r"(?m)^ +(j\w+|call) +[0-9a-f]{4,}\b|\[rip[+-]|#|<.*[+-]0x", kernel.assembly)
 
 
+@pytest.mark.full
 def test_a_table_of_lines_changes_no_instruction(
     kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_library_that_cannot_be_read_is_said(whole: dict[str, Capture], tmp_pa
     assert "could not be found" in cpu_assembly.read_libraries({}, [kernel])[0].machine_note
 
 
+@pytest.mark.full
 def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -257,6 +259,7 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == ["objdump", "addr2line", "addr2line"]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not X86, reason="compiles for x86")
 @pytest.mark.parametrize(
     ("arch", "bits", "register"),

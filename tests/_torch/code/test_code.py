@@ -194,6 +194,7 @@ def test_a_reshape_that_a_library_makes_is_no_launch() -> None:
     assert found.ledger.inference.launches == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["t", "view", "reshape", "gather", "empty", "sin"])
 def test_an_operator_of_the_programs_is_its_own_whatever_its_name(name: str) -> None:
     with torch.library._scoped_library("lens_names", "FRAGMENT") as lib:

@@ -57,6 +57,7 @@ def line_of(fn: Callable[..., Any], text: str) -> int:
     return found
 
 
+@pytest.mark.full
 @each
 def test_counts_are_torchs(fn: Callable[..., Any]) -> None:
     name, found, torchs = fn.__name__, captured(fn.__name__), plain()[fn.__name__]

@@ -289,6 +289,7 @@ def test_without_a_hook_a_detail_is_lost_and_the_call_succeeds(
     assert len(by_pattern(seen, "_sfdp_pattern_1")) == 1
 
 
+@pytest.mark.full
 def test_nothing_of_torchs_is_kept() -> None:
     made: list[weakref.ref[Any]] = []
 

@@ -306,6 +306,7 @@ def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, p
 
 
 # Coverage.
+@pytest.mark.full
 def test_a_transformer_is_covered() -> None:
     model, inputs = example(TINY)
     whole_coverage(capture(model, *inputs))

@@ -453,6 +453,7 @@ def branch_after_a_break(x: Any) -> Any:
     return y.exp() if y.is_cuda else y.cos()
 
 
+@pytest.mark.full
 def test_a_branch_after_a_break_and_what_is_said(tmp_path: Path) -> None:
     found = here(branch_after_a_break, rand(4, 4))
     assert [n.target for c in found.compilations for n in c.graphs["dynamo"].calls] == ["sin", "exp"]
@@ -590,6 +591,7 @@ def test_eager_operators_are_those_of_autocast_on_the_device() -> None:
     assert counted == Counter(there.names) and counted["aten._to_copy.default"] == 8
 
 
+@pytest.mark.full
 def test_a_capture_warns_of_nothing_that_the_program_does_not() -> None:
     """In a process of its own, since torch gives this warning once: on a device with TF32 for any product."""
     program = (

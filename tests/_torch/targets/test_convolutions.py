@@ -122,6 +122,7 @@ def test_the_backward_is_laid_out_so() -> None:
     assert strides(found, name="convolution_backward") == [[(24576, 1, 384, 6), (54, 1, 18, 6)]]
 
 
+@pytest.mark.full
 def test_a_branch_on_the_layout_and_a_view_of_it() -> None:
     convolution = torch.nn.Conv2d(6, 12, 3, padding=1)
     x = torch.rand(2, 6, 64, 64).to(memory_format=LAST)

@@ -97,6 +97,7 @@ print([c.function for c in compile_lens.capture(step, target="h100").compilation
 """
 
 
+@pytest.mark.full
 def test_a_step_that_is_inherited_is_hooked_as_well(child: Callable[..., str]) -> None:
     assert child(INHERITED).splitlines()[-1] == "True ['wrapper', 'step']"
 
@@ -150,6 +151,7 @@ def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
     assert {op.name: op.count for op in compilation.eager} == seen.work
 
 
+@pytest.mark.full
 def test_what_nadam_keeps_on_the_cpu_stays_there() -> None:
     """Where its parameters are on the device, and plain steps made its state: as plain torch makes it. Dynamo moves
     ``step`` alone."""

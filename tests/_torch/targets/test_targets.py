@@ -310,6 +310,7 @@ except StageMissing as missing:
     assert "pip install" in said.splitlines()[1] and "triton" in said.splitlines()[1]
 
 
+@pytest.mark.full
 def test_a_template_without_triton_says_what_it_needs(child: Callable[..., str]) -> None:
     said = child(
         """
