@@ -63,7 +63,7 @@ class Switch:
 
 def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
     """Return the steps to compile beside a capture; the last of ``ABLATIONS`` is the capture itself."""
-    steps_ = []
+    beside_steps = []
     for name in names:
         if name == FUSED:
             continue
@@ -80,8 +80,8 @@ def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
         for key, value in ONE_LOOP_EACH.items():
             if wanted.patches.get(key, value) != value:
                 beside.note(f"the option {key}={wanted.patches[key]!r} is not used in this step")
-        steps_.append(step)
-    return steps_
+        beside_steps.append(step)
+    return beside_steps
 
 
 def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[..., Any]:

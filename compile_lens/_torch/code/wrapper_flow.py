@@ -64,9 +64,9 @@ class _Reader:
     def function(self, name: str) -> Flow:
         """Return what one run of a function runs."""
         self._inside.append(name)
-        flow_ = self._block(self._functions[name].body, "" if name == CALL else name, always=True)
+        body_flow = self._block(self._functions[name].body, "" if name == CALL else name, always=True)
         self._inside.pop()
-        return flow_
+        return body_flow
 
     def _block(self, statements: Sequence[ast.stmt], body: str, always: bool = False) -> Flow:
         """Return the flow of statements that run together. ``always``: they are a whole function, which counts even if

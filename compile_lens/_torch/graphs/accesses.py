@@ -355,12 +355,12 @@ def _numel(shape: Iterable[Any]) -> int | None:
 
 def total(parts: Iterable[int | None]) -> int | None:
     """Return the sum; None if a part is unknown."""
-    sum_ = 0
+    known_total = 0
     for part in parts:
         if part is None:
             return None
-        sum_ += part
-    return sum_
+        known_total += part
+    return known_total
 
 
 def _product(a: int | None, b: int | None) -> int | None:

@@ -69,9 +69,9 @@ def _clip(text: str) -> str:
 
 def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
     """Return the tensors of a node, from the fake value that the compiler keeps for it."""
-    tensors_: list[Tensor] = []
-    _collect(made(node), tensors_)
-    return tuple(tensors_)
+    collected: list[Tensor] = []
+    _collect(made(node), collected)
+    return tuple(collected)
 
 
 def made(node: torch.fx.Node) -> Any:
@@ -107,12 +107,12 @@ def ran(node: torch.fx.Node) -> Any:
     return node.args[place] if place is not None and len(node.args) > place else None
 
 
-def _collect(val: Any, tensors_: list[Tensor]) -> None:
+def _collect(val: Any, collected: list[Tensor]) -> None:
     if isinstance(val, torch.Tensor):
-        tensors_.append(tensor(val))
+        collected.append(tensor(val))
     elif isinstance(val, (tuple, list)):
         for item in val:
-            _collect(item, tensors_)
+            _collect(item, collected)
 
 
 def tensor(val: torch.Tensor) -> Tensor:
@@ -165,9 +165,9 @@ def hint(number: Any) -> int | None:
     known = number.node.maybe_as_int()
     if known is not None:
         return int(known)
-    hint_ = getattr(number.node, "_hint", None)
-    if isinstance(hint_, int):
-        return hint_
+    seen_size = getattr(number.node, "_hint", None)
+    if isinstance(seen_size, int):
+        return seen_size
     return None
 
 

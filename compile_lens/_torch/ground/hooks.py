@@ -146,10 +146,10 @@ def place(undo: Undo) -> None:
 
 def _fill() -> None:
     for path, wrap in (*_registry.items(), *_free.items()):
-        place_ = hook_points.find(path)
-        if place_ is None:
+        target = hook_points.find(path)
+        if target is None:
             continue
-        _placement.put(*place_, functools.partial(_wrapper, path, wrap))
+        _placement.put(*target, functools.partial(_wrapper, path, wrap))
 
 
 def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:

@@ -22,22 +22,22 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
     """Return the frames of a formatted stack trace, outermost first, with columns if it has markers."""
     if not trace:
         return ()
-    frames_: list[Frame] = []
+    parsed: list[Frame] = []
     text_line = ""
     for line in trace.splitlines():
         match = _FRAME.match(line)
         if match:
             file = match["file"]
-            frames_.append(Frame(file, int(match["line"]), match["function"], of_torch=is_torch_file(file)))
+            parsed.append(Frame(file, int(match["line"]), match["function"], of_torch=is_torch_file(file)))
             text_line = ""
-        elif frames_ and not text_line and line.startswith("    "):
+        elif parsed and not text_line and line.startswith("    "):
             text_line = line[4:]
-            last = frames_[-1]
-            frames_[-1] = dataclasses.replace(last, text=text_line.strip())
-        elif frames_ and text_line and frames_[-1].column is None and _MARKERS.fullmatch(line):
+            last = parsed[-1]
+            parsed[-1] = dataclasses.replace(last, text=text_line.strip())
+        elif parsed and text_line and parsed[-1].column is None and _MARKERS.fullmatch(line):
             # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
-            frames_[-1] = _with_columns(frames_[-1], text_line, line[4:])
-    return tuple(f for f in frames_ if not is_internal(f.file))
+            parsed[-1] = _with_columns(parsed[-1], text_line, line[4:])
+    return tuple(f for f in parsed if not is_internal(f.file))
 
 
 def _with_columns(frame: Frame, text: str, markers: str) -> Frame:

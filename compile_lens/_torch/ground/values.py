@@ -69,15 +69,15 @@ def parts(
                     shapes[name] = known[id(value)]
                 continue
             seen[id(value)] = value
-        children_ = contents(value, code)
-        if children_ is None:
+        inner = contents(value, code)
+        if inner is None:
             yield name, value
         else:
             if opened is not None:
                 opened.append(value)
             if shapes is not None and not isinstance(value, _CODE):
-                shapes[name] = known[id(value)] = Shape.of(value, len(children_))
-            pending += [(_joined(name, step), child) for step, child in children_][::-1]
+                shapes[name] = known[id(value)] = Shape.of(value, len(inner))
+            pending += [(_joined(name, step), child) for step, child in inner][::-1]
 
 
 _CODE = (types.FunctionType, types.MethodType, types.CellType)
@@ -151,12 +151,12 @@ def _function_parts(function: types.FunctionType) -> list[Part]:
     if (function.__module__ or "").partition(".")[0] == "torch":
         return []
     names = function.__code__.co_freevars
-    parts_: list[Part] = [(f"closure {n}", c) for n, c in zip(names, function.__closure__ or ())]
-    parts_ += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
-    parts_ += [("attribute", function.__dict__)]
+    held: list[Part] = [(f"closure {n}", c) for n, c in zip(names, function.__closure__ or ())]
+    held += [("default", function.__defaults__), ("default", function.__kwdefaults__)]
+    held += [("attribute", function.__dict__)]
     space = function.__globals__
-    parts_ += [(f"global {n}", space[n]) for n in used_names(function.__code__) if n in space]
-    return parts_ + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in class_data(kind).items()]
+    held += [(f"global {n}", space[n]) for n in used_names(function.__code__) if n in space]
+    return held + [(f"{n}.{a}", v) for n, kind in classes(function) for a, v in class_data(kind).items()]
 
 
 def classes(function: types.FunctionType) -> Iterator[tuple[str, type]]:

@@ -74,13 +74,13 @@ def _accessed_bytes(deps: Iterable[Any], way: str, parts: list[Any], lowering: A
     for dep in deps:
         by_buffer.setdefault(_data_buffer(dep.name, lowering), {})[dep] = None
     total = 0
-    for name, accesses_ in by_buffer.items():
+    for name, buffer_deps in by_buffer.items():
         whole, itemsize = _size_of(lowering, name)
         if not itemsize:
             continue
-        direct = [d for d in accesses_ if not d.is_indirect()]
+        direct = [d for d in buffer_deps if not d.is_indirect()]
         touched = _direct_elements(direct, whole, lowering)
-        if len(direct) < len(accesses_):
+        if len(direct) < len(buffer_deps):
             touched += sum(_indirect_elements(name, way, parts, lowering) or [whole])
         total += min(touched, whole) * itemsize
     return total

@@ -240,14 +240,14 @@ def _not_built(lowering: Any) -> Any:
     )
 
 
-def _importable(lowering: Any, module_: Any) -> Any:
+def _importable(lowering: Any, generated: Any) -> Any:
     """Point Inductor to our file as the module that it believes to have imported: it reads that file."""
     from ..code import unbuilt_module
 
     lowering.cache_key = "compile_lens"
     lowering.cache_path = unbuilt_module.__file__
     lowering.cache_linemap = []
-    return module_
+    return generated
 
 
 def _device(lowering: Any) -> str:

@@ -45,9 +45,9 @@ _initial: dict[str, dict[Any, Any]] = {}
 def remember() -> None:
     """Remember the present entries of the tables as torch's own."""
     for module, name, _ in TABLES:
-        module_ = importlib.import_module(module)
-        _initial[name] = dict(getattr(module_, name, {}))
-    extra = getattr(module_, "extra_random_decomps", {})
+        loaded = importlib.import_module(module)
+        _initial[name] = dict(getattr(loaded, name, {}))
+    extra = getattr(loaded, "extra_random_decomps", {})
     _initial["fast_random_decomps"] = {**_initial["decompositions"], **extra}
 
 
@@ -119,11 +119,11 @@ def _changes_of_table(module: str, name: str, kind: str, torchs: Own) -> Iterato
 
 def _current_table(module: str, name: str) -> tuple[dict[Any, Any], str]:
     """Return the table that torch uses, and its name in ``remember``: torch copies decompositions on first use."""
-    module_ = sys.modules[module]
-    fast = getattr(module_, "fast_random_decomps", None)
+    loaded = sys.modules[module]
+    fast = getattr(loaded, "fast_random_decomps", None)
     if name == "decompositions" and fast is not None and fast.cache_info().currsize:
         return fast(), "fast_random_decomps"
-    return getattr(module_, name, {}), name
+    return getattr(loaded, name, {}), name
 
 
 def _is_torchs(name: str, key: Any, value: Any, table: Mapping[str, str], torchs: Own) -> bool:
@@ -256,9 +256,9 @@ def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _changed(module: str, change: Callable[[dict[Any, Any]], Undo], name: str) -> Undo:
-    module_ = importlib.import_module(module)
-    forget = getattr(getattr(module_, "fast_random_decomps", None), "cache_clear", int)
-    undo = change(getattr(module_, name))
+    loaded = importlib.import_module(module)
+    forget = getattr(getattr(loaded, "fast_random_decomps", None), "cache_clear", int)
+    undo = change(getattr(loaded, name))
     forget()
     return lambda: (undo(), forget())
 

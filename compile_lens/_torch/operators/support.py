@@ -191,19 +191,19 @@ def _custom(op: Any, namespace: str, name: str, wanted: str) -> tuple[Overload, 
         close = difflib.get_close_matches(name, names, n=5) or names[:5]
         more = f"; in {namespace} there are {', '.join(f'{namespace}.{n}' for n in close)}" if close else ""
         raise UsageError(f"there is no operator {_shown(op)} in this process{more}; import its library first")
-    overloads_ = []
+    supported = []
     for full in sorted(own):
         implementations = tuple(
             Implementation(b, "registered" if _dispatches(full, b) else "unknown") for b in BACKENDS
         )
         registered = _operator(namespace, full.partition("::")[2])
         schema = str(registered._schema).partition("::")[2] if registered is not None else ""
-        overloads_.append(
+        supported.append(
             Overload(
                 full.replace("::", "."), schema, implementations, (), *_inductor(registered, implementations)
             )
         )
-    return tuple(overloads_)
+    return tuple(supported)
 
 
 def _registered() -> frozenset[str]:
@@ -295,9 +295,9 @@ def _limits(op: Any) -> str:
     feature, words = NEEDS.get(op._schema.name.partition("::")[2], ("", ""))
     if not feature:
         return ""
-    features_ = {backend: features(backend) for backend in BACKENDS}
-    lacking = [b for b, has in features_.items() if has is not None and feature not in has]
-    able = [b for b, has in features_.items() if has is not None and feature in has]
+    by_backend = {backend: features(backend) for backend in BACKENDS}
+    lacking = [b for b, has in by_backend.items() if has is not None and feature not in has]
+    able = [b for b, has in by_backend.items() if has is not None and feature in has]
     sentence = f" It needs {words}, which Inductor can generate for {', '.join(able) or 'no device'}"
     return f"{sentence}; for {', '.join(lacking)} it calls the library." if lacking else f"{sentence}."
 

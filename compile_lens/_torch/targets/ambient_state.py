@@ -39,8 +39,8 @@ def autocast_region() -> tuple[DeviceQuery, ...]:
             text, line = region
             at = frame_at(frame.f_code.co_filename, line, frame.f_code.co_name)
             return (DeviceQuery(text, OFF, at, kind="entered"),)
-    line_ = running_line()
-    return () if line_ is None else (DeviceQuery("torch.autocast", OFF, line_, kind="entered"),)
+    capture_line = running_line()
+    return () if capture_line is None else (DeviceQuery("torch.autocast", OFF, capture_line, kind="entered"),)
 
 
 def _program_frames() -> Iterator[Any]:

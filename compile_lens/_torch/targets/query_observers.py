@@ -59,10 +59,10 @@ def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
     note = _make_note(questions)
     skip_in_dynamo(is_dynamo_code)
     for path in FUNCTIONS:
-        place_ = hook_points.find(path)
-        if place_ is None or (kind == "cuda" and path.startswith("torch.backends.mps:")):  # no Mac has CUDA
+        target = hook_points.find(path)
+        if target is None or (kind == "cuda" and path.startswith("torch.backends.mps:")):  # no Mac has CUDA
             continue
-        owner, name = place_
+        owner, name = target
         there = DEVICE_ANSWERS.get(kind, {}).get(path)
         ours = _observed(note, path.replace(":", "."), getattr(owner, name), there)
         places.attribute(owner, name, MARK, ours)
@@ -70,17 +70,17 @@ def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
             _register_as_torchs(places, getattr(owner, name))
         skip_in_dynamo(getattr(owner, name))
     for path in BUILD_FUNCTIONS:
-        place_ = hook_points.find(path)
-        if place_ is not None:
-            owner, name = place_
+        target = hook_points.find(path)
+        if target is not None:
+            owner, name = target
             ours = _observed_build_query(questions, note, path.replace(":", "."), getattr(owner, name))
             places.attribute(owner, name, MARK, ours)
             _register_as_torchs(places, getattr(owner, name))
             skip_in_dynamo(getattr(owner, name))
     for path in PROFILER_MARKS:
-        place_ = hook_points.find(path)
-        if place_ is not None:
-            owner, name = place_
+        target = hook_points.find(path)
+        if target is not None:
+            owner, name = target
             places.attribute(owner, name, MARK, lambda *told, **more: 0)
             _register_as_torchs(places, getattr(owner, name))
             skip_in_dynamo(getattr(owner, name))

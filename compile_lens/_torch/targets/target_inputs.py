@@ -37,9 +37,9 @@ COMPILES = "torch._dynamo.convert_frame:_compile"
 def place(places: Replacements, mark: str, device: torch.device) -> None:
     """Put them on ``device`` for what ``mark``-ed threads compile."""
     for path in FAKERS:
-        place_ = hook_points.find(path)
-        if place_ is not None:
-            owner, name = place_
+        target = hook_points.find(path)
+        if target is not None:
+            owner, name = target
             places.attribute(owner, name, mark, _within(FAKING, getattr(owner, name)))
     compiles = hook_points.find(COMPILES)
     if compiles is not None:

@@ -33,16 +33,16 @@ class TimingDecisions:
 
     def place(self, places: Replacements) -> None:
         """Observe, on marked threads."""
-        place_ = hook_points.find(SPLITS)
-        if place_ is not None:
+        target = hook_points.find(SPLITS)
+        if target is not None:
             self._hears_splits = True
-            owner, name = place_
+            owner, name = target
             places.add(setattr, owner, name, vars(owner)[name])
             real = getattr(owner, name)
             setattr(owner, name, staticmethod(marked_only(PHASE, self._splitting(real), real)))
-        place_ = hook_points.find(MIXED_REDUCTION)
-        if place_ is not None:
-            owner, name = place_
+        target = hook_points.find(MIXED_REDUCTION)
+        if target is not None:
+            owner, name = target
             places.attribute(owner, name, PHASE, self._mixing(getattr(owner, name)))
         from torch._inductor.fx_passes import pad_mm
 

@@ -86,20 +86,20 @@ def _broken_calls(visits: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Br
 def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFrame:
     """Return a function that ``checkpoint`` called with the break that kept its call out of a graph, if it was inside
     of it."""
-    break_ = calls.get(_line(one.caller)) if one.kind == EAGER_CALL else None
-    if break_ is None:
+    graph_break = calls.get(_line(one.caller)) if one.kind == EAGER_CALL else None
+    if graph_break is None:
         return one
-    line = next(at for at in break_.ending.frames if _line(at) == _line(one.caller))
-    why = _broken(break_, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
+    line = next(at for at in graph_break.ending.frames if _line(at) == _line(one.caller))
+    why = _broken(graph_break, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
     return dataclasses.replace(one, cause=why, caller=line)
 
 
-def _broken(break_: Break, line: Frame, then: str) -> Ending:
-    at = break_.ending.frames[-1]
-    inner = f"line {at.line}: {gist(break_.ending.reason)}"
+def _broken(graph_break: Break, line: Frame, then: str) -> Ending:
+    at = graph_break.ending.frames[-1]
+    inner = f"line {at.line}: {gist(graph_break.ending.reason)}"
     reason = f"the graph broke inside of this call ({inner})\n  Explanation: {then}"
-    hint = f"mend the break in line {at.line}: the call is in the graph then. {break_.ending.hint}"
-    return Ending(NOT_TRACED, reason, (line,), hint.strip(), break_.ending.link)
+    hint = f"mend the break in line {at.line}: the call is in the graph then. {graph_break.ending.hint}"
+    return Ending(NOT_TRACED, reason, (line,), hint.strip(), graph_break.ending.link)
 
 
 def source_codes(scope: Scope, evaluations: Iterable[Evaluation]) -> list[types.CodeType]:
@@ -128,8 +128,8 @@ def _called_eagerly(
     left = [code for code in known if code not in kept and code is not evaluation.code]
     if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED):
         return
-    for break_ in visit.breaks:
-        stack = break_.ending.frames
+    for graph_break in visit.breaks:
+        stack = graph_break.ending.frames
         own = [i for i, at in enumerate(stack) if not callers.is_library(at.file)]
         if len(own) < 2 or own[0] or _line(stack[own[0]]) in seen:
             continue
@@ -140,7 +140,7 @@ def _called_eagerly(
             continue
         line = stack[own[0]]
         why = _broken(
-            break_,
+            graph_break,
             line,
             "Python makes the whole call then, and Dynamo was not asked about the function in it.",
         )

@@ -183,16 +183,16 @@ def keep_error(real: Any, *args: Any, **kwargs: Any) -> Any:
 @observe(_CONVERT + "get_compile_id", "compile ids")
 def keep_compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the number of a compile."""
-    id_ = real(*args, **kwargs)
+    number = real(*args, **kwargs)
     evaluation = scopes.current()
     if evaluation is not None and not evaluation.id:
-        evaluation.id = str(id_)
+        evaluation.id = str(number)
         evaluation.held = recompiles.remembered_settings()
-        events.remember_compile(evaluation.scopes, id_, evaluation.number)
-        frame_id = getattr(id_, "frame_id", None)
+        events.remember_compile(evaluation.scopes, number, evaluation.number)
+        frame_id = getattr(number, "frame_id", None)
         if frame_id is not None:
             scopes.assign_frame(frame_id, evaluation.scopes)
-    return id_
+    return number
 
 
 @observe(_CONVERT + "exceeds_recompile_limit", "recompile limits")

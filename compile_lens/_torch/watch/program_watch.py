@@ -188,11 +188,13 @@ def _observations(scope: Scope) -> Observations:
     )
 
 
-def _with_numbers(events_: Iterable[CompileEvent], numbers: Mapping[int, int]) -> tuple[CompileEvent, ...]:
+def _with_numbers(
+    events_read: Iterable[CompileEvent], numbers: Mapping[int, int]
+) -> tuple[CompileEvent, ...]:
     """Return events with the number of their evaluation in the record: an unfinished one has none."""
     return tuple(
         e if e.evaluation < 0 else dataclasses.replace(e, evaluation=numbers.get(e.evaluation, -1))
-        for e in events_
+        for e in events_read
     )
 
 
@@ -380,7 +382,7 @@ def _through_wrapper(frame: ProgramFrame, wrapped: Frame | None, caller: Frame |
 
 def _frame(
     code: types.CodeType,
-    visits_: tuple[FrameEvaluation, ...],
+    evaluations: tuple[FrameEvaluation, ...],
     before: tuple[str, ...],
     known: Iterable[types.CodeType],
 ) -> ProgramFrame:
@@ -393,7 +395,7 @@ def _frame(
         whole = (c.co_firstlineno for c in known if (c.co_filename, c.co_name) == (code.co_filename, name))
         first = max((line for line in whole if line <= first), default=first)
     return ProgramFrame(
-        name, code.co_filename, first, resumes, eager_lines.code_ranges(code), visits_, before
+        name, code.co_filename, first, resumes, eager_lines.code_ranges(code), evaluations, before
     )
 
 
