@@ -1,67 +1,138 @@
-// Bundles the page's scripts and styles. esbuild joins and shortens them; terser, which gives the shortest names to what
-// is named most, makes the largest of them a twentieth smaller once it is packed, on every page. Zopfli, which takes a
-// second to look for the shortest form of deflate, packs it and the styles: another twenty-fifth. Names that only our
-// classes know are short as well: one byte of seventy. What terser calls unsafe holds for scripts that change no built-in
-// and whose getters do nothing else, as ours.
+// Bundles the page's scripts and styles into one script, and an addition that only pages of several captures carry: it
+// uses what the script holds and stands inside it (`views/live/page.py`), so that no code is there twice.
+//
+// esbuild joins and shortens them; terser, which gives the shortest names to the most used ones, makes the script a
+// twentieth smaller once it is packed, on every page. Zopfli, which takes a second to look for the shortest form of
+// deflate, packs it and the style: another twenty-fifth. Names that only our classes know are short too: one byte of
+// seventy. Terser's "unsafe" is safe for scripts that change no built-in and whose getters do nothing else, as ours.
 //
 //     node build.mjs [--outdir=FOLDER]
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 
 import zopfli from "@gfx/zopfli";
 import { build } from "esbuild";
 import { minify } from "terser";
 
 const WEB = "../../compile_lens/views/live/web";
-const given = process.argv.find((one) => one.startsWith("--outdir="));
-const outdir = given?.slice("--outdir=".length) ?? "../../compile_lens/views/live/built";
+const option = process.argv.find((one) => one.startsWith("--outdir="));
+const outdir = option?.slice("--outdir=".length) ?? "../../compile_lens/views/live/built";
 
-await build({
-  entryPoints: [
-    { in: `${WEB}/boot/boot.js`, out: "boot" },
-    { in: `${WEB}/boot/host.css`, out: "host" },
-    { in: `${WEB}/shell/start.js`, out: "viewer" },
-    { in: `${WEB}/shell/viewer.css`, out: "viewer" },
-    { in: `${WEB}/compare/start.js`, out: "comparison" },
-    { in: `${WEB}/compare/start.css`, out: "comparison" },
-  ],
-  bundle: true,
-  minify: true,
-  charset: "utf8",
-  target: "es2022",
-  legalComments: "none",
-  logLevel: "warning",
-  outExtension: { ".js": ".min.js", ".css": ".min.css" },
-  outdir,
-});
+/** @type {import("esbuild").BuildOptions} */
+const SHORT = { bundle: true, minify: true, charset: "utf8", target: "es2022", legalComments: "none" };
+
+/** The object by which the addition reaches the script. */
+const SHARED = "shared$";
+
+const OPENING = '(()=>{"use strict";';
+const CLOSING = "})();";
+
+/** The texts of all scripts by path, without comments. */
+async function texts(/** @type {string} */ ending) {
+  const files = (await readdir(WEB, { recursive: true })).filter((file) => file.endsWith(ending)).sort();
+  const read = async (/** @type {string} */ file) =>
+    /** @type {[string, string]} */ ([
+      file.replaceAll("\\", "/"),
+      (await readFile(join(WEB, file), "utf8")).replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, ""),
+    ]);
+  return new Map(await Promise.all(files.map(read)));
+}
+
+const scripts = await texts(".js");
+
 /**
  * Names of fields and methods of our classes that nothing else knows: no data of a page, no text of the scripts, and, as
  * terser sees to, no browser.
  */
 async function ownNames() {
-  const read = async (/** @type {string} */ folder, /** @type {string} */ ending) => {
-    const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith(ending)).sort();
-    return (await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")))).join("\n");
-  };
-  const scripts = (await read(WEB, ".js")).replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "");
-  const uncommented = (/** @type {string} */ text) => text.replace(/\/\*[^]*?\*\//g, "");
-  const data = `${uncommented(await readFile(`${WEB}/types.d.ts`, "utf8"))}\n${await read(`${WEB}/boot`, ".js")}`;
-  const known = new Set(data.match(/\w+/g));
-  for (const [, name] of scripts.matchAll(/["'`](\w+)["'`]/g)) known.add(name);
-  for (const [, name] of scripts.matchAll(/dataset\.(\w+)/g)) known.add(name);
-  const own = [...scripts.matchAll(/this\.(\w{3,}) = |^  (?:async |get )?(\w{3,})\(.*\) \{$/gm)].map(
-    (m) => m[1] ?? m[2],
-  );
+  const code = [...scripts.values()].join("\n");
+  const types = (await readFile(`${WEB}/types.d.ts`, "utf8")).replace(/\/\*[^]*?\*\//g, "");
+  const known = new Set(`${types}\n${scripts.get("boot/boot.js")}`.match(/\w+/g));
+  for (const [, name] of code.matchAll(/["'`](\w+)["'`]/g)) known.add(name);
+  for (const [, name] of code.matchAll(/dataset\.(\w+)/g)) known.add(name);
+  const own = [...code.matchAll(/this\.(\w{3,}) = |^  (?:async |get )?(\w{3,})\(.*\) \{$/gm)].map((m) => m[1] ?? m[2]);
   return [...new Set(own)].filter((name) => !known.has(name) && name !== "constructor").sort();
 }
 
+/** The scripts that a script needs, with the names that each of their importers takes from them. */
+function reached(/** @type {string} */ start) {
+  /** @type {Map<string, Map<string, Set<string>>>} */
+  const needs = new Map();
+  const visit = (/** @type {string} */ path) => {
+    if (needs.has(path)) return;
+    const taken = new Map();
+    needs.set(path, taken);
+    for (const [, names, from] of (scripts.get(path) ?? "").matchAll(/^import (?:\{([^}]*)\} from )?"([^"]+)";/gm)) {
+      const other = join(dirname(path), from).replaceAll("\\", "/");
+      taken.set(other, new Set((names ?? "").split(",").flatMap((name) => name.trim() || [])));
+      visit(other);
+    }
+  };
+  visit(start);
+  return needs;
+}
+
+const base = reached("shell/start.js");
+/** What the addition takes from the script: path and name, each under a short key. @type {Map<string, string>} */
+const keys = new Map();
+for (const [path, taken] of reached("compare/start.js"))
+  if (!base.has(path))
+    for (const [other, names] of taken)
+      if (base.has(other))
+        for (const name of names) if (!keys.has(`${other} ${name}`)) keys.set(`${other} ${name}`, `_${keys.size}`);
+
+/** Reads what the script holds from the shared object. @type {import("esbuild").Plugin} */
+const fromShared = {
+  name: "shared",
+  setup(bundler) {
+    bundler.onResolve({ filter: /^\./ }, ({ path, resolveDir }) => {
+      const other = relative(join(process.cwd(), WEB), join(resolveDir, path)).replaceAll("\\", "/");
+      return base.has(other) ? { path: other, namespace: "shared" } : undefined;
+    });
+    bundler.onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => {
+      const own = [...keys].filter(([key]) => key.startsWith(`${path} `));
+      const contents = own.map(([key, short]) => `export const ${key.split(" ")[1]} = ${SHARED}.${short};`).join("\n");
+      return { contents };
+    });
+  },
+};
+
+const exported = [...keys].map(
+  ([key, short]) => `export { ${key.split(" ")[1]} as ${short} } from "./${key.split(" ")[0]}";`,
+);
+const whole = await build({
+  ...SHORT,
+  stdin: { contents: `import "./shell/start.js";\n${exported.join("\n")}`, resolveDir: WEB },
+  format: "esm",
+  write: false,
+});
+const added = await build({
+  ...SHORT,
+  entryPoints: [`${WEB}/compare/start.js`],
+  format: "iife",
+  write: false,
+  plugins: [fromShared],
+});
+await build({
+  ...SHORT,
+  entryPoints: [
+    { in: `${WEB}/boot/boot.js`, out: "boot" },
+    { in: `${WEB}/boot/host.css`, out: "host" },
+    { in: `${WEB}/shell/viewer.css`, out: "viewer" },
+    { in: `${WEB}/compare/start.css`, out: "compare" },
+  ],
+  logLevel: "warning",
+  outExtension: { ".js": ".min.js", ".css": ".min.css" },
+  outdir,
+});
+
 const properties = { regex: new RegExp(`^(?:${(await ownNames()).join("|")})$`), keep_quoted: true };
-for (const page of ["viewer", "comparison"]) {
-  const script = join(outdir, `${page}.min.js`);
-  const style = join(outdir, `${page}.min.css`);
-  const { code } = await minify(await readFile(script, "utf8"), {
+const nameCache = {}; // a property has one short name in both
+async function shortest(/** @type {string} */ text, /** @type {boolean} */ module) {
+  const { code } = await minify(text, {
     ecma: 2022,
+    module,
     compress: {
       passes: 3,
       lhs_constants: false,
@@ -71,11 +142,20 @@ for (const page of ["viewer", "comparison"]) {
       unsafe_comps: true,
     },
     mangle: { properties },
+    nameCache,
     format: { ecma: 2022 },
   });
-  if (!code) throw new Error(`nothing is left of ${script}`);
-  await writeFile(script, `${code}\n`);
-  const packed = { [script]: code, [style]: (await readFile(style, "utf8")).trimEnd() };
-  for (const [file, text] of Object.entries(packed))
-    await writeFile(`${file}.zlib`, await zopfli.zlibAsync(Buffer.from(text), { numiterations: 60 }));
+  if (!code) throw new Error("nothing is left of a script");
+  return code;
 }
+
+const code = await shortest(whole.outputFiles[0].text, true);
+const [clause, names] = /export\{([^}]*)\};?\s*$/.exec(code) ?? ["", ""];
+const script = `${OPENING}${code.slice(0, code.length - clause.length)}${CLOSING}`;
+const pairs = names.split(",").map((pair) => pair.split(" as ").reverse().join(":"));
+const addition = `;const ${SHARED}={${pairs.join(",")}};${await shortest(added.outputFiles[0].text, false)}`;
+const style = (await readFile(join(outdir, "viewer.min.css"), "utf8")).trimEnd();
+await writeFile(join(outdir, "viewer.min.js"), `${script}\n`);
+await writeFile(join(outdir, "compare.min.js"), `${addition}\n`);
+for (const [file, text] of Object.entries({ "viewer.min.js": script, "viewer.min.css": style }))
+  await writeFile(join(outdir, `${file}.zlib`), await zopfli.zlibAsync(Buffer.from(text), { numiterations: 60 }));

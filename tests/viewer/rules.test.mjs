@@ -178,7 +178,7 @@ test("no rule is for what stands in something by a part of its class attribute",
 });
 
 test("a page asks for nothing and makes no code or markup of its data", () => {
-  for (const name of ["boot.min.js", "viewer.min.js", "comparison.min.js"]) {
+  for (const name of ["boot.min.js", "viewer.min.js", "compare.min.js"]) {
     const text = readFileSync(join(VIEWER, "built", name), "utf-8");
     assert.ok(text.length > 500);
     for (const [what, pattern] of Object.entries(FORBIDDEN)) assert.doesNotMatch(text, pattern, `${name}: ${what}`);

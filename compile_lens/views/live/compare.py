@@ -47,7 +47,7 @@ def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
     for number, capture in enumerate(captures):
         if capture is not None:
             parts[f"column {number}"] = compact(encoded(capture))
-    return alive(parts, "comparison")
+    return alive(parts, compare=True)
 
 
 def compare_page(comparison: ComparisonRecord) -> dict[str, object]:

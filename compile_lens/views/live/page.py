@@ -22,7 +22,7 @@ from ..render.html.sheet import around
 from ..subjects.capture import document
 from ..words import stamp
 from ..words.characters import short
-from .parts import based, encoded, no_collection
+from .parts import based, encoded, no_collection, packed
 
 
 def fragment(capture: Record, *, standalone: bool = False) -> str:
@@ -74,11 +74,14 @@ def live(capture: Record) -> str:
     return alive(encoded(capture))
 
 
-def alive(parts: dict[str, str], page: str = "viewer") -> str:
-    """HTML at the end of an interactive page: the style of its outside, its parts and the script that
-    reads them. ``parts`` are packed, by name: what brings them to life is added here, that of ``page``, a capture's
-    or ``comparison``."""
-    data = compact({**_inside(page), **parts})
+def alive(parts: dict[str, str], *, compare: bool = False) -> str:
+    """The end of a page that comes alive: the style of its outside, its parts and the script that reads them.
+
+    Args:
+        parts: the data of the page by name, packed.
+        compare: the page has several captures, and what the script needs for them.
+    """
+    data = compact({**_inside(compare), **parts})
     return (
         f"<style>{built('host.min.css')}</style>"
         f'<script type="application/json" class="cl-data">{data}</script>\n'
@@ -92,9 +95,7 @@ def compact(parts: dict[str, str]) -> str:
 
 
 def built(name: str) -> str:
-    """A built file that stands in the page as it is: ``boot.min.js``, ``host.min.css``. Those of the two
-    kinds of pages are for readers of this folder: a page has them from the packed files beside them.
-    """
+    """The text of a built file, such as ``boot.min.js``."""
     return _bytes(name).decode("utf-8").rstrip("\n")
 
 
@@ -103,6 +104,15 @@ def _bytes(name: str) -> bytes:
 
 
 @functools.cache
-def _inside(page: str) -> dict[str, str]:
-    """The script and the style of the page's inside, packed."""
-    return {"script": based(_bytes(f"{page}.min.js.zlib")), "style": based(_bytes(f"{page}.min.css.zlib"))}
+def _inside(compare: bool) -> dict[str, str]:
+    """The script and the style of the page's inside, packed. The addition for several captures stands inside the
+    script, whose names it uses."""
+    if not compare:
+        names = {"script": "viewer.min.js.zlib", "style": "viewer.min.css.zlib"}
+        return {kind: based(_bytes(name)) for kind, name in names.items()}
+    script = built("viewer.min.js").removesuffix(_CLOSING) + built("compare.min.js") + _CLOSING
+    return {"script": packed(script), "style": packed(built("viewer.min.css") + built("compare.min.css"))}
+
+
+_CLOSING = "})();"
+"""The end of the script, as ``build.mjs`` writes it."""

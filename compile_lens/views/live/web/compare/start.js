@@ -1,8 +1,8 @@
-// What the page of a comparison or a difference runs once it is unpacked.
+// Starts the page of several captures once it is unpacked. It is an addition to the script of the page of one capture.
 
 "use strict";
 
 import { comeAlive } from "../shell/mount.js";
 import { openCompare } from "./page.js";
 
-comeAlive(openCompare);
+comeAlive(true, openCompare);

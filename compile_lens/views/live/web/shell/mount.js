@@ -19,14 +19,16 @@ import { followPointer } from "../controls/pointer.js";
  */
 
 /**
- * Starts an app in the page of this script.
+ * Starts an app in the page of this script, if the page is of its kind.
+ * @param {boolean} several whether the app shows several captures side by side
  * @param {Open} open
  */
-export function comeAlive(open) {
+export function comeAlive(several, open) {
   const root = /** @type {HTMLElement & { compileLens?: Unpacked }} */ (
     document.currentScript?.closest(".compile-lens")
   );
   const unpacked = /** @type {Unpacked} */ (root.compileLens);
+  if (several !== "comparison" in unpacked.parts) return;
   delete root.compileLens;
   start(root, unpacked, open).catch(unpacked.failed);
 }

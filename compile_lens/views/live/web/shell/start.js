@@ -11,4 +11,4 @@
 import { comeAlive } from "./mount.js";
 import { openCapture } from "./main.js";
 
-comeAlive(openCapture);
+comeAlive(false, openCapture);
