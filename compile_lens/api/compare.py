@@ -23,7 +23,7 @@ TargetName = str | DeviceModel | Path
 """Name of a target, as for ``capture(target=…)``."""
 
 TARGETS = ("cpu", "h100", "mps")
-"""The targets that are compared where none are given."""
+"""The targets by default."""
 
 
 @outside_dynamo
@@ -38,8 +38,8 @@ def compare(
 
     The result has the captures, a row for each Python line with the kernels that it became on each target, and the
     differences between them with what the records show for each (``comparison.differences``): another operator was
-    handed to Inductor, a pass rewrote it on one target only, a library is called, a reduction is split, loops stayed
-    apart. Where nothing that was seen explains a difference it says so. No device needs to be there: see ``capture``.
+    handed to Inductor, a pass rewrote it on one target only, a library is called, a reduction is split, loops were not
+    fused. A difference that nothing explains is reported as unexplained. No device needs to be there: see ``capture``.
 
     The function runs once for each target, on the CPU and without results.
 

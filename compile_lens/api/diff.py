@@ -38,14 +38,14 @@ def diff(a: Any, b: Any) -> Difference:
     return difference(_capture(a, "a"), _capture(b, "b"), Difference)
 
 
-def _capture(given: Any, name: str) -> Capture:
-    if isinstance(given, Capture):
-        return given
-    if isinstance(given, (str, os.PathLike)):
+def _capture(value: Any, name: str) -> Capture:
+    if isinstance(value, Capture):
+        return value
+    if isinstance(value, (str, os.PathLike)):
         from .load import load
 
-        return load(given)
+        return load(value)
     raise UsageError(
-        f"diff needs two captures, or paths of saved ones; {name} is {type(given).__name__}: "
+        f"diff needs two captures, or paths of saved ones; {name} is {type(value).__name__}: "
         "diff(compile_lens.capture(f, x), compile_lens.capture(g, x))"
     )

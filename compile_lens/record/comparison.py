@@ -1,4 +1,4 @@
-"""One function for several targets: what each made of every Python line, and why they differ. No torch needed."""
+"""One function compiled for several targets: the kernels of every Python line, and why they differ. Needs no torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {
     "fusion": "fusion",
     "unexplained": "not explained",
 }
-"""Every kind of difference, in the order in which the compiler comes to them, in a few words."""
+"""Every kind of difference, in the order of the compiler, in a few words."""
 
 UNEXPLAINED = "Not explained by what was seen."
 """The sentence of a difference that no fact of the records accounts for."""
@@ -70,7 +70,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Cell:
-    """What one target made of one Python line in one phase.
+    """The kernels of one Python line in one phase, for one target.
 
     ``operators`` are the ATen operators that were handed to Inductor, in order; ``note`` says why there is no kernel.
     """
@@ -86,7 +86,7 @@ class Row:
     """One Python line in one phase, with a cell for each target that has code.
 
     ``file`` is ``""`` for operators that no Python line is known for. ``alike`` says whether every target made the
-    same kernels of it: as many, for the same lines, by the same library calls, with as many loops left apart in each.
+    same kernels of it: as many, for the same lines, by the same library calls, with as many separate loops in each.
     """
 
     phase: str
@@ -114,8 +114,8 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Where targets differ, and why.
+class TargetDifference:
+    """One way in which targets differ, and why.
 
     Attributes:
         kind: a key of ``KINDS``.
@@ -134,7 +134,7 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class ComparisonRecord:
-    """What ``compile_lens.compare`` returns.
+    """Result of ``compile_lens.compare``, as plain data.
 
     Attributes:
         function: name of the compared callable.
@@ -146,7 +146,7 @@ class ComparisonRecord:
     function: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[TargetDifference, ...] = ()
 
     @property
     def captures(self) -> Mapping[str, Record]:
@@ -155,7 +155,7 @@ class ComparisonRecord:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why a target has no code, by target."""
+        """The reason why a target has no code, by target."""
         return {c.target: c.failure for c in self.columns if c.failure}
 
 

@@ -1,4 +1,4 @@
-"""What differs between two captures: the causes, and at each level what was added, removed or changed."""
+"""The difference between two captures: the causes, and the changes at each level."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from .capture import Record
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
-"""What ``Change.kind`` can be."""
+"""Values of ``Change.kind``."""
 
 LEVELS = {
     "settings": "options and environment",
@@ -25,7 +25,7 @@ LEVELS = {
     "code": "lines of code that compute the same",
     "guards": "conditions under which the code is reused",
 }
-"""The levels, causes before effects, and what each is."""
+"""The levels, causes before effects, with a title for each."""
 
 
 EFFECTS = ("kernels", "memory", "figures", "saved", "code")
@@ -39,14 +39,14 @@ class Change:
     Attributes:
         level: a key of ``LEVELS``.
         kind: ``added`` (only the second has it), ``removed`` (only the first has it) or ``changed``.
-        text: what differs, as a sentence without a full stop.
+        text: the difference, as a sentence without a full stop.
         lines: the Python lines that it is of, as ``model.py:12: y = x.sort()``; of the first capture where it was
             removed, else of the second.
-        facts: what the records show for it: reasons, in the compiler's words; for ``code`` the lines that differ.
+        facts: evidence from the records: reasons, in the compiler's words; for ``code`` the lines that differ.
         name: of ``figures`` the name of the figure, else ``""``.
         before, after: of ``figures`` its two values, ``None`` where it is not known or is no single number;
             ``basis`` says whether they are measured or modelled.
-        follows: whether it may be no more than what another change of its level, or an earlier one, comes to.
+        follows: it may be only the consequence of another change of its level, or of an earlier one.
     """
 
     level: str
@@ -70,14 +70,14 @@ class _Figures(dict[str, tuple[int | None, int | None]]):
 
 @dataclass(frozen=True, repr=False)
 class DifferenceRecord:
-    """What differs between two captures.
+    """The difference between two captures, as plain data.
 
     Attributes:
-        a, b: what each is of, in a line.
-        causes: what the rest follows from, as far as the records show: changes of ``settings``, and those of the
-            first level below it at which anything differs.
+        a, b: the function, target and torch of each, in a line.
+        causes: the changes that the rest follows from, as far as the records show: those of ``settings``, and of
+            the first level below it at which anything differs.
         changes: everything that differs, by level.
-        unknown: what could not be compared, and why.
+        unknown: stages and settings that could not be compared, and why.
         captures: the two themselves, which ``to_dict`` leaves out.
     """
 
@@ -96,7 +96,7 @@ class DifferenceRecord:
 
     @property
     def unexplained(self) -> bool:
-        """Whether the records do not say what the first level that differs follows from."""
+        """True if the records do not hold the cause of the first level that differs."""
         return any(cause.level in EFFECTS for cause in self.causes[:1])
 
     @property
@@ -105,7 +105,7 @@ class DifferenceRecord:
         return _Figures({change.name: (change.before, change.after) for change in self.at("figures")})
 
     def __bool__(self) -> bool:
-        """Whether anything differs."""
+        """True if anything differs."""
         return bool(self.changes)
 
     def to_dict(self) -> dict[str, Any]:

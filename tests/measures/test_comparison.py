@@ -13,7 +13,7 @@ from compile_lens.measures.compare.table import across
 from compile_lens.measures.compare.target import TargetPhase
 from compile_lens.measures.diff.side import Side
 from compile_lens.measures.operators import bare, called
-from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, Difference
+from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, TargetDifference
 from compile_lens.record.decision import Decision
 from compile_lens.record.rewrite import Pass, Rewrite
 from compile_lens.results.capture import Capture
@@ -27,12 +27,12 @@ def compared(*captures: made.Made, features: dict[str, tuple[str, ...] | None] |
     return across("f", [Column(m.target, m.capture(), "", known.get(m.target)) for m in captures], Comparison)
 
 
-def only(comparison: Comparison) -> Difference:
+def only(comparison: Comparison) -> TargetDifference:
     assert len(comparison.differences) == 1, [d.sentence for d in comparison.differences]
     return comparison.differences[0]
 
 
-def said(difference: Difference, target: str = "") -> str:
+def said(difference: TargetDifference, target: str = "") -> str:
     return " | ".join(f.text for f in difference.facts if f.target == target)
 
 

@@ -13,7 +13,7 @@ from compile_lens.measures.compare.fusion import Reason, fusion, listed
 from compile_lens.measures.compare.passes import passes, rewrites_before
 from compile_lens.measures.compare.target import Line, TargetPhase
 from compile_lens.measures.operators import bare, operator
-from compile_lens.record.comparison import UNEXPLAINED, Difference, Fact, Row
+from compile_lens.record.comparison import UNEXPLAINED, Fact, Row, TargetDifference
 from compile_lens.record.graph import Node
 from compile_lens.record.support import NEEDS
 
@@ -25,14 +25,14 @@ Features = Mapping[str, tuple[str, ...] | None]
 
 def differences(
     phase: str, targets: Sequence[TargetPhase], rows: Sequence[tuple[Line, Row]], features: Features
-) -> list[Difference]:
+) -> list[TargetDifference]:
     """The reasons why each of the rows differs. One that holds for several lines in the same words stands once."""
     places: dict[Reason, dict[str, None]] = {}
     for line, row in rows:
         for reason in list(_reasons(targets, line, features)) or [_unexplained(targets)]:
             places.setdefault(reason, {})[row.place] = None
     return [
-        Difference(kind, phase, tuple(where), sentence, facts)
+        TargetDifference(kind, phase, tuple(where), sentence, facts)
         for (kind, sentence, facts), where in places.items()
     ]
 

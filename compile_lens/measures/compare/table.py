@@ -15,7 +15,16 @@ from compile_lens.measures.compare.target import NOWHERE, Line, TargetPhase, Wor
 from compile_lens.measures.diff.side import Side
 from compile_lens.measures.operators import operator
 from compile_lens.record.capture import Record
-from compile_lens.record.comparison import Cell, Column, ComparisonRecord, Difference, Fact, Row, Use, place
+from compile_lens.record.comparison import (
+    Cell,
+    Column,
+    ComparisonRecord,
+    Fact,
+    Row,
+    TargetDifference,
+    Use,
+    place,
+)
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.figures import AtLeast, Figure
 
@@ -105,17 +114,17 @@ def _sign(
     return uses, bool(target.missing)
 
 
-def _failed(column: Column) -> Difference:
+def _failed(column: Column) -> TargetDifference:
     facts = [Fact(column.target, column.failure)]
     target = column.capture.target if column.capture is not None else None
     if column.capture is not None and target is not None:
         for lack in missing_types.lacking(column.capture, target.model.device):
             where = ", ".join(dict.fromkeys(place(f.file, f.line) for f in lack.frames))
             facts.append(Fact(column.target, f"{lack.op}{f' at {where}' if where else ''}: {lack.reason}"))
-    return Difference("failed", "", (), f"There is no code for {column.target}.", tuple(facts))
+    return TargetDifference("failed", "", (), f"There is no code for {column.target}.", tuple(facts))
 
 
-def _graphs(captures: Sequence[tuple[str, Record]]) -> list[Difference]:
+def _graphs(captures: Sequence[tuple[str, Record]]) -> list[TargetDifference]:
     """Targets whose functions were cut into other graphs."""
     graphs = {
         target: capture.nothing_compiled
@@ -125,4 +134,4 @@ def _graphs(captures: Sequence[tuple[str, Record]]) -> list[Difference]:
     if len(set(graphs.values())) < 2:
         return []
     facts = tuple(Fact(target, text) for target, text in graphs.items())
-    return [Difference("graphs", "", (), "The function became other graphs.", facts)]
+    return [TargetDifference("graphs", "", (), "The function became other graphs.", facts)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from compile_lens.measures.address import Address
 from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.record.capture import Record
-from compile_lens.record.comparison import Column, ComparisonRecord, Difference
+from compile_lens.record.comparison import Column, ComparisonRecord, TargetDifference
 from compile_lens.views.render import html
 from compile_lens.views.subjects import compare as subject
 from compile_lens.views.words.ledger import compared_counts
@@ -114,7 +114,7 @@ def column_of(column: Column) -> dict[str, object]:
     }
 
 
-def _reason(one: Difference) -> dict[str, object]:
+def _reason(one: TargetDifference) -> dict[str, object]:
     return {
         "mark": "",
         "places": [[line(subject.places(one)), None]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from compile_lens.measures.ledger import ledger as ledger_of
-from compile_lens.record.comparison import KINDS, Column, ComparisonRecord, Difference, Row, Use
+from compile_lens.record.comparison import KINDS, Column, ComparisonRecord, Row, TargetDifference, Use
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.views import document as doc
@@ -92,7 +92,7 @@ def document(comparison: ComparisonRecord) -> Document:
 MAY_DIFFER = "capture.target.may_differ and .queries"
 
 
-def _reason(one: Difference) -> Entry:
+def _reason(one: TargetDifference) -> Entry:
     kind, where = KINDS.get(one.kind, one.kind), places(one)
     lines = tuple((fact.target, fact.text) for fact in one.facts)
     return Entry(f"{kind}{f': {where}' if where else ''}: {one.sentence}", lines=lines)
@@ -219,7 +219,7 @@ def _operators(some: tuple[str, ...]) -> str:
     return names([name if n == 1 else f"{n} × {name}" for name, n in Counter(some).items()], 16)
 
 
-def places(one: Difference) -> str:
+def places(one: TargetDifference) -> str:
     """The phase and the lines that a difference concerns."""
     return ", ".join(filter(None, (one.phase, names(one.places, 6))))
 
