@@ -131,7 +131,7 @@ export function itemOf(target) {
  * write to: there a selection is copied.
  * @param {string} text
  * @param {HTMLElement} beside an element in the page
- * @returns {Promise<boolean>} whether it worked
+ * @returns {Promise<boolean>} true if it worked
  */
 export async function copied(text, beside) {
   try {

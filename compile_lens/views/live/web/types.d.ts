@@ -492,7 +492,7 @@ export interface KernelData {
   /** Titles of the forms of its machine code, and the part that holds them (`FormsData`); "" without. */
   forms: string[];
   part: PartName;
-  /** Whether lines without an item of their own stand for the kernel: where none was followed. */
+  /** True if lines without an item of their own stand for the kernel: where none was followed. */
   whole: boolean;
   /** `[line of source counted from 1, item]`. */
   items: [number, number][];
@@ -571,7 +571,7 @@ export interface TableSection {
   kinds: ("text" | "name" | "number" | "note")[];
   /** Cells of each row, then the items that it is about. */
   rows: { cells: string[]; items: number[] }[];
-  /** Whether it opens folded: everything, for those who look for it. */
+  /** True if it opens folded: everything, for those who look for it. */
   full: boolean;
   /** How many rows are left out, and where they are. */
   left: string;

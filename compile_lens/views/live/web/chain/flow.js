@@ -40,7 +40,7 @@ export class Flow {
     /** @type {Chip[]} */
     this.chips = [];
     this.shown = new Set();
-    /** Whether something of the row is being pressed. */
+    /** True if something of the row is being pressed. */
     this.pressed = false;
     this.release = () => {
       setTimeout(() => {

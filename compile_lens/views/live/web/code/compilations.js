@@ -69,7 +69,7 @@ function advice(hint) {
 }
 
 /**
- * Whether a function holds a line.
+ * True if a function holds a line.
  * @param {Pick<Source, "file" | "first" | "code">} source
  * @param {{ file: string, line: number }} frame
  */
@@ -119,7 +119,7 @@ function total({ ledger }) {
 }
 
 /**
- * Whether anything was handed to Inductor, and not only values that go in and out again.
+ * True if anything was handed to Inductor, and not only values that go in and out again.
  * @param {Compilation} compilation
  */
 function works(compilation) {

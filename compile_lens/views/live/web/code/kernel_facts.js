@@ -1,4 +1,4 @@
-// What is known of a kernel: its head above its source, and the links of its lines.
+// The facts of a kernel: its head above its source, and the links of its lines.
 
 import { button, h, shortened } from "../dom.js";
 

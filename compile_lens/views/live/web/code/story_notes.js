@@ -1,4 +1,4 @@
-// What happened between the operators and the kernels, in the story's own sentences, at the foot of the code.
+// The steps between the operators and the kernels, in the story's own sentences, at the foot of the code.
 
 import { h, put } from "../dom.js";
 

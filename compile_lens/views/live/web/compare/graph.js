@@ -68,7 +68,7 @@ export class CompareGraph {
     await this.draw();
   }
 
-  /** Whether each column that has a graph has the same one: nodes of the same names from the same above them. */
+  /** True if each column that has a graph has the same one: nodes of the same names from the same above them. */
   get equal() {
     const texts = this.sides.flatMap((side, number) => {
       if (!side || this.stages[number] < 0) return [];
@@ -84,7 +84,7 @@ export class CompareGraph {
     return texts.length === this.sides.length && texts.every((one) => one === texts[0]);
   }
 
-  /** Whether one graph is shown for all. */
+  /** True if one graph is shown for all. */
   get same() {
     return this.equal && !this.compared.same;
   }

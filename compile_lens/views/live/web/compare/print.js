@@ -1,4 +1,4 @@
-// What the page of a comparison prints: its sources, the graph and the code that are open, and why they differ.
+// The printed page of several captures: the open sources, graph and code, and why they differ.
 
 import { Paper } from "../shell/print.js";
 

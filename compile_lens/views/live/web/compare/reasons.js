@@ -1,4 +1,4 @@
-// What differs between captures, and why, below their columns.
+// The differences between captures, and their reasons, below the columns.
 
 import { button, h } from "../dom.js";
 

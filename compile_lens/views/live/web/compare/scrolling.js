@@ -57,7 +57,7 @@ export class ScrollAnchor {
     this.around = [];
   }
 
-  /** Whether it was clicked in an element. @param {Element | undefined} element */
+  /** True if it was clicked in an element. @param {Element | undefined} element */
   within(element) {
     return element !== undefined && this.around.includes(element);
   }

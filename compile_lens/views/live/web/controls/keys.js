@@ -1,4 +1,4 @@
-// Who hears the keys of an app. On a page of its own it is the page; in a notebook they are the notebook's, unless the
+// The keys of an app. On a page of its own it gets those of the page; in a notebook they are the notebook's, unless the
 // focus is inside.
 
 import { h } from "../dom.js";

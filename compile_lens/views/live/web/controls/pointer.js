@@ -1,5 +1,5 @@
-// What the pointer was on is told that it has left, also where the page changed and the pointer did not move: browsers
-// tell nothing to what was taken from the page, and what it had lit would stay lit.
+// Tells elements that the pointer has left them, even if the page changed and the pointer did not move: browsers send no
+// event to an element that was taken from the page, and its highlights would stay.
 
 /**
  * @param {HTMLElement} host what the app stands in

@@ -1,4 +1,4 @@
-// What opens over the panes and costs no height: below a button, closed by Escape, by the button and by a click elsewhere.
+// Boxes that open over the panes and cost no height: below a button, closed by Escape, by the button and by a click elsewhere.
 
 import { h } from "../dom.js";
 

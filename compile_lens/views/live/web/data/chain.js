@@ -131,7 +131,7 @@ export class Chain {
     return marked;
   }
 
-  /** Whether a node that autograd made is, or is one with, something of a forward. @param {number} item */
+  /** True if a node that autograd made is, or is one with, something of a forward. @param {number} item */
   servesForward(item) {
     return this.derived[item] === 1 && this.below(item).some((below) => this.sides[below] === SIDES.forward);
   }

@@ -1,4 +1,4 @@
-// What the record knows of an item: plain rows first, then the elements that show them.
+// The facts of an item in the record: plain rows first, then the elements that show them.
 
 import { grouped, h, plural, shortened } from "../dom.js";
 import { apartBoth, apartFrom, apartLines, apartPairs } from "./not_fused.js";

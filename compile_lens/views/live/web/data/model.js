@@ -1,4 +1,4 @@
-// What was captured, as the page carries it: the outline, the numbered items, and the stages, read when wanted.
+// The capture as the page carries it: the outline, the numbered items, and the stages, read when wanted.
 
 import { callOf, Units } from "./units.js";
 
@@ -25,7 +25,7 @@ export class Model {
     this.uncounted = new Set(index.stages.flatMap(({ start, uncounted }) => uncounted.map((local) => start + local)));
   }
 
-  /** Whether the count that is said of its stage has an item in it. @param {number} item */
+  /** True if the count that is said of its stage has an item in it. @param {number} item */
   counts(item) {
     return !this.uncounted.has(item);
   }
@@ -153,7 +153,7 @@ export class Model {
   }
 
   /**
-   * Whether a stage is a generated module.
+   * True if a stage is a generated module.
    * @param {number} stage
    */
   isCode(stage) {

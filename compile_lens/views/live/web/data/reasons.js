@@ -1,4 +1,4 @@
-// Why a stage shows nothing of a chain, in words. Every word rests on a fact of the record: a stage that was
+// The reasons why a stage shows nothing of a chain. Every word rests on a fact of the record: a stage that was
 // not seen, a chain that ends, a phase, a kind. Where the record holds no such fact, the words say that.
 
 import { shortened } from "../dom.js";
@@ -289,7 +289,7 @@ export class Reach {
     return `the stage between, ${title}, ${absent(gap.step)}`;
   }
 
-  /** Whether a stage stands on the way from Python to another one. @param {number} stage @param {number} target */
+  /** True if a stage stands on the way from Python to another one. @param {number} stage @param {number} target */
   leadsTo(stage, target) {
     if (stage === PYTHON) return true;
     const phase = this.model.phase(stage);

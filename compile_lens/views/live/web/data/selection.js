@@ -1,4 +1,4 @@
-// What is hovered and what is pinned, and which items light up for it.
+// The hovered and the pinned items, and the items that light up for them.
 
 /** @import { Marks, Pin } from "./app.d.ts" */
 /** @import { Chain } from "./chain.js" */
@@ -13,7 +13,7 @@ export const SELF = 1 << (COLOURS + 1);
 /** Bit of a mark: not there for a derivative alone, of all that is pinned and hovered. */
 export const OWN = 1 << (COLOURS + 2);
 
-/** Whether something is lit for a derivative alone. @param {number} mark */
+/** True if something is lit for a derivative alone. @param {number} mark */
 export function isNeeded(mark) {
   return mark !== 0 && (mark & OWN) === 0;
 }
@@ -91,7 +91,7 @@ export class Selection {
     this.changed("pins");
   }
 
-  /** Whether exactly these items are pinned. @param {number[]} items */
+  /** True if exactly these items are pinned. @param {number[]} items */
   isPinned(items) {
     return this.pins.some((pin) => same(pin.items, items));
   }

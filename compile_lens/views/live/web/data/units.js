@@ -1,4 +1,4 @@
-// What has a colour of its own: Python lines, or the calls in one, and what came of each.
+// Units of work, each with a colour: Python lines, or the calls in one, and the items that came from them.
 
 /** @import { Index, Unit } from "../types.d.ts" */
 
@@ -62,7 +62,7 @@ export class Units {
   }
 
   /**
-   * Whether units are calls in a line.
+   * True if units are calls in a line.
    * @param {readonly number[]} units by number
    */
   areCalls(units) {

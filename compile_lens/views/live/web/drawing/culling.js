@@ -1,5 +1,5 @@
-// Which pieces of a large drawing are on the page: those in view and near it. A browser lays out all that is
-// there anew with every box that opens, and thousands of pieces would hold it up.
+// Pieces of a large drawing that are on the page: those in view and near it. A browser lays out everything on the page
+// again with every box that opens, and thousands of pieces would slow it down.
 
 /** @import { BoxView, EdgeView, LevelView, StubView } from "./views.js" */
 
@@ -26,7 +26,7 @@ export class Culling {
   }
 
   /**
-   * Whether all of a drawing is on the page.
+   * True if all of a drawing is on the page.
    * @param {{ boxes: BoxView[] }} drawing
    */
   whole({ boxes }) {
@@ -62,7 +62,7 @@ export class Culling {
   }
 
   /**
-   * Whether anything of a piece, or of a level, is near the view.
+   * True if anything of a piece, or of a level, is near the view.
    * @param {CulledPiece | LevelView} piece
    */
   within(piece) {

@@ -1,4 +1,4 @@
-// Where the sentence of a kernel's ground stands: beside one of its nodes, and on nothing.
+// The place of the sentence on a kernel's ground: beside one of its nodes, and on nothing else.
 
 /** @import { Rectangle } from "./curves.js" */
 /** @import { LevelView } from "./views.js" */

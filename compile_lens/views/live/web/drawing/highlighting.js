@@ -1,4 +1,4 @@
-// Which pieces of a drawing are lit, found by the search, or dimmed. Only pieces that change are touched.
+// Highlighting of a drawing: pieces that are lit, found by the search, or dimmed. Only pieces that change are touched.
 
 import { COLOURS, HOVER, OWN, SELF, isNeeded } from "../data/selection.js";
 import { lookOf } from "../data/units.js";

@@ -1,4 +1,4 @@
-// What the drawing of a graph says in words: labels for screen readers and tooltips.
+// The words of a drawing: labels for screen readers, and tooltips.
 
 import { grouped, plural, shortened } from "../dom.js";
 
@@ -140,7 +140,7 @@ export class GraphWords {
 }
 
 /**
- * Whether a box is a node, not a group.
+ * True if a box is a node, not a group.
  * @param {BodyBox} box
  */
 export function isPlain(box) {

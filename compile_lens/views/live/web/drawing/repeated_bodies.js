@@ -60,7 +60,7 @@ function sourcesIn(data, body) {
 }
 
 /**
- * Whether nothing but such boxes inside of one box feeds another one.
+ * True if nothing but such boxes inside of one box feeds another one.
  * @param {Bodies} data
  * @param {BodyBox} from
  * @param {BodyBox} to

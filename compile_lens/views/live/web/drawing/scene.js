@@ -1,5 +1,5 @@
-// Where everything stands once some boxes are open. An open box grows to the size of its inside; what is below
-// it moves down and what is right of it moves right, so that the drawing around it keeps its shape.
+// The layout once some boxes are open. An open box grows to the size of its inside; boxes below it move down and boxes
+// right of it move right, so that the drawing around it keeps its shape.
 
 import { besideCurve, carried } from "./curves.js";
 import { Stretch } from "./stretch.js";

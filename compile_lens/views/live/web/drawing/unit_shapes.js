@@ -1,4 +1,4 @@
-// How units of work look on a box: one fills it and has its tag at a corner, several lie in a band.
+// The shapes of units of work on a box: one fills it and has its tag at a corner, several lie in a band.
 
 import { lookOf } from "../data/units.js";
 import { s } from "../dom.js";
@@ -72,7 +72,7 @@ export function unitShapes(units, own, box, w, h) {
 }
 
 /**
- * Whether the last line of text of a box gives way to the band.
+ * True if the last line of text of a box gives way to the band.
  * @param {BodyBox} box
  */
 export function hasSlot(box) {

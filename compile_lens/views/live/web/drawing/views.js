@@ -1,4 +1,4 @@
-// What a drawing is made of while it is on the page, and where each piece stands.
+// The pieces of a drawing while it is on the page, and their places.
 
 import { s, shortened } from "../dom.js";
 import { alike } from "./repeated_bodies.js";
@@ -28,11 +28,11 @@ export class LevelView {
     this.at = [0, 0, 0, 0];
     /** What its edges were laid by last: others whenever anything in it moves. @type {object | null} */
     this.placed = null;
-    /** Whether its pieces are still to be made. */
+    /** True if its pieces are still to be made. */
     this.fresh = true;
-    /** Whether its grounds are not, or no longer, drawn. */
+    /** True if its grounds are not, or no longer, drawn. */
     this.plain = true;
-    /** Whether it was taken from the page. */
+    /** True if it was taken from the page. */
     this.gone = false;
     this.boxes = boxes.map((box) => new BoxView(this, box));
     this.edges = layout.edges.map(
@@ -77,7 +77,7 @@ export class BoxView {
     this.near = false;
     this.current = false;
     this.flashing = false;
-    /** Whether it is kept off the page, because it is far from what is in view. */
+    /** True if it is kept off the page, because it is far from what is in view. */
     this.far = false;
     /** What its elements show, and where. */
     this.drawn = "";

@@ -1,4 +1,4 @@
-// Where the arrow keys lead in a drawing: down to who uses a value, up to where it comes from, and to the sides.
+// The moves of the arrow keys in a drawing: down to the users of a value, up to its origin, and to the sides.
 
 import { FRAME_BAR } from "./scene.js";
 

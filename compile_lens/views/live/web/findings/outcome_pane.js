@@ -1,4 +1,4 @@
-// How a capture ended that did not go well: what torch or the program said, whole, or why nothing was compiled.
+// The outcome of a capture that did not go well: the message of torch or the program, or why nothing was compiled.
 
 import { copyButton } from "../listing/finder.js";
 import { button, h, linked, put } from "../dom.js";
@@ -7,7 +7,7 @@ import { button, h, linked, put } from "../dom.js";
 /** @import { Core } from "../types.d.ts" */
 
 /**
- * Whether there is something to say: it failed, or nothing was compiled.
+ * True if there is something to say: it failed, or nothing was compiled.
  * @param {Core} core
  */
 export function endedBadly({ outcome }) {

@@ -1,4 +1,4 @@
-// Which loops became which group, in the order to draw them, with the bytes that this saved.
+// The loops that became each fused group, in the order to draw them, with the bytes that this saved.
 
 /** @import { Chain } from "../data/chain.js" */
 /** @import { Model } from "../data/model.js" */

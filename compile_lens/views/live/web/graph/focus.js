@@ -1,4 +1,4 @@
-// What is around a node, while the rest of the drawing is dimmed, and the line that says so.
+// The surroundings of a node, while the rest of the drawing is dimmed, and the line that describes them.
 
 import { button, h, put } from "../dom.js";
 import { MOST_STEPS, Neighbourhood, neighbourhoodWords } from "./neighbourhood.js";

@@ -21,11 +21,11 @@ export class Minimap {
   /** @param {Viewport} viewport */
   constructor(viewport) {
     this.viewport = viewport;
-    /** Whether it is there all the time; else while the view is moved by hand. */
+    /** True if it is there all the time; else while the view is moved by hand. */
     this.wanted = false;
     this.panning = false;
     this.timer = 0;
-    /** Whether the drawing is large, and the view too, enough for a map. */
+    /** True if the drawing is large, and the view too, enough for a map. */
     this.useful = false;
     this.boxes = s("path", { class: "map-boxes" });
     this.lit = s("path", { class: "map-lit" });

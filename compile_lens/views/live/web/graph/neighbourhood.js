@@ -1,4 +1,4 @@
-// What is a few steps before and after a node of a drawing.
+// The nodes a few steps before and after a node of a drawing.
 
 import { grouped, plural, shortened } from "../dom.js";
 

@@ -1,4 +1,4 @@
-// Where a low window on a drawing begins and ends so that it cuts no box.
+// The edges of a low window on a drawing, moved so that they cut no box.
 
 /** @import { BoxView } from "../drawing/views.js" */
 

@@ -90,7 +90,7 @@ export class NodeSearch {
   }
 
   /**
-   * Whether a node has a word. Strings and tensors that many nodes share are looked at once.
+   * True if a node has a word. Strings and tensors that many nodes share are looked at once.
    * @param {SearchTerm} term
    * @returns {(local: number) => boolean}
    */

@@ -1,4 +1,4 @@
-// What leads on where a graph is too large to be drawn whole.
+// The controls to go on with where a graph is too large to be drawn whole.
 
 import { button } from "../dom.js";
 

@@ -33,16 +33,16 @@ export class Viewport {
     this.scale = 1;
     this.left = 0;
     this.top = 0;
-    /** Whether the scale was chosen for a size that is known. */
+    /** True if the scale was chosen for a size that is known. */
     this.started = false;
-    /** Whether anyone has scrolled or zoomed; until then the scale follows the size of the element. */
+    /** True if anyone has scrolled or zoomed; until then the scale follows the size of the element. */
     this.touched = false;
     /** The middle of what should be seen first, from left to right, in a window of a height and width. @type {Entry} */
     this.entry = () => 0;
     /** Distance of two fingers at the last move. */
     this.fingers = 0;
     this.frame = 0;
-    /** Whether the drawing is just changing. */
+    /** True if the drawing is just changing. */
     this.holding = false;
     /** Zoom that waits for the next frame. @type {{ factor: number, x: number, y: number } | null} */
     this.waiting = null;
@@ -58,7 +58,7 @@ export class Viewport {
     on("keydown", (event) => this.key(event));
   }
 
-  /** Whether there is a place on the page to show anything in. */
+  /** True if there is a place on the page to show anything in. */
   get sized() {
     return this.element.clientWidth > 0 && this.element.clientHeight > 0;
   }

@@ -49,7 +49,7 @@ function closing(text, open) {
 }
 
 /**
- * Whether anything that was found is in what is left out, other than in the blanks before a line.
+ * True if anything that was found is in what is left out, other than in the blanks before a line.
  * @param {Cut[]} left
  * @param {LinePiece[]} pieces
  */

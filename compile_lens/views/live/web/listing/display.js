@@ -1,4 +1,4 @@
-// How a listing is looked at: tidied or as it is, in large letters or those of a long text, from which line on.
+// The display of a listing: tidied or as it is, in large letters or those of a long text, from which line on.
 
 import { cuts } from "./abbreviations.js";
 import { roomOf } from "./unit_marks.js";

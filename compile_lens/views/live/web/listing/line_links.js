@@ -1,4 +1,4 @@
-// Which items the lines of a listing stand for, and which lines light up for what is marked. No DOM.
+// The items of the lines of a listing, and the lines that light up for a mark. No DOM.
 
 /** @import { Marks } from "../data/app.d.ts" */
 

@@ -1,4 +1,4 @@
-// What happened at lines of a source, a graph break or a failure: behind the line, or below it where it is too long.
+// Notes at lines of a source, a graph break or a failure: after the line, or below it where it is too long.
 
 import { h } from "../dom.js";
 import { LETTER } from "./display.js";

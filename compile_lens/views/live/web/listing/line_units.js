@@ -1,4 +1,4 @@
-// Which units of work the lines of a listing came from, and where the calls in a line stand.
+// The units of work of the lines of a listing, and the places of the calls in a line.
 
 import { NARROW } from "./display.js";
 import { rowsBelow, rowTags, tagsBelow } from "./unit_marks.js";

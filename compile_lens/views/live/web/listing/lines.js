@@ -235,7 +235,7 @@ export class Folds {
   }
 
   /**
-   * Whether a line has a row of its own.
+   * True if a line has a row of its own.
    * @param {number} line
    */
   shows(line) {

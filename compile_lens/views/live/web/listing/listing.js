@@ -79,7 +79,7 @@ export class Listing {
     this.over = -1;
     this.overUnit = -1;
     this.shading = false;
-    /** Whether the row with the focus is lit while the pointer is on none: it came there by keys, and no Escape since. */
+    /** True if the row with the focus is lit while the pointer is on none: it came there by keys, and no Escape since. */
     this.kept = false;
     /** Where the pointer went down: who selects text does not click. */
     this.down = [0, 0];

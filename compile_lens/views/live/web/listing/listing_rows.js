@@ -108,7 +108,7 @@ export class ListingRows {
   }
 
   /**
-   * Whether a row is in view.
+   * True if a row is in view.
    * @param {number} row
    * @param {{ top: number, bottom: number } | null} [view]
    */

@@ -1,4 +1,4 @@
-// Where a listing is lit beyond its rows: a tint behind what belongs to an item as a whole, ticks at the right edge.
+// Highlighting of a listing beyond its rows: a tint behind all lines of an item, ticks at the right edge.
 
 import { h } from "../dom.js";
 import { litLineClass } from "./listing_block.js";

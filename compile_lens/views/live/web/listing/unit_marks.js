@@ -1,4 +1,4 @@
-// How units of work look in a listing: the ground and the bar of a row, the tags behind it, the calls in it.
+// The look of units of work in a listing: the ground and the bar of a row, the tags behind it, the calls in it.
 
 import { FILLS, lookOf } from "../data/units.js";
 import { h } from "../dom.js";

@@ -1,4 +1,4 @@
-// What of a listing is in view.
+// The lines of a listing that are in view.
 
 /** @import { Listing } from "./listing.js" */
 

@@ -1,4 +1,4 @@
-// Which panes stand side by side, in which order, and how wide each is. Plain values, no elements.
+// The arrangement of panes: which stand side by side, in which order, and how wide. Plain values, no elements.
 
 /** @import { Compilation, IndexStage, Lane, Step } from "../types.d.ts" */
 

@@ -21,7 +21,7 @@ const LOW = 560;
 const HINTED = 2;
 
 /**
- * Whether the graph stands below the source: where that is short, and where three would be too narrow.
+ * True if the graph stands below the source: where that is short, and where three would be too narrow.
  * @param {Core} core
  * @param {number} width pixels
  */
@@ -31,7 +31,7 @@ export function graphBelow({ sources, compilations }, width) {
 }
 
 /**
- * Whether the table of the compilations has all of the room below the source.
+ * True if the table of the compilations has all of the room below the source.
  * @param {number} count
  * @param {number} height pixels of the panes
  */

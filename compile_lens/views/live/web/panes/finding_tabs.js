@@ -1,4 +1,4 @@
-// Which findings stand as tabs beside the code, under short names, and which of them a page opens on.
+// The findings that have tabs beside the code, under short names, and the one that a page opens on.
 
 import { grouped } from "../dom.js";
 

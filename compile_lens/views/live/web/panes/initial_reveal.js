@@ -1,4 +1,4 @@
-// What a page shows before anyone clicks: one thing in all panes.
+// The first view of a page, before anyone clicks: one thing in all panes.
 
 import { PYTHON } from "../data/model.js";
 

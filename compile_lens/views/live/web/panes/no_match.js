@@ -1,4 +1,4 @@
-// Why a pane shows nothing of what is pinned, and what leads to the compilations that do.
+// The reason why a pane shows nothing of a pin, and the buttons that open the compilations that do.
 
 import { button, h, shortened } from "../dom.js";
 

@@ -336,7 +336,7 @@ export class PaneFrame {
    * @param {Reach | null} reach the chain of the last pin
    * @param {string} name of that pin
    * @param {boolean} [explained] another pane has explained already that it is part of another compilation
-   * @returns {boolean} whether this one has
+   * @returns {boolean} true if this one has
    */
   explain(reach, name, explained = false) {
     const { content, elsewhere } = noMatch(this.app, reach, name, this.stages(), this.tell.choose);

@@ -41,7 +41,7 @@ export class Panes {
     this.compilation = 0;
     /** The phase that was chosen, or in which it failed; "" for the first. */
     this.phase = app.model.core.phase;
-    /** Whether anyone chose panes; before that they follow the width. */
+    /** True if anyone chose panes; before that they follow the width. */
     this.chosen = false;
     this.pins = app.selection.pins.length;
     /** The chain of the last pin. @type {Reach | null} */
@@ -87,7 +87,7 @@ export class Panes {
     this.arrange();
   }
 
-  /** Whether the graph stands below the source: where that is short, and where three would be too narrow. */
+  /** True if the graph stands below the source: where that is short, and where three would be too narrow. */
   get below() {
     return graphBelow(this.app.model.core, this.width);
   }

@@ -1,4 +1,4 @@
-// Where panes go after a click in another one.
+// The places that panes scroll to after a click in another one.
 
 import { PYTHON } from "../data/model.js";
 import { turnOfOthers } from "../dom.js";

@@ -1,4 +1,4 @@
-// How far what stands in a pane is scrolled: an element that leaves the page forgets it.
+// The scroll positions in a pane: an element that leaves the page forgets its own.
 
 export class Scrolls {
   /** @param {Element} body of the pane */

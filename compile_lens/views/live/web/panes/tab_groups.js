@@ -1,4 +1,4 @@
-// Which places share a pane, as its tabs. Plain values, no elements.
+// The places that share a pane as its tabs. Plain values, no elements.
 
 /** @import { Place } from "./arrangement.js" */
 

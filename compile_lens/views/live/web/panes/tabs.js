@@ -1,5 +1,5 @@
-// What stands in the head of a pane: the places that share it, and beside code what is known of why it is so. Plain
-// values, no elements.
+// The head of a pane: the places that share it, and beside code the findings that explain it. Plain values, no
+// elements.
 
 import { PYTHON } from "../data/model.js";
 import { byStage, OUTCOME, placeOfFinding, placeOfStory, STORY, TRACED } from "./arrangement.js";

@@ -1,4 +1,4 @@
-// What there is to say of a compilation's tracing: why it ended, was made again, what is dynamic, its guards.
+// The tracing of a compilation: why it ended or was compiled again, what is dynamic, its guards.
 
 import { h, put } from "../dom.js";
 import { reasonOf } from "./details.js";

@@ -1,4 +1,4 @@
-// What a page of its own says in its address, so that a link names it and Back undoes the last step.
+// The state of a page in its address, so that a link names it and Back undoes the last step.
 
 import { button, put } from "../dom.js";
 

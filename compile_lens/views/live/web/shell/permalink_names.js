@@ -1,4 +1,4 @@
-// What the address calls lines of Python and the capture itself: the same on every machine.
+// The names of Python lines and of the capture in an address: the same on every machine.
 
 /** @import { Index, IndexStage } from "../types.d.ts" */
 

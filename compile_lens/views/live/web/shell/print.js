@@ -1,5 +1,5 @@
-// What is printed: what the page shows at the time, one pane below the other, with its colours; what is folded or closed is
-// named. The page itself has panes that scroll, of which paper would hold a window each.
+// The printed page: the panes that are shown, one below the other, with their colours; folded and closed ones are named.
+// The page itself has panes that scroll, of which paper would hold a window each.
 
 import { notPrinted } from "../listing/print_rows.js";
 import { h, put } from "../dom.js";
