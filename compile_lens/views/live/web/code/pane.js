@@ -137,12 +137,6 @@ export class CodePane {
     return clientWidth > 0;
   }
 
-  /** Pixels below the last row of what is shown, but for one. */
-  blank() {
-    const [listing] = this.listings();
-    return listing ? Math.max(0, listing.element.clientHeight - listing.rows.top(listing.folds.rows + 1)) : 0;
-  }
-
   /** The source and the machine code that a page shows. @param {CodePage | undefined} [page] */
   listings(page = this.pages.get(this.shown)) {
     return [page?.listing, page?.forms?.listing].filter((listing) => !!listing);

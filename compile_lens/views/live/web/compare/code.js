@@ -20,6 +20,12 @@ export class WrappedCode extends CodePane {
     return roomy;
   }
 
+  /** Pixels below the last row that is shown, but for one. */
+  blank() {
+    const [listing] = this.listings();
+    return listing ? Math.max(0, listing.element.clientHeight - listing.rows.top(listing.folds.rows + 1)) : 0;
+  }
+
   /** @override */
   toggleTidy() {
     super.toggleTidy();

@@ -5,8 +5,8 @@ import { Selection } from "../data/selection.js";
 import { h, put, shortened } from "../dom.js";
 import { counterparts, pairUnits, rarest } from "./pairs.js";
 
-/** @import { CodePane } from "../code/pane.js" */
 /** @import { App } from "../data/app.d.ts" */
+/** @import { WrappedCode } from "./code.js" */
 /** @import { Model } from "../data/model.js" */
 /** @import { Compared } from "../types.d.ts" */
 
@@ -36,7 +36,7 @@ export class Side {
       show: () => undefined,
       beside: () => undefined,
     };
-    /** @type {CodePane | null} */
+    /** @type {WrappedCode | null} */
     this.pane = null;
     this.body = h("div", { class: "frame-body" });
     this.tools = h("div", { class: "frame-tools" });
