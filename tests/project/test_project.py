@@ -61,14 +61,14 @@ def test_ci_runs_the_commands_of_the_readme(ending: str) -> None:
     variable = re.search(rf"^(\w+)=\$\(readme_command '{ending}'\)$", CI, re.MULTILINE)
     assert variable is not None
     assert f'\nbash -euo pipefail -c "${variable[1]}"\n' in CI
-    found = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euc", f"{function[0]}\nreadme_command '{ending}'"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert found.stdout.strip() in SET_UP
+    assert result.stdout.strip() in SET_UP
 
 
 def test_ci_can_be_run() -> None:
@@ -137,9 +137,9 @@ def test_every_picture_is_shown() -> None:
 
 def test_the_page_of_the_command_line_has_its_exit_codes() -> None:
     page = PAGES[ROOT / "docs" / "command-line.md"]
-    told = re.findall(r"^\| (\d) \| (.+) \|$", page, re.MULTILINE)
-    assert told == re.findall(r"^  (\d)  (.+)$", cli.EXIT_CODES, re.MULTILINE)
-    assert [int(code) for code, _ in told] == [cli.OK, cli.FAILED, cli.USAGE, cli.NOT_INSTALLED, cli.DIFFERS]
+    rows = re.findall(r"^\| (\d) \| (.+) \|$", page, re.MULTILINE)
+    assert rows == re.findall(r"^  (\d)  (.+)$", cli.EXIT_CODES, re.MULTILINE)
+    assert [int(code) for code, _ in rows] == [cli.OK, cli.FAILED, cli.USAGE, cli.NOT_INSTALLED, cli.DIFFERS]
 
 
 def test_versions_agree() -> None:

@@ -85,16 +85,16 @@ def test_the_ledger(session: dict[str, Any]) -> None:
 def test_the_figures_in_the_text(session: dict[str, Any]) -> None:
     graphs = session["capture"].compilations[0].graphs
     for stage, title in (("forward", "Forward"), ("backward", "Backward")):
-        said = f"{title} graph: {len(graphs[stage].nodes)} nodes, {len(graphs[stage].calls)} calls"
-        assert said in README
+        output = f"{title} graph: {len(graphs[stage].nodes)} nodes, {len(graphs[stage].calls)} calls"
+        assert output in README
     assert f"# {len(graphs['joint'].calls)} nodes" in README
     total = session["capture"].ledger.total
-    said = (
+    output = (
         f"of the {total.eager_ops} operators that eager PyTorch runs for sin²(x) + cos²(x) and\nits gradient, "
         f"{total.launches} kernel launches remain, and of {total.bytes_before:,} bytes that they move, "
         f"{total.bytes_after:,}."
     )
-    assert said in README
+    assert output in README
     assert re.search(rf"capture\.ledger\.total\.launches +# {total.launches}\n", README)
 
 
@@ -150,8 +150,8 @@ def test_times_of_kernels(
     capsys.readouterr()
     with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # put back afterwards
         _run(PYTHON["programs-graphs#times-of-kernels"][0], session, tmp_path, "profile")
-    said = capsys.readouterr().out
-    assert "2 kernels measured" in said and "cpp_fused_sin_0" in said
+    output = capsys.readouterr().out
+    assert "2 kernels measured" in output and "cpp_fused_sin_0" in output
 
 
 def test_the_backend_by_name(
@@ -162,8 +162,8 @@ def test_the_backend_by_name(
             "compile_lens is not installed here, so torch does not know its backend: pip install -e ."
         )
     _run(PYTHON["programs-run#by-the-name-of-a-backend"][0], session, tmp_path, "backend")
-    said = " ".join(capsys.readouterr().out.split())
-    assert "of a program: 1 graph" in said and "What ran eagerly was not seen" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "of a program: 1 graph" in output and "What ran eagerly was not seen" in output
     torch.testing.assert_close(session["model"](session["x"]), session["f"](session["x"]))
 
 
@@ -172,17 +172,17 @@ def test_what_each_step_saves(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _run(PYTHON["checking#what-each-step-saves"][0], session, tmp_path, "steps")
-    said = capsys.readouterr().out
-    assert "nothing inlined or fused: 17 loops" in said
-    assert "forward+backward: " in said and "x eager's speed" in said
+    output = capsys.readouterr().out
+    assert "nothing inlined or fused: 17 loops" in output
+    assert "forward+backward: " in output and "x eager's speed" in output
 
 
-def test_a_device_that_is_not_there(
+def test_an_absent_device(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _run(PYTHON["targets"][0], session, tmp_path, "there")
-    said = capsys.readouterr().out
-    assert "@triton.jit" in said and "launch configurations" in said and "mps" in said
+    output = capsys.readouterr().out
+    assert "@triton.jit" in output and "launch configurations" in output and "mps" in output
     assert (tmp_path / "targets.html").exists()
 
 
@@ -191,23 +191,23 @@ def test_a_layer_that_is_larger_than_the_machine(
 ) -> None:
     _run(PYTHON["targets#does-it-fit-the-device"][0], session, tmp_path, "meta")
     # By hand: the weight, the bias, the input and the result, two bytes each.
-    held = 200_000 * 250_000 + 250_000 + 16 * 200_000 + 16 * 250_000
-    assert int(capsys.readouterr().out) == 2 * held
+    size = 200_000 * 250_000 + 250_000 + 16 * 200_000 + 16 * 250_000
+    assert int(capsys.readouterr().out) == 2 * size
 
 
-def test_which_devices(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(PYTHON["targets#which-targets-there-are"][0], session, tmp_path, "devices")
-    said = capsys.readouterr().out
-    assert "Vectorized<float>::loadu(in_ptr0 + static_cast<int64_t>(x0), static_cast<int64_t>(16))" in said
-    assert "aten.sort" in said and "mps" in said
-
-
-def test_what_cannot_be_as_on_the_device(
+def test_which_targets_there_are(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    _run(PYTHON["targets#which-targets-there-are"][0], session, tmp_path, "devices")
+    output = capsys.readouterr().out
+    assert "Vectorized<float>::loadu(in_ptr0 + static_cast<int64_t>(x0), static_cast<int64_t>(16))" in output
+    assert "aten.sort" in output and "mps" in output
+
+
+def test_device_queries(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(PYTHON["targets-run#device-queries"][0], session, tmp_path, "asks")
-    (said,) = capsys.readouterr().out.splitlines()
-    assert said.startswith("torch.cuda.mem_get_info() (") and "asks.py:2 in g" in said
+    (output,) = capsys.readouterr().out.splitlines()
+    assert output.startswith("torch.cuda.mem_get_info() (") and "asks.py:2 in g" in output
 
 
 def test_a_step_of_an_optimizer_for_a_device(session: dict[str, Any], tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_step_of_an_optimizer_for_a_device(session: dict[str, Any], tmp_path: 
     assert torch.equal(session["weight"], session["before"])
 
 
-def test_a_kernel_of_ones_own(
+def test_a_kernel_written_in_triton(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
@@ -231,8 +231,8 @@ def test_what_autotuning_would_try(
 ) -> None:
     pytest.importorskip("triton")
     _run(PYTHON["targets-code#what-autotuning-would-try"][0], session, tmp_path, "autotune")
-    said = capsys.readouterr().out
-    assert "nothing was timed" in said and "extern_kernels.mm" in said and "num_warps" in said
+    output = capsys.readouterr().out
+    assert "nothing was timed" in output and "extern_kernels.mm" in output and "num_warps" in output
 
 
 def test_what_would_be_a_cuda_graph(
@@ -255,11 +255,11 @@ def test_what_is_counted_of_a_program_and_its_graphs(
     assert promised is not None
     assert promised.groups() == (counted["graphs"], counted["break_sites"], counted["recompiles"])
     _run(PYTHON["programs-graphs"][0], session, tmp_path, "graphs")
-    said = capsys.readouterr().out
-    assert "cpp_fused_sin_0" in said and "@triton.jit" in said and "CUDA graph" in said
+    output = capsys.readouterr().out
+    assert "cpp_fused_sin_0" in output and "@triton.jit" in output and "CUDA graph" in output
 
 
-def test_what_was_not_compiled(
+def test_what_ran_eagerly(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _run(PYTHON["programs-counts#what-ran-eagerly"][0], session, tmp_path, "eager")
@@ -273,29 +273,27 @@ def test_machine_code_and_the_interpreter(
 ) -> None:
     pytest.importorskip("triton")
     _run(PYTHON["targets-code#machine-code"][0], session, tmp_path, "machine")
-    said = capsys.readouterr().out
-    assert "STG.E" in said and "compiled agrees with eager" in said
+    output = capsys.readouterr().out
+    assert "STG.E" in output and "compiled agrees with eager" in output
 
 
 def test_the_one_kernel(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(PYTHON["testing#one-kernel-or-the-reason-why-not"][0], session, tmp_path, "one")
-    said = capsys.readouterr().out
-    assert "@triton.jit" in said and "is 3 kernels, not one" in said
-    assert "(reduction barrier)" in said and "Reduce over the last dimension" in said
+    output = capsys.readouterr().out
+    assert "@triton.jit" in output and "is 3 kernels, not one" in output
+    assert "(reduction barrier)" in output and "Reduce over the last dimension" in output
 
 
-def test_what_a_test_holds(
-    session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_expectations(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(PYTHON["testing#expectations"][0], session, tmp_path, "held")
-    said = capsys.readouterr().out
-    assert "launches: expected 1, found 2" in said and "library call" in said
+    output = capsys.readouterr().out
+    assert "launches: expected 1, found 2" in output and "library call" in output
 
 
 def test_what_changed(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(PYTHON["diff"][0], session, tmp_path, "changed")
-    said = capsys.readouterr().out
-    assert said.startswith("torch.sort is new ← changed.py:3: return torch.sort(y)[0]")
+    output = capsys.readouterr().out
+    assert output.startswith("torch.sort is new ← changed.py:3: return torch.sort(y)[0]")
     promised = re.search(r"so: launches (\d+) → (\d+)", README)
     assert promised is not None
     assert session["difference"].figures["launches"] == (int(promised[1]), int(promised[2]))
@@ -307,9 +305,9 @@ def test_what_would_change_it(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _run(PYTHON["what-if"][0], session, tmp_path, "what_if")
-    said = capsys.readouterr().out
-    assert "split_reductions=False: launches 2 → 1" in said
-    assert "option split_reductions: default became False" in said
+    output = capsys.readouterr().out
+    assert "split_reductions=False: launches 2 → 1" in output
+    assert "option split_reductions: default became False" in output
 
 
 ELSEWHERE = {

@@ -66,8 +66,8 @@ def test_its_code_is_that_of_the_english_one(pair: tuple[str, str]) -> None:
 
 def test_its_table_has_the_figures_of_the_ledger() -> None:
     def rows(page: str) -> dict[str, list[str]]:
-        found = re.findall(r"^\| ([\w ]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|", _text(page), re.M)
-        return {name: numbers for name, *numbers in found}
+        cells = re.findall(r"^\| ([\w ]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|", _text(page), re.M)
+        return {name: numbers for name, *numbers in cells}
 
     assert len(rows("docs/ledger.md")) == 7 and rows("docs/zh/ledger.md") == rows("docs/ledger.md")
 
