@@ -86,7 +86,7 @@ def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
     """Return the launches of a kernel per call: a number, or null where they are per iteration or branch; and the same
     in words."""
     from ..measures.control_flow import launches
-    from ..views.words.launches import launched
+    from ..views.words.quantities import launched
 
     count = launches(code, [kernel])
     return {"launches": count.most if count.most == count.least else None, "launched": launched(code, kernel)}

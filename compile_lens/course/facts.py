@@ -14,7 +14,7 @@ from ..record.figures import AtLeast, Figure
 from ..record.kernel import Kernel
 from ..record.memory import Partition, saved_bytes
 from ..results.capture import Capture
-from ..views.words.launches import counted
+from ..views.words.quantities import counted
 from .reference import LOOP
 from .wording import chinese, tell
 

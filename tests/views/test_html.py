@@ -22,7 +22,7 @@ from compile_lens.results.capture import Capture
 from compile_lens.views.document import Compiled
 from compile_lens.views.findings import findings
 from compile_lens.views.live import page as html
-from compile_lens.views.render.html import coloured, listing, markup, stages
+from compile_lens.views.render.html import listing, markup, stages
 from compile_lens.views.words import characters, highlight, outline, palette
 
 VARIANTS = (
@@ -336,7 +336,7 @@ def test_colouring_keeps_the_text() -> None:
     source = "\n\n@f\ndef g(x):\n\t'''a\n\n b'''  \n    return x < 1 & 2\n\n"
     for language in ("python", "triton", "cpp", "metal", "none"):
         for limit in (0, 5, 30, 10_000):
-            lines, done = coloured.coloured(source, language, limit)
+            lines, done = listing.coloured(source, language, limit)
             assert "\n".join(Page(line).text for line in lines) == source
             assert done <= len(lines)
 

@@ -33,7 +33,7 @@ from compile_lens.views.live import texts
 from compile_lens.views.live.index import modules
 from compile_lens.views.live.items import MOST_COMPILATIONS, Items
 from compile_lens.views.live.texts import defining_lines
-from compile_lens.views.render.html import coloured
+from compile_lens.views.render.html import listing
 from compile_lens.views.words import folds, highlight
 from compile_lens.views.words.characters import clean, flat
 
@@ -482,7 +482,7 @@ def test_runs_are_the_colours_of_the_html(source: str, limit: int) -> None:
         assert all(length > 0 and 0 <= ink <= len(highlight.INKS) for length, ink in runs)
         assert len(head) <= limit and (head == source or not head or head.endswith("\n"))
         shown: list[tuple[str, int]] = []
-        lines, _ = coloured.coloured(source, language, limit)
+        lines, _ = listing.coloured(source, language, limit)
         for line in lines:
             line = line.replace("<b>", '<span style="color:#b3202c">').replace("</b>", "</span>")
             for ink, inside, outside in re.findall(r'<span style="color:(#\w+)">(.*?)</span>|([^<]+)', line):

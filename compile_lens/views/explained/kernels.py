@@ -21,7 +21,7 @@ from compile_lens.record.templates import TEMPLATES, why_none
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
 from ..words import outcome, outline, quantities
-from ..words.launches import launched
+from ..words.quantities import launched
 from .model import FEW, Explained, few
 
 TWO_PHASES = (

@@ -14,7 +14,7 @@ from ..words import machine, outline, quantities, sentences, stamp
 from ..words.characters import clean, line
 from ..words.derivatives import of_names, phrase
 from ..words.folds import Fold, linked_folds, machine_folds, module_folds
-from ..words.launches import launched
+from ..words.quantities import launched
 from .items import Items, SeenStage
 from .texts import Place, Text, Texts
 

@@ -9,12 +9,12 @@ from compile_lens.measures.address import Address
 from compile_lens.measures.diff.modules import OwnLines
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, TargetDifference
-from compile_lens.views.render import html
-from compile_lens.views.subjects import compare as subject
-from compile_lens.views.words.ledger import compared_counts
-from compile_lens.views.words.quantities import printed
 
+from ..render import html
+from ..subjects import compare as subject
 from ..words.characters import block, line
+from ..words.ledger import compared_counts
+from ..words.quantities import printed
 from .items import Items
 from .page import alive, compact
 from .parts import encoded, packed

@@ -17,10 +17,10 @@ from compile_lens.record.messages import plain
 
 from ..document import Step
 from ..findings import findings
-from ..subjects.ledger import ledger_table
 from ..words import outcome, outline, quantities, savings, sentences, stamp
 from ..words.began import after, began
 from ..words.characters import block, line
+from ..words.ledger import ledger_table
 from ..words.strings import ENGLISH, in_language
 from .findings import finding_head
 from .index import full_title

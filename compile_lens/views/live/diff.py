@@ -11,12 +11,12 @@ from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, place
 from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
 from compile_lens.record.graph import Source
-from compile_lens.views.render import html
-from compile_lens.views.subjects import diff as subject
-from compile_lens.views.words.ledger import compared, compared_counts
-from compile_lens.views.words.quantities import printed
 
+from ..render import html
+from ..subjects import diff as subject
 from ..words.characters import block, line
+from ..words.ledger import compared, compared_counts
+from ..words.quantities import printed
 from .compare import MANY, beside, column_of, signed
 from .items import Items
 

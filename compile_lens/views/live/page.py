@@ -17,8 +17,8 @@ from compile_lens.record.capture import Record
 from ..mime import bundle
 from ..render import html, text
 from ..render.html.dark import wished
+from ..render.html.markup import around
 from ..render.html.markup import text as escaped
-from ..render.html.sheet import around
 from ..subjects.capture import document
 from ..words import stamp
 from ..words.characters import short

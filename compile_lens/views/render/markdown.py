@@ -31,7 +31,7 @@ from ..document import (
 from ..words import machine, outcome, outline, quantities, sentences, stamp
 from ..words.characters import clean, flat
 from ..words.flow import ARROW
-from ..words.launches import launched
+from ..words.quantities import launched
 from ..words.savings import saved
 
 CODE_LIMIT = 60_000

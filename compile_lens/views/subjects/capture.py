@@ -39,8 +39,8 @@ from ..story.whole import TITLE as BETWEEN
 from ..story.whole import between
 from ..words import flow, kernels, machine, outcome, outline, quantities, savings, sentences, stamp
 from ..words.characters import flat
+from ..words.ledger import ledger_table
 from ..words.quantities import duration, plural
-from .ledger import ledger_table
 
 COMPILATIONS = 40
 """Compilations shown one by one before the rest is only counted."""

@@ -8,8 +8,9 @@ from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.comparison import KINDS, Column, ComparisonRecord, Row, TargetDifference, Use
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.views import document as doc
-from compile_lens.views.document import (
+
+from .. import document as doc
+from ..document import (
     NUMBER,
     PAGE,
     TEXT,
@@ -22,13 +23,12 @@ from compile_lens.views.document import (
     Prose,
     Table,
 )
-from compile_lens.views.words import sentences, stamp
-from compile_lens.views.words.launches import counted, launched
-from compile_lens.views.words.ledger import compared
-from compile_lens.views.words.outcome import state, verdict
-from compile_lens.views.words.outline import LANGUAGES, environment, names, traffic
-from compile_lens.views.words.quantities import plural, printed
-from compile_lens.views.words.savings import saving
+from ..words import sentences, stamp
+from ..words.ledger import compared
+from ..words.outcome import state, verdict
+from ..words.outline import LANGUAGES, environment, names, traffic
+from ..words.quantities import counted, launched, plural, printed
+from ..words.savings import saving
 
 FEW = 24
 """Differences and lines one by one where there is little room."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from compile_lens.record.difference import ADDED, LEVELS, REMOVED, Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
-from compile_lens.views.document import Block, Document, Entries, Entry, Finding, Prose
-from compile_lens.views.words.quantities import bytes_in_short, memory_in_short, plural
+
+from ..document import Block, Document, Entries, Entry, Finding, Prose
+from ..words.quantities import bytes_in_short, memory_in_short, plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 

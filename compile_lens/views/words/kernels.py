@@ -9,7 +9,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Kernel
 
 from . import outline
-from .launches import launched
+from .quantities import launched
 
 HEAD = ("kernel", "what it is", "of", "launches", "memory traffic, modelled", "computes ← from")
 """Titles of ``Row.cells``."""

@@ -17,7 +17,8 @@ from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.figures import figure, total
 from compile_lens.record.kernel import Code
 
-from ..document import BYTES, Absence, Cell, Quantity, quantity
+from ..document import ANY, BYTES, NAME, NUMBER, Absence, Cell, Quantity, Table, quantity
+from ..document import Row as TableRow
 from .outline import FROM_SIZES, LANGUAGES
 from .strings import ENGLISH, in_language
 
@@ -227,3 +228,30 @@ def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
 def notes(ledger: Ledger) -> tuple[str, ...]:
     """The reasons why figures of a ledger are not known, each once."""
     return tuple(dict.fromkeys(note for row in ledger.rows[:-1] for note in row.notes))
+
+
+def ledger_table(
+    capture: Record, ledger: Ledger, compilations: Sequence[Compilation], graphs: int = 0, room: str = ANY
+) -> Table:
+    """A row for each phase and a total. ``graphs``: rows for so many compilations below them."""
+    rows = [TableRow((row.name, *cells(capture, row, compilations))) for row in ledger.rows]
+    basis = basis_note(ledger.rows, [cell for row in rows for cell in row.cells[1:]])
+    if len(ledger.graphs) > 1:
+        parts = zip(ledger.graphs[:graphs], compilations, strict=False)
+        rows += [
+            TableRow((f"  of which {name}", *cells(capture, part.total, [compilation])))
+            for (name, part), compilation in parts
+            if part.rows
+        ]
+    head = ("", *(column.title() for column in columns()))
+    return Table(
+        "",
+        head,
+        (NAME, *(NUMBER,) * (len(head) - 1)),
+        tuple(rows),
+        where="capture.ledger.total.notes",
+        room=room,
+        notes=(basis, *notes(ledger)),
+        definitions=tuple(column.definition() for column in columns()),
+        ledger=True,
+    )

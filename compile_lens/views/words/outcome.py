@@ -13,9 +13,8 @@ from compile_lens.record.capture import Failure, Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Frame, Graph
 
-from .launches import counted
 from .outline import UNSAID, place, readable, without_folders
-from .quantities import plural
+from .quantities import counted, plural
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
 """What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:

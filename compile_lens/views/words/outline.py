@@ -17,8 +17,7 @@ from compile_lens.record.kernel import Code, Kernel
 
 from ..document import Lane, Step
 from .derivatives import Derivatives, Whose, of_names, phrase
-from .launches import launched
-from .quantities import amount, plural
+from .quantities import amount, launched, plural
 
 TITLES = {
     "dynamo": "Dynamo",

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from compile_lens.measures.control_flow import launches
 from compile_lens.measures.ledger import MODELLED, AtLeast, Figure
-from compile_lens.record.figures import Count
+from compile_lens.record.figures import MEASURED, Count
+from compile_lens.record.figures import figure as figure_of
+from compile_lens.record.kernel import Code, Kernel
 
 from ..document import BYTES, COUNT, MEMORY, OPERATIONS, SECONDS, Absence, Cell, Quantity, Row, quantity
 
@@ -114,3 +117,30 @@ def amount(value: Figure | AtLeast) -> str:
 def plural(count: int, one: str, many: str = "") -> str:
     """``1 node``, ``2 nodes``."""
     return f"{int(count):,} {one if count == 1 else many or one + 's'}"
+
+
+def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
+    """A figure with its noun: ``1 launch``, ``1 or 3 launches``, ``launches: 3 + 4 per turn``, ``≥ 5 launches (1 of
+    2 graphs)``."""
+    many = many or f"{one}s"
+    if isinstance(value, Figure):
+        return f"{value:,} {one if value == 1 else many}"
+    partial = value.known < value.graphs
+    words = f"{'≥ ' if partial else ''}{value.count.text()}"
+    noun = one if value.count == Count(1) else many
+    phrase = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
+    return phrase + (f" ({value.known:,} of {value.graphs:,} graphs)" if partial else "")
+
+
+def launched(code: Code, *kernels: Kernel) -> str:
+    """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per turn``, ``0 or 1
+    launch``."""
+    count = launches(code, kernels)
+    if count in _OFTEN:
+        return _OFTEN[count]
+    return counted(figure_of(count, MEASURED), "launch", "launches")
+
+
+_OFTEN = {Count(iterations=(Count(1),)): "1 launch per turn"}
+for _ways in ((Count(), Count(1)), (Count(1), Count())):
+    _OFTEN[Count(branches=(_ways,))] = "0 or 1 launch"

@@ -6,7 +6,7 @@ from compile_lens.measures.ledger import Ledger, Row, eager_bytes
 from compile_lens.record.figures import AtLeast, Figure, summed
 
 from . import quantities
-from .launches import counted
+from .quantities import counted
 
 UNSAVED = "none saved"
 BY_FUSION = f"{UNSAVED} by fusion"

@@ -31,7 +31,6 @@ from ...words.characters import short
 from ...words.palette import INK
 from ...words.quantities import plural
 from .dark import style
-from .flow import flow_of
 from .listing import listing, source_head
 from .markup import (
     EDGE,
@@ -41,6 +40,7 @@ from .markup import (
     STATE_COLOURS,
     SUNK,
     Budget,
+    around,
     block,
     div,
     faint,
@@ -56,9 +56,8 @@ from .markup import (
     tag,
     text,
 )
-from .sheet import around
 from .stages import Stages, compilation
-from .tables import figures_table, ledger_table, savings
+from .tables import figures_table, flow_of, ledger_table, savings
 
 MANY = 200
 """Rows of one table, entries, functions and notes before the rest is only counted."""

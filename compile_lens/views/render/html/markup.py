@@ -8,9 +8,12 @@ dark text, set on every element that a host might recolour, and reads the same i
 from __future__ import annotations
 
 import html
+import importlib.resources
 import re
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 from ...words.characters import clean, flat, short
 from ...words.palette import INK
@@ -203,3 +206,41 @@ class Budget:
             return False
         self.pictures -= size
         return True
+
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""It forbids outside requests."""
+
+
+def around(fragment: str, title: str, generator: str, widest: int = 1280) -> str:
+    """HTML of a page around a fragment of HTML; ``title`` and ``generator`` are HTML too."""
+    return (
+        "<!doctype html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{generator}<title>{title} · compile_lens</title>\n"
+        f"<style>\n{sheet(widest)}</style>\n</head>\n<body>\n<main>\n{fragment}</main>\n</body>\n</html>\n"
+    )
+
+
+def sheet(widest: int = 1280) -> str:
+    """Its text, for a page that grows up to so many pixels of CSS."""
+    files = importlib.resources.files(__package__)
+    rules = files.joinpath("lens.css").read_text(encoding="utf-8")
+    return f"{rules}main {{ max-width: {widest}px; }}\n"
+
+
+class Drawn(Protocol):
+    """An object with a drawing for a cell."""
+
+    def _repr_svg_(self) -> str: ...
+
+
+def cell_image(drawn: Drawn) -> str:
+    """An ``<img>`` of a drawing; what stands in its place is the label that the drawing has itself."""
+    svg = drawn._repr_svg_()
+    return picture(svg, ElementTree.fromstring(svg).get("aria-label", ""))

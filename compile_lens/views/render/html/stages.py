@@ -14,7 +14,7 @@ from ...document import Compiled, Step
 from ...drawing.svg import to_svgs
 from ...words import outcome, outline, quantities, sentences, stamp
 from ...words.characters import short
-from ...words.launches import launched
+from ...words.quantities import launched
 from .listing import kernel_origins, listing
 from .machine import MachineCode
 from .markup import (
