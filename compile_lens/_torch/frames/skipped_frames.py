@@ -163,7 +163,7 @@ def never_ran(recorder: Recorder, function: Any, result: Any) -> bool:
         hint = f"Capture a function that uses it up, as list({code.co_name}(…)) in an ordinary function does."
     else:
         return False
-    own = getattr(function, "__code__", None)  # what Dynamo made of it has no line but the first
+    own = getattr(function, "__code__", None)  # code that Dynamo generated has no line but the first
     if own is not None and (own.co_filename, own.co_firstlineno) == (code.co_filename, code.co_firstlineno):
         code = own
     why = f"calling it made {'an' if kind[0] == 'a' else 'a'} {kind}, and nothing ran its body"

@@ -245,7 +245,7 @@ class JointOrigins:
         if _is_tangent(node):
             return (), "a gradient that comes in from after the graph"
         if self.derivative(node):
-            # Torch's trace of what a hook computes is of gradients that are added there.
+            # Torch gives the nodes of a hook the stack trace of gradients that are added there.
             node.meta[NO_LINE] = True
             return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
@@ -286,7 +286,7 @@ class JointOrigins:
             name = self._inputs.get(node)
             if isinstance(index, int) and not _is_tangent(node) and index < len(self._lineage.inputs):
                 name = self._lineage.inputs[index]
-            if name is None:  # AOTAutograd makes an input of what the graph's module holds
+            if name is None:  # AOTAutograd turns attributes of the graph's module into inputs
                 name = self._lineage.attributes.get(str(getattr(node.meta.get("desc"), "target", None)))
             names: tuple[str, ...] = (name,) if name is not None else ()
         else:

@@ -89,7 +89,7 @@ def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
             return
         visited.kept = [_Saved.of(e) for e in kept]
     if not visited.dropped:
-        # Dynamo asks about no frame that it was told to leave alone: entries are all that there was to keep.
+        # Dynamo never evaluates a frame that it was told to skip, so the entries are all that must be kept.
         eval_frame.reset_code(visited.code)
         _forget_resume_code(visited)
         visited.dropped = True
@@ -232,7 +232,7 @@ def next_frame_treatment(code: types.CodeType) -> str:
             _match_no_entry(undo, looked.append)
             _stop_frames_of(undo, code)
             stopped = _begin_frame(undo, question)
-    except Exception:  # whatever this torch has against it: it cannot be told
+    except Exception:  # this torch may refuse in any way: then the answer is unknown
         return ""
     if not stopped:
         return ""

@@ -83,7 +83,7 @@ def _place(filename: str, line: int, function: str) -> str:
 def is_disable_wrapper(code: types.CodeType) -> bool:
     """Return True for the code of the wrapper that ``torch.compiler.disable(recursive=False)`` makes. All of
     these share one code object of torch's, by which Dynamo recognises them and on which it stores nothing."""
-    # Not above: who only asks what a module is made of does not load the compiler.
+    # Imported here, so that listing a module's parts does not load the compiler.
     from torch._dynamo import decorators
 
     return code is getattr(decorators, "_nonrecursive_disable_wrapper_code", None)

@@ -117,7 +117,7 @@ def finish(watch: LoweringWatch, phase: str, graph: Graph, loops: Sequence[Node]
     computing: dict[str, list[str]] = {}
     for loop in loops:
         for origin in loop.origins if loop.name in kinds else ():
-            if loop.op == "loop":  # a call is also said to compute what its arguments were made of
+            if loop.op == "loop":  # Inductor also attributes to a call the nodes that computed its arguments
                 computing.setdefault(origin, []).append(loop.name)
     computes = [p + n.name for p, n in _walk(graph) if n.compute and n.op.startswith("call_")]
     written, owner = _values(watch, set(computes))
@@ -130,7 +130,7 @@ def finish(watch: LoweringWatch, phase: str, graph: Graph, loops: Sequence[Node]
     for name in computes:
         mine = [operation for operation in own.get(name, ()) if operation.name in kinds]
         computing_loops = watch.traced.get(name, () if mine else computing.get(name, ()))
-        # A copy that it made of another's value is the other's.
+        # A copy of another node's value belongs to that node.
         others = {
             copy for copy in watch.copies if owner.get(copy, name) != name == watch.operations[copy].node
         }

@@ -147,7 +147,7 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         group = scheduler_nodes.group(node, makers, lowering, seen.known)
         groups.nodes.append(group)
         groups.lines.append(scheduler_nodes.summary(group))
-    if not scheduler_nodes.prefix(lowering):  # the body of a branch is part of what is recorded, or is not
+    if not scheduler_nodes.prefix(lowering):  # a branch's body is either part of the recording or not
         cuda_graph = cuda_graphs.recordable_parts(draft.phase, scheduler, lowering, seen.static)
         draft.cuda_graphs += [cuda_graph] if cuda_graph is not None else []
     draft.lap(f"{draft.phase}.groups")

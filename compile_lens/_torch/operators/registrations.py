@@ -168,7 +168,7 @@ def _substitute(substitute: Any) -> Undo:
     builder: Any = importlib.import_module("torch._dynamo.variables.builder")
     handlers = _handlers()
     before = handlers.get(original)
-    if before is substitute:  # the import of its module told it
+    if before is substitute:  # known since its module was imported
         return _no_undo
     addresses = builder.VariableBuilder._id_dispatch()
     tables = ((handlers, _identity), (rules.get_torch_obj_rule_map(), _identity), (addresses, id))

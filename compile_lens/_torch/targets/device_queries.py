@@ -113,7 +113,7 @@ class DeviceQueries:
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], int] = {}
         self._thread = threading.get_ident()
-        self.on_meta = False  # of what was run nothing was computed
+        self.on_meta = False  # the run used meta tensors and computed no values
 
     def put(self, kind: str, query: str, answer: str, frame: Frame | None, once: bool = False) -> None:
         """Note one; ``once``, however often it occurs while a line is traced."""

@@ -38,7 +38,7 @@ def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
         code, code.co_firstlineno
     )
     key = (TORCH_MODULE, code, evaluation.caller)
-    if key not in scope.unvisited:  # Dynamo may not be asked about later calls, so that they are not counted
+    if key not in scope.unvisited:  # Dynamo may not evaluate later calls, so they are not counted
         reason = (
             f"{outer} calls it\n  Explanation: Dynamo leaves modules of torch.nn to Python, and compiles them "
             "only in a function of the program that calls them."

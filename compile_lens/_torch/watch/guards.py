@@ -48,7 +48,7 @@ def _value_guards(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
         kind = dynamo.kind_of(guard)
         parts = tuple(messages.stable(line) for line in dynamo.conditions(guard))
         if kind == "SHAPE_ENV":
-            continue  # its parts are told by the sizes
+            continue  # the sizes already describe its parts
         name = guard.name if isinstance(guard.name, str) else guard.name()
         if kind == "TENSOR_MATCH" and name in tensors:
             parts = (tensors[name],)

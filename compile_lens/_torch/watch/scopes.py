@@ -39,19 +39,21 @@ class Scope:
         self.began_at = time.time_ns() / 1000
         self.ended: float | None = None
         self.visits: list[Evaluation] = []
-        self.by_code: dict[types.CodeType, list[Evaluation]] = {}  # the same, by what Dynamo was asked about
-        # By source, what failed in forms of a code.
+        self.by_code: dict[
+            types.CodeType, list[Evaluation]
+        ] = {}  # the same, by the code that Dynamo evaluated
+        # Per code, the guard that failed in one of its forms, by source.
         self.failed_of: dict[types.CodeType, dict[str, FailedGuard]] = {}
         self.events: list[Event] = []
         self.compiles: dict[
             int, tuple[Any, int]
-        ] = {}  # by the identity of torch's id of it, that and which visit
+        ] = {}  # by id() of torch's compile id: that id, and the visit's index
         self.elsewhere: Counter[str] = Counter()
         self.skipped: dict[tuple[types.CodeType, str, Frame | None], Evaluation] = {}
         self.before: dict[types.CodeType, tuple[str, ...]] = {}
-        # Rests of functions that Dynamo was asked about before, and has no form of.
+        # Resume functions that Dynamo evaluated earlier without compiling a form.
         self.eager_resumes: tuple[types.CodeType, ...] = ()
-        self.eager_before: tuple[types.CodeType, ...] = ()  # the same of whole functions
+        self.eager_before: tuple[types.CodeType, ...] = ()  # the same for whole functions
         self.failed: Counter[tuple[str, str]] = Counter()
         self.kept: Callable[[Evaluation], None] | None = None
         self.keeps = False  # graphs are kept, so that they can be lowered again
@@ -59,9 +61,9 @@ class Scope:
         self.spent = 0  # nanoseconds that the observers took
         self.process: tuple[int, int] | None = None  # the rank, and of how many
         self.doubtful: Counter[str] = Counter()
-        # Graphs of what nothing called, for torch.export (True) or compiled ahead of time, by the line that asked.
+        # Graphs traced without a call, for torch.export (True) or compiled ahead of time, by the requesting line.
         self.ahead: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-        self.stance: tuple[str, Frame | None] | None = None  # that is set, with the line that set it
+        self.stance: tuple[str, Frame | None] | None = None  # the current stance, with the line that set it
         self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
         self.profiled: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
 
@@ -137,9 +139,9 @@ class Evaluation:
         self.graphs: list[Graph] = []
         self.breaks: list[Break] = []
         self.failed: list[FailedGuard] = []
-        self.nearest = 0  # which of them is of the form that the call came nearest to
+        self.nearest = 0  # index of the failure in the form that the call came nearest to
         self.recompiled: tuple[int, int] | None = None
-        # Ids of the forms that there were when torch asked why none fits.
+        # Ids of the forms that existed when torch asked why none fits.
         self.asked: frozenset[str] = frozenset()
         self.guards: tuple[GuardOrigin, ...] = ()
         # What guards were made for, where torch does not say it when they fail.
