@@ -60,7 +60,7 @@ def syntax_of(text: str) -> ast.Module | None:
     """Return the syntax of a wrapper module, None if it is not Python."""
     try:
         return ast.parse(text)
-    except SyntaxError:  # who reads it says so
+    except SyntaxError:  # the reader reports it
         return None
 
 

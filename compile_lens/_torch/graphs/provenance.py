@@ -293,7 +293,7 @@ class JointOrigins:
             names = self._traces(node)
             if not names and node.meta.get("is_gradient_acc"):
                 # Autograd adds up gradients of one tensor: it serves every operator that a summand came from. What a
-                # hook computes there bears the same mark, and is of no operator.
+                # hook computes there bears the same mark, and belongs to no operator.
                 summands = node.all_input_nodes
                 if len(summands) > 1:
                     of = self._of_result if all(map(_is_tangent, summands)) else self._names

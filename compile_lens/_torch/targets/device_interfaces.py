@@ -86,7 +86,7 @@ def _accelerator(places: Replacements, device: torch.device) -> None:
         "current_accelerator": lambda check_available=False: None,
     }
     if torch.cuda.is_available() or torch.backends.mps.is_available():
-        elsewhere = {}  # what is there answers
+        elsewhere = {}  # the present device answers
     for mark, answers in ((MARK, elsewhere), (PHASE, there)):
         for name, answer in answers.items():
             places.attribute(torch.accelerator, name, mark, answer)

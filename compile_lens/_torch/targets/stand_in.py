@@ -50,7 +50,7 @@ class StandIn:
         self.device = torch.device(model.device, 0)
         self.questions = device_queries.DeviceQueries()
         self.timing = timing_decisions.TimingDecisions()
-        self._records = False  # as CUDA graphs what is compiled, were the device there
+        self._records = False  # whether a present device would record the compiled code as CUDA graphs
 
     @contextlib.contextmanager
     def placed(self) -> Iterator[None]:

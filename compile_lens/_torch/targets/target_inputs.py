@@ -156,5 +156,5 @@ def _start_nothing(places: Replacements, device: torch.device) -> None:
     if device.type == "cuda":  # for a Mac the error stays: Inductor catches it
         places.attribute(torch.cuda, "_lazy_init", PHASE, lambda: None)
         places.attribute(torch.cuda, "_lazy_init", MARK, _lazy_init(torch.cuda._lazy_init))
-        # Its tensors are what is compiled for.
+        # Its tensors determine the target.
         places.attribute(torch.cuda, "is_initialized", PHASE, lambda: True)

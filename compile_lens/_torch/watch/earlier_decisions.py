@@ -57,7 +57,7 @@ def find_decisions() -> EarlierDecisions:
         entries = entries_of(code)
         own = [e.compile_id for e in entries if dynamo.recorder_of(e.backend) is None]
         if own:
-            # Torch puts first what was used last.
+            # Torch puts the most recently used entry first.
             own.sort(key=lambda i: (i.frame_id or 0, i.frame_compile_id or 0))
             compiled[code] = tuple(map(str, own))
         is_rest = eager_lines.is_resume(code)

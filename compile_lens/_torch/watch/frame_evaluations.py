@@ -217,7 +217,7 @@ def keep_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) 
             attempt = getattr(context, "attempt", 0)
             if (
                 attempt != evaluation.attempt
-            ):  # it begins again: what the last attempt saw may not be in the graph
+            ):  # Dynamo restarts: the graph may lack what the last attempt traced
                 evaluation.attempt = attempt
                 evaluation.dropped.update(evaluation.lines)
                 evaluation.lines.clear()

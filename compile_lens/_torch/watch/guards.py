@@ -70,12 +70,12 @@ def _guarded_objects(output: Any) -> dict[str, str]:
     for guard in output.guards:
         name = guard.name if isinstance(guard.name, str) else guard.name()
         sources = [failed_guards.object_of(line) for line in dynamo.conditions(guard)]
-        # Of a function torch does not say on the guard what it asks.
+        # For a function, torch's guard does not state what it checks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             sources.append(f"{messages.plain_source(name)}.__code__")
         if (
             dynamo.kind_of(guard) == "TENSOR_MATCH"
-        ):  # of a parameter, 2.11 does not say on the guard what it is
+        ):  # for a parameter, torch 2.11's guard does not state the type
             sources.append(f"type({messages.plain_source(name)})")
         for source in filter(None, sources):
             value = value_reader.read_now(source, output.local_scope, output.global_scope)

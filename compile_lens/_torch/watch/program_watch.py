@@ -333,7 +333,7 @@ def _recompilation(v: Evaluation, forms: dict[str, list[Evaluation]]) -> Recompi
     if nearest is not None:
         earlier = {d.source for d in nearest.dynamic}
         became = tuple(d for d in v.dynamic if d.source not in earlier)
-    else:  # compiled before the watch: what it was compiled for is known by the guard that failed
+    else:  # compiled before the watch: only the failed guard tells what it was compiled for
         numbers = {guard.source for guard in failed if guard.old}
         became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
     asks = messages.asks(changed, v.dynamic, v.guards, v.specialized) if changed is not None else None

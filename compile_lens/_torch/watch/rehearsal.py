@@ -82,7 +82,9 @@ class CollectiveCalls:
     def _around(self, name: str, bound: Any) -> Any:
         def call(group: Any, *args: Any, **kwargs: Any) -> Any:
             number = next(numbers)
-            result = bound(group, type(group))(*args, **kwargs)  # what it refuses is not called
+            result = bound(group, type(group))(
+                *args, **kwargs
+            )  # a refused call raises here, so it is not recorded
             whole = group.size() == torch.distributed.get_world_size()
             self.calls.append((number, _collective(name, group, args, kwargs), whole))
             return result
