@@ -56,8 +56,8 @@ def test_a_name_that_is_told_is_in_the_file_beside_it(document: str, name: str) 
     assert any(re.search(rf"^{name}\b", file.read_text("utf-8"), re.M) for file in files), name
 
 
-def test_architecture_fits_two_pages() -> None:
-    assert len(DOCUMENTS["ARCHITECTURE.md"].split()) <= 1000
+def test_architecture_fits_two_pages_and_one_for_the_live_page() -> None:
+    assert len(DOCUMENTS["ARCHITECTURE.md"].split()) <= 1500
 
 
 def test_every_room_is_in_the_picture_and_in_the_table() -> None:
