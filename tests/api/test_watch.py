@@ -579,5 +579,5 @@ def test_a_program_is_kept_and_opened(tmp_path: Path) -> None:
         Program.from_json(json.dumps({**raw, "format": "compile_lens capture"}))
     with pytest.raises(RecordError, match="program"):
         compile_lens.load(tmp_path / "p.json")
-    with pytest.raises(UsageError, match=r"ends in '\.exe'; use one of \.json"):
+    with pytest.raises(UsageError, match=r"ends in '\.exe'; use one of \.html .*, \.json"):
         program.save(tmp_path / "p.exe")

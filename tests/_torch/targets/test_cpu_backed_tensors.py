@@ -138,6 +138,7 @@ def test_a_graph_that_is_recorded_has_no_part_on_the_cpu() -> None:
 
 
 def test_values_are_those_that_the_program_wrote() -> None:
+    pytest.importorskip("triton")  # its interpreter runs the kernel
     x = torch.rand(32, 64)
     assert capture(listed, x, target="h100", backward=False).verify(listed, x).ok
 
