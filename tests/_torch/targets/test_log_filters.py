@@ -64,6 +64,7 @@ def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_error_that_is_raised_is_not_logged_as_well(tmp_path: Path) -> None:
+    pytest.importorskip("triton")  # the first of the errors is raised where its interpreter runs the kernel
     done = ran(PROGRAM, tmp_path)
     assert done.stdout.splitlines() == ["True", "dynamo TorchRuntimeError", "inference.code KeyError"], (
         done.stderr
