@@ -29,6 +29,7 @@ from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import listing
 from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outline
+from compile_lens.views.words.quantities import cells, printed
 
 
 def by_key(capture: Capture) -> dict[str, Finding]:
@@ -148,11 +149,11 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
     large = found["forward: too large, 1 pair"]
     assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")
     (row,) = large.rows
-    assert row.cells[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~8,000 B")
-    assert "3 > 2 nodes" in row.cells[3] and large.kinds[3] == NOTE
+    assert cells(row)[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~8,000 B")
+    assert "3 > 2 nodes" in cells(row)[3] and large.kinds[3] == NOTE
     every = found["forward: every decision"]
     assert every.room == LIVE and len(every.rows) == 2
-    assert [row.cells[2] for row in every.rows] == ["1", "2"]
+    assert [cells(row)[2] for row in every.rows] == ["1", "2"]
     assert "everything is in one group" in " ".join(fusion.brief).lower()
 
 
@@ -172,9 +173,9 @@ def test_lowering_tells_inlined_from_kept() -> None:
     lowering = by_key(samples_findings.told())["lowering"]
     assert lowering.fact == "2 inlined, 3 not"
     kept, inlined = tables(lowering).values()
-    assert [row.cells[0] for row in kept.rows] == ["pow_1", "pow_2", "add"]
-    assert kept.rows[0].cells[2] == "many readers" and "5 reads, limit 4" in kept.rows[0].cells[4]
-    assert [row.cells for row in inlined.rows] == [("sin", "op0", "once"), ("cos", "op0 + op1", "2 times")]
+    assert [cells(row)[0] for row in kept.rows] == ["pow_1", "pow_2", "add"]
+    assert cells(kept.rows[0])[2] == "many readers" and "5 reads, limit 4" in cells(kept.rows[0])[4]
+    assert [cells(row) for row in inlined.rows] == [("sin", "op0", "once"), ("cos", "op0 + op1", "2 times")]
 
 
 def test_rewrites_are_steps_with_both_sides() -> None:
@@ -188,16 +189,16 @@ def test_rewrites_are_steps_with_both_sides() -> None:
     assert ("0/0", "forward", "pow_1") in steps.changes[1].addresses
     assert any("tanh" in w for s in rewrites.sections if isinstance(s, Prose) for w in s.paragraphs)
     (table,) = tables(rewrites).values()
-    assert [row.cells[1] for row in table.rows] == ["joint_graph_passes"] and "1 pass more" in table.words[0]
+    assert [cells(row)[1] for row in table.rows] == ["joint_graph_passes"] and "1 pass more" in table.words[0]
 
 
 def test_memory_tells_peak_and_what_is_kept() -> None:
     memory = by_key(samples_findings.told())["memory"]
     assert memory.fact == "peak ~11.7 KiB"
     buffers, kept = tables(memory).values()
-    assert [row.cells[3] for row in buffers.rows] == ["entry–end", "8–11", "9–11", "10–end", "10–end"]
-    assert buffers.rows[0].cells[4] == "donated: may be taken over" and buffers.rows[4].cells[2] == "—"
-    assert [row.cells[3:] for row in kept.rows] == [("yes", "yes"), ("no", "yes"), ("no", "yes")]
+    assert [cells(row)[3] for row in buffers.rows] == ["entry–end", "8–11", "9–11", "10–end", "10–end"]
+    assert cells(buffers.rows[0])[4] == "donated: may be taken over" and cells(buffers.rows[4])[2] == "—"
+    assert [cells(row)[3:] for row in kept.rows] == [("yes", "yes"), ("no", "yes"), ("no", "yes")]
     assert "2 nodes computed again" in kept.words[0]
 
 
@@ -231,7 +232,7 @@ def test_ablations_stand_side_by_side_with_their_code() -> None:
     assert [c.title for c in columns.columns] == list(ABLATIONS)
     first, _, last = columns.columns
     figures = dict(first.figures)
-    assert figures["launches"] == "2" and figures["moved"] == "~20 kB"
+    assert figures["launches"] == "2" and printed(figures["moved"]) == "~20 kB"
     assert "max_fusion_size = 1" in first.words and "a note" in first.words
     assert dict(last.figures)["launches"] == "3"  # the capture's own
     sources = {k.source for k in capture.kernels if k.source}
@@ -242,8 +243,8 @@ def test_the_benchmark_is_medians_and_ratios() -> None:
     benchmark = by_key(samples_findings.told())["benchmark"]
     assert benchmark.fact == "2.00× eager's speed"
     (table,) = tables(benchmark).values()
-    assert [row.cells[0] for row in table.rows] == ["eager", "compiled"]
-    assert table.rows[1].cells[3] == "2.00×" and table.rows[0].cells[3] == ""
+    assert [cells(row)[0] for row in table.rows] == ["eager", "compiled"]
+    assert cells(table.rows[1])[3] == "2.00×" and cells(table.rows[0])[3] == ""
 
 
 # In the views
@@ -253,13 +254,13 @@ def test_parts_that_are_recorded_and_what_keeps_the_others_from_it() -> None:
     found = by_key(samples_findings.told())["cuda_graphs"]
     assert found.brief == ("forward: 2 parts are recorded, 1 not",)
     (table,) = tables(found).values()
-    assert [row.cells[:4] for row in table.rows] == [
+    assert [cells(row)[:4] for row in table.rows] == [
         ("1", "1", "yes", "op0"),
         ("2", "1", "no", "op1"),
         ("3", "1", "yes", "op2"),
         ("", "", "yes", "primals_1"),
     ]
-    assert table.rows[1].cells[4:] == ("it runs on the CPU (cpu ops)", "example.py:5")
+    assert cells(table.rows[1])[4:] == ("it runs on the CPU (cpu ops)", "example.py:5")
     assert any(
         "Unknown until it runs" in p for s in found.sections if isinstance(s, Prose) for p in s.paragraphs
     )
@@ -271,9 +272,9 @@ def test_measured_times_stand_beside_what_they_are_of() -> None:
         "3/0 forward (in the record 0/0): 30 µs in kernels, 2 calls of 50 µs",
     )
     joined, other, lacking = tables(found).values()
-    assert joined.rows[0].cells == ("k0", "2", "30 µs", "100%", "15 µs", "10 µs", "20 µs", "sin, cos", "a.b")
-    assert joined.rows[1].cells[:3] == ("aten::empty", "2", "1 µs") and "not joined" in joined.rows[1].cells
-    assert other.rows == () and [row.cells for row in lacking.rows] == [
+    assert cells(joined.rows[0]) == ("k0", "2", "30 µs", "100%", "15 µs", "10 µs", "20 µs", "sin, cos", "a.b")
+    assert cells(joined.rows[1])[:3] == ("aten::empty", "2", "1 µs") and "not joined" in cells(joined.rows[1])
+    assert other.rows == () and [cells(row) for row in lacking.rows] == [
         ("3/0 forward (in the record 0/0): k1", "the trace does not hold it"),
         ("4/0 inference: kernels", "it is not in this record"),
     ]
@@ -287,7 +288,7 @@ def test_contests_have_a_row_for_each_contender_and_no_winner() -> None:
         "for pow_1, pow_2",
         "in the code stands extern_kernels.mm, since nothing was timed",
     )
-    library, template, graph = (row.cells for row in table.rows)
+    library, template, graph = (cells(row) for row in table.rows)
     assert library == ("extern_kernels.mm", *("—",) * 7, "")
     assert template[:4] == ("triton_mm", "BLOCK_K=16, BLOCK_M=64", "4", "3")
     assert template[4:8] == ("40 a thread", "24,576 B a block", "0 B a thread", "820")

@@ -7,7 +7,7 @@ from compile_lens.measures.steps import stepped
 from compile_lens.record.capture import ABLATIONS, Ablation, Record
 from compile_lens.record.kernel import Kernel
 
-from ..document import Absence, Block, Column, Columns, Finding
+from ..document import BYTES, Absence, Block, Column, Columns, Finding, quantity
 from ..words import outline, quantities
 from ..words.quantities import printed
 
@@ -57,7 +57,7 @@ def _column(capture: Record, step: Ablation) -> Column:
         ("groups", quantities.figure(total.groups)),
         ("kernels", f"{len(kernels):,}"),
         ("launches", quantities.figure(total.launches)),
-        ("moved", "—" if total.bytes_after is None else quantities.amount(total.bytes_after)),
+        ("moved", quantity(total.bytes_after, BYTES, "bytes moved")),
     ]
     words = [MEANS[step.step]] if step.step in MEANS else []
     words += [f"{name} = {value}" for name, value in step.settings]

@@ -11,7 +11,7 @@ from compile_lens.record.graph import Node
 
 from ..document import LIVE, NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import outline, quantities, sentences
-from .places import Place, places, size
+from .places import Place, bytes_cell, places
 
 KEY, TITLE = "fusion", "Fusion decisions"
 INTRO = "Which kernels stayed apart though they touch the same data, and what kept them apart."
@@ -85,7 +85,7 @@ def _stake(pairs: Sequence[Apart]) -> int:
 
 def _pair(place: Place, groups: Groups, pair: Apart) -> Row:
     shown = "; ".join((sentences.touching(pair), *_shown(pair)))
-    cells = (groups.named(pair.first), groups.named(pair.second), size(pair.why.saved), shown)
+    cells = (groups.named(pair.first), groups.named(pair.second), bytes_cell(pair.why.saved), shown)
     return Row(cells, (place.at("groups", pair.first), place.at("groups", pair.second)))
 
 

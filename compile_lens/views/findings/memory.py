@@ -11,7 +11,7 @@ from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section
 from ..drawing.lanes import timeline
 from ..words import outline, quantities
 from ..words.quantities import memory_in_short
-from .places import Place, places, title
+from .places import Place, memory_cell, places, title
 from .places import held as in_memory
 
 KEY, TITLE = "memory", "Memory"
@@ -128,7 +128,7 @@ def _row(place: Place, buffer: Buffer) -> Row:
     cells = (
         buffer.name,
         buffer.kind,
-        in_memory(buffer.nbytes),
+        memory_cell(buffer.nbytes),
         f"{born}–{dead}",
         ", ".join(how),
         outline.names(buffer.origins, 4),
@@ -146,7 +146,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
         kept = chosen.get(node) or default[node]
         other = "not known" if partition.default is None else _yes(node in default)
         memory = _memory(kept, kept.node in inputs)
-        cells = (node, in_memory(kept.nbytes), memory, _yes(node in chosen), other)
+        cells = (node, memory_cell(kept.nbytes), memory, _yes(node in chosen), other)
         rows.append(Row(cells, tuple((compilation.id, "joint", origin) for origin in kept.origins)))
     shown, left = cut(rows, BUFFERS)
     words = [

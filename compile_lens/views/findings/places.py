@@ -11,6 +11,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 
+from ..document import BYTES, MEMORY, Absence, Cell, Quantity, quantity
 from ..words import quantities
 
 
@@ -43,13 +44,21 @@ def title(capture: Record, compilation: Compilation, key: str) -> str:
     return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
 
 
+def memory_cell(nbytes: int | None, what: str = "bytes") -> Cell:
+    """Modelled bytes of memory as a cell."""
+    return Absence(what, "not known") if nbytes is None else Quantity(nbytes, MEMORY, MODELLED)
+
+
+def bytes_cell(nbytes: int | AtLeast | None, what: str = "bytes") -> Cell:
+    """Modelled bytes moved as a cell."""
+    return quantity(Figure(nbytes, MODELLED) if isinstance(nbytes, int) else nbytes, BYTES, what)
+
+
 def held(nbytes: int | None) -> str:
     """Modelled bytes of memory, ``~4.2 MiB``; a dash for what is not known."""
-    return "—" if nbytes is None else f"~{quantities.memory_in_short(nbytes)}"
+    return quantities.printed(memory_cell(nbytes))
 
 
 def size(nbytes: int | AtLeast | None) -> str:
-    """Modelled bytes, ``~4.2 MB``; a dash for what is not known."""
-    if nbytes is None:
-        return "—"
-    return quantities.amount(nbytes if isinstance(nbytes, AtLeast) else Figure(nbytes, MODELLED))
+    """Modelled bytes moved, ``~4.2 MB``; a dash for what is not known."""
+    return quantities.printed(bytes_cell(nbytes))

@@ -7,9 +7,23 @@ from compile_lens.measures.roofline import Bound, roof, roofline
 from compile_lens.measures.traffic import traffic as traffic_of
 from compile_lens.record.capture import Record
 
-from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
-from ..words import quantities
-from .places import size
+from ..document import (
+    NAME,
+    NOTE,
+    NUMBER,
+    OPERATIONS,
+    TEXT,
+    Absence,
+    Finding,
+    Picture,
+    Prose,
+    Quantity,
+    Row,
+    Section,
+    Table,
+    cut,
+)
+from .places import bytes_cell, size
 
 KEY, TITLE = "traffic", "Traffic"
 INTRO = (
@@ -68,11 +82,11 @@ def _row(capture: Record, bound: Bound) -> Row:
     place = f"{kernel.compilation} {kernel.phase}" if len(capture.compilations) > 1 else kernel.phase
     cells = (
         f"{place}: {kernel.name}",
-        size(kernel.nbytes),
-        size(kernel.before),
-        "—" if kernel.work is None else quantities.count(kernel.work),
-        "—" if kernel.intensity is None else f"{kernel.intensity:.3g}",
-        bound.bound or "—",
+        bytes_cell(kernel.nbytes, "bytes moved"),
+        bytes_cell(kernel.before, "bytes of the operators alone"),
+        Absence("operations", "not known") if kernel.work is None else Quantity(kernel.work, OPERATIONS),
+        Absence("intensity", "not known") if kernel.intensity is None else Quantity(kernel.intensity),
+        bound.bound or Absence("bound", "not known"),
         bound.sentence,
     )
     # A capture of one compilation does not name it.

@@ -146,7 +146,8 @@ def _header(document: Document, standalone: bool) -> str:
     facts = [text(short(fact, 300)) for fact in document.facts]
     facts += [text(short(f"{label}: {words}" if label else words, 1000)) for label, words in document.details]
     below = div(faint(" · ".join(facts), "font-size:13px")) if facts else ""
-    return div(top + name + below + _inputs(document), "", "header")
+    # The first lines of a page without inputs are in view with its causes.
+    return div((top if document.inputs is not None else "") + name + below + _inputs(document), "", "header")
 
 
 def _inputs(document: Document) -> str:
