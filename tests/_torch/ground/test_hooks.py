@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 
-from compile_lens import capture, versions
+from compile_lens import Capture, capture, versions
 from compile_lens._torch import backend, session  # noqa: F401  # registers every hook
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import pipeline
@@ -16,6 +18,15 @@ pytestmark = pytest.mark.torch
 ABSENT: set[tuple[tuple[int, int], str]] = set()
 PATHS = sorted((*hooks._registry, *hooks._free))
 HERE = [path for path in PATHS if (versions.torch_version(), path) not in ABSENT]
+
+
+ONE_OF_EACH_ROOM: dict[str, set[str]] = {
+    "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break": set(),
+    "torch._inductor.compile_fx:_recursive_pre_grad_passes": {"pre_grad"},
+    "torch._inductor.dtype_propagation:DtypePropagationOpsHandler.__init__": set(),
+    "torch._inductor.cpu_vec_isa:VecISA.check_build": set(),
+}
+"""A hook of ``frames``, ``graphs``, ``inductor`` and of ``code``, and the stages that are lost with it."""
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:
@@ -123,6 +134,43 @@ def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str
     assert not found.missing
     assert len(found.kernels) == 2
     assert any("lacks the hook" in note for note in found.notes)
+
+
+def claims(seen: Capture) -> dict[str, object]:
+    """What a reader is told of a capture: each node, kernel, row of the ledger, reason and coverage."""
+    told: dict[str, object] = {
+        "coverage": seen.coverage(),
+        "ledger": [row.figures for row in seen.ledger.rows],
+    }
+    for compilation in seen.compilations:
+        for key, graph in compilation.graphs.items():
+            told[key] = [(node.name, node.op, node.target, node.origins) for node in graph.nodes]
+            if key.endswith("groups"):
+                names = [node.name for node in graph.calls]
+                told[f"why {key}"] = [
+                    str(seen.why(*pair, phase=key.partition(".")[0])) for pair in pairwise(names)
+                ]
+    for kernel in seen.kernels:
+        told[kernel.name] = (
+            kernel.launches,
+            kernel.launch_lines,
+            [(line.line, line.origins) for line in kernel.lines],
+        )
+    return told
+
+
+@pytest.mark.cases(quick=len(ONE_OF_EACH_ROOM))
+@pytest.mark.parametrize("path", ONE_OF_EACH_ROOM)
+def test_a_lost_hook_changes_no_other_claim(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    def rows(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1).cumsum(0).sin()
+
+    x = leaf().detach().reshape(8, 8).requires_grad_()
+    whole = claims(capture(rows, x))
+    lose(monkeypatch, path)
+    lost = claims(capture(rows, x))
+    assert {key for key in whole if key not in lost} == ONE_OF_EACH_ROOM[path]
+    assert {key: told for key, told in lost.items() if told != whole[key]} == {}
 
 
 @pytest.mark.slow
