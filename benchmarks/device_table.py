@@ -10,8 +10,8 @@ from collections.abc import Sequence
 class Row:
     """One program. ``None`` is what was not measured: ``notes`` say why.
 
-    ``apart`` is what is not the same, ``said`` the sentences of the capture that foresee it; launches are of generated
-    kernels in one call, its backward included, peaks in bytes.
+    ``apart`` is what is not the same, ``said`` the sentences of the capture that foresee it;
+    launches are of generated kernels in one call, its backward included, peaks in bytes.
     """
 
     group: str

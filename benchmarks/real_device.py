@@ -91,17 +91,17 @@ def peak_of(capture: Any) -> int | None:
 
     A backward's results of the forward are held by the caller, where the backward does not read them itself.
     """
-    from compile_lens.measures.room import room
+    from compile_lens.measures.memory_budget import memory_budget
 
     found: list[int] = []
     for compilation in capture.compilations:
         results = 0
         read = {b.name for m in compilation.memory for b in m.buffers if b.kind == "input"}
         for held in compilation.memory:
-            there = room(capture, held)
+            there = memory_budget(capture, held)
             if there is None:
                 return None
-            found.append(there.needed + results)
+            found.append(there.needed_bytes + results)
             results = sum(
                 b.nbytes or 0
                 for b in held.buffers

@@ -1,4 +1,5 @@
-"""Records what only a device can show: ``python tutorials/record_device.py OUT.json``, where there is an NVIDIA GPU.
+"""Records what only a device can show: ``python tutorials/record_device.py OUT.json``, where there is an NVIDIA
+GPU.
 
 Lesson 11 shows what this writes, on machines that have no GPU. Each scene is run once under ``torch.profiler``: what
 Python asked for and where it waited, what the device's streams did, in one time. Beside that each scene is run many

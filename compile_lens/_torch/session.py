@@ -254,7 +254,7 @@ def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     ]
     skipped_text = skipped_frames.summary(recorder)
     if endings:
-        first = messages.gist(endings[0].reason)
+        first = messages.summary(endings[0].reason)
         sentence = f"Dynamo found no tensor operation to compile before a graph break: {first}"
         return f"{sentence}; then {skipped_text}" if skipped_text else sentence
     if skipped_text:

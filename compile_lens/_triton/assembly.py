@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BuildError
-from ..record.machine_code import Form, Machine
+from ..record.kernel import Form, Machine
 from . import llvm_ir, mlir, nvidia_text
 from .listing import KERNEL_FILE, Numbers
 

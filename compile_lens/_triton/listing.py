@@ -1,14 +1,14 @@
 """A form while it is read: its lines, and the kernel's lines for each.
 
 Debug information (locations, names of files, tables of both) is dropped: it would bring folders of one machine into
-the record, and ``Form.links`` has it in a better form.
+the record, and ``LoggedVariant.links`` has it in a better form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..record.machine_code import Form
+from ..record.kernel import Form
 
 KERNEL_FILE = "compile_lens_kernel.py"
 """Name of a kernel's file while it is compiled, which tells its locations from those in libraries. No such file is

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ..record.machine_code import Form
+from ..record.kernel import Form
 from .listing import KERNEL_FILE, Listing, Numbers
 
 _NODE = re.compile(r"^!(\d+) = (.*)$")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from ..record.machine_code import Form
+from ..record.kernel import Form
 from .listing import KERNEL_FILE, Listing
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..record.machine_code import Form
+from ..record.kernel import Form
 from .listing import KERNEL_FILE, Listing, Numbers
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')

@@ -28,7 +28,7 @@ def capture_graph(
     """The capture of a graph that was kept (see ``Program.capture``)."""
     from .._torch.frames.failure import failure
     from .._torch.watch.retained_graphs import lower
-    from ..record.messages import plain
+    from ..record.messages import plain_name
 
     if target is not None:
         return _for_target(program, number, kept, target)
@@ -37,7 +37,7 @@ def capture_graph(
     made_for = recorder.target
     capture = recorded(
         recorder,
-        plain(kept.code.co_name),
+        plain_name(kept.code.co_name),
         environment(made_for.device or "cpu", made_for.isa),
         Options(),
         inputs=graph.inputs,
@@ -87,7 +87,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
 def _with_program_names(program: Program, number: int, kept: RetainedGraph, capture: Capture) -> Capture:
     """A capture of a graph's own code, with the names and lines of the program in place of those of that code."""
     from .._torch.graphs import fx
-    from ..record.messages import plain
+    from ..record.messages import plain_name
 
     graph = program.graphs[number]
     traced = f"when the program ran (graph {number}, {graph.id}), and its graph once more as on the device"
@@ -96,7 +96,7 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
         capture = dataclasses.replace(
             capture, target=dataclasses.replace(capture.target, tracing=traced, may_differ=differs)
         )
-    capture = dataclasses.replace(capture, function=plain(kept.code.co_name), inputs=graph.inputs)
+    capture = dataclasses.replace(capture, function=plain_name(kept.code.co_name), inputs=graph.inputs)
     if len(capture.compilations) == 1:
         capture = dataclasses.replace(
             capture, compilations=(dataclasses.replace(capture.compilations[0], id=graph.id),)

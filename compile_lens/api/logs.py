@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ..errors import UsageError
-from ..record.torch_trace.program import program
+from ..record.torch_trace.program import program_from_log
 from ..results.program import Program
 
 
@@ -28,7 +28,7 @@ def import_trace(path: str | os.PathLike[str]) -> Program:
     try:
         # Only "\n" ends a line: what a program writes may hold others.
         with open(file, encoding="utf-8", errors="replace", newline="\n") as lines:
-            record = program(lines, file.name)
+            record = program_from_log(lines, file.name)
     except OSError as error:
         raise UsageError(f"{str(file)!r} cannot be read: {error.strerror or error}") from None
     return Program(lambda: record)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..devices.models import resolve
 from ..errors import UsageError
-from ..measures import missing_types
+from ..measures import operators
 from ..measures.chain import walk
 from ..record.compilation import PHASES, Compilation
 from ..record.device import DeviceModel
@@ -84,7 +84,7 @@ def lacking(capture: Capture, target: str | DeviceModel | Path) -> Unsupported:
                     _compiled(op, tuple(places), implementation, device),
                 )
             )
-    lacks += missing_types.lacking(capture, device)
+    lacks += operators.unsupported_types(capture, device)
     asked_for = target.name if isinstance(target, DeviceModel) else str(target)
     return Unsupported(
         capture.function,

@@ -14,7 +14,7 @@ from .output import check_endings, report
 def imported(args: argparse.Namespace) -> int:
     """Print or convert what torch logged of a program, or a record with what torch's profiler measured of it."""
     from ..api.logs import import_trace
-    from ..record.profiler_trace import holds_profile
+    from ..record.profiler_trace import is_profiler_trace
     from ..results.program import Program
     from ..views.render.files import holds_program
 
@@ -23,7 +23,7 @@ def imported(args: argparse.Namespace) -> int:
             raise UsageError(
                 "--id goes with --into: it says which compiled graph of a profiler's trace a capture is of"
             )
-        if holds_profile(args.record):
+        if is_profiler_trace(args.record):
             raise UsageError(
                 f"{str(args.record)!r} is a trace of torch.profiler, which holds times and no compiles: say with "
                 "--into beside which record they stand, a .json of a capture or a program"

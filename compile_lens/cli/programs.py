@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def summary(program: Program) -> dict[str, Any]:
     """A program in short; the whole of it is what ``--out record.json`` writes."""
-    from ..measures.program import places_at_least
+    from ..measures.program import sites_are_lower_bound
     from ..views.words import program as words
 
     record = program.record
@@ -23,7 +23,7 @@ def summary(program: Program) -> dict[str, Any]:
         "state": words.state(record),
         "verdict": words.verdict(record),
         "counts": asdict(program.counts),
-        "break_sites_at_least": places_at_least(record),
+        "break_sites_at_least": sites_are_lower_bound(record),
         "causes": [
             {
                 "kind": cause.kind,

@@ -30,9 +30,9 @@ def run(args: argparse.Namespace) -> int:
 
     check_endings(args.out, FORMS)
     if args.cuda_graphs is not None:  # before the program runs, not after
-        from ..measures.cuda_graphs import gpu
+        from ..measures.cuda_graphs import nvidia_gpu
 
-        gpu(args.cuda_graphs)
+        nvidia_gpu(args.cuda_graphs)
     args.program = Run(_found(args.left), args.out, args.cuda_graphs, args.json)
     return OK
 
@@ -181,7 +181,7 @@ class Run:
             return record
         import dataclasses
 
-        from ..record.absent import Missing
+        from ..record.missing import Missing
 
         try:
             if (
@@ -262,9 +262,9 @@ class Journal:
         """True if the file exists and belongs to this run; False where it could not be created."""
         return self._begun and os.path.isfile(self.path)
 
-    def begin(self, head: ProgramRecord) -> None:
+    def begin(self, header_line: ProgramRecord) -> None:
         """Make the file anew, with the record's own line: it has that, or it is not there."""
-        from ..record.journal import head as first_line
+        from ..record.journal import header_line as first_line
         from ..views.render.files import write_text
 
         if os.getpid() != self._process:  # the program forked: the file is that of the other one
@@ -272,7 +272,7 @@ class Journal:
         self._close()
         self.failed = ""
         try:
-            write_text(self.path, first_line(head))
+            write_text(self.path, first_line(header_line))
             self._begun = True
             flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
             self._file = os.open(self.path, flags)
@@ -285,10 +285,10 @@ class Journal:
             self._write(part)
 
     def _write(self, record: ProgramRecord) -> None:
-        from ..record.journal import line
+        from ..record.journal import journal_line
 
         assert self._file is not None
-        data = line(record).encode("utf-8")
+        data = journal_line(record).encode("utf-8")
         try:
             if os.write(self._file, data) < len(data):
                 raise OSError("the disk is full")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..measures.ledger import COLUMNS
-from ..measures.operators import bare, called
+from ..measures.operators import base_name, called
 from ..measures.quantities import graphs
 from ..measures.roofline import COMPUTE, MEMORY
 from ..record.figures import AtLeast, Figure
@@ -125,7 +125,7 @@ def _library_calls_of(*functions: str) -> Callable[[Capture], Number]:
     """Return a fact that counts calls of library functions, by their bare names."""
 
     def of(capture: Capture) -> Number:
-        return sum(k.launches for k in _library(capture) if bare(called(k.name)) in functions)
+        return sum(k.launches for k in _library(capture) if base_name(called(k.name)) in functions)
 
     return of
 

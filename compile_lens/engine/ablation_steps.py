@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from ..measures.steps import trimmed
+from ..measures.steps import trimmed_name
 from ..record.capture import ABLATIONS, Ablation
 from ..results.capture import Capture
 
@@ -32,7 +32,7 @@ def with_steps(made: Capture, outcome: Outcome) -> Capture:
             step.name == ABLATIONS[0]
         ):  # its values have buffers since we gave them one: Inductor had no reason
             compilations = tuple(dataclasses.replace(c, lowered=()) for c in compilations)
-        kept = tuple(trimmed(c, whole[c.id]) for c in compilations if c.id in whole)
+        kept = tuple(trimmed_name(c, whole[c.id]) for c in compilations if c.id in whole)
         ablations.append(Ablation(step.name, step.settings, kept, tuple(dict.fromkeys(notes))))
     done = dataclasses.replace(made, ablations=(*ablations, Ablation(ABLATIONS[-1])))
     if (live := getattr(made, "_live", None)) is not None:

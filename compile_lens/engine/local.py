@@ -158,7 +158,7 @@ def _message(made: Capture) -> str:
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(
         (
-            f"{made.function} failed{which} {where}: {failure.type}: {messages.gist(failure.message)}{next_step}",
+            f"{made.function} failed{which} {where}: {failure.type}: {messages.summary(failure.message)}{next_step}",
             *lines,
             f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
         )

@@ -24,7 +24,7 @@ def collapse(nodes: Sequence[Node], limit: int) -> tuple[list[Group], str]:
         groups = _by_module(nodes, depth)
         if len(groups) <= limit:
             return groups, _note(nodes, groups, f"by module (the first {depth} {_parts(depth)} of the path)")
-    workers: list[Group] = [(n.name, (n,)) for n in apart(nodes)[0]]
+    workers: list[Group] = [(n.name, (n,)) for n in separate(nodes)[0]]
     start = _by_module(nodes, 1) if deepest else _with_inputs(nodes, workers)
     how = "by module and neighbourhood" if deepest else "in runs of neighbours, for want of modules"
     groups = _chunks(start, limit)
@@ -46,7 +46,7 @@ def _note(nodes: Sequence[Node], groups: list[Group], how: str) -> str:
 
 def _by_module(nodes: Sequence[Node], depth: int) -> list[Group]:
     runs: list[tuple[str, list[Node]]] = []
-    for node in apart(nodes)[0]:
+    for node in separate(nodes)[0]:
         path = ".".join(node.module.split(".")[:depth])
         if path and runs and runs[-1][0] == path:
             runs[-1][1].append(node)
@@ -56,7 +56,7 @@ def _by_module(nodes: Sequence[Node], depth: int) -> list[Group]:
     return _with_inputs(nodes, groups)
 
 
-def apart(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def separate(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """The nodes that work, and the inputs and constants: these take nothing, so they can stand anywhere."""
     sources = ("placeholder", "get_attr")
     return [n for n in nodes if n.op not in sources], [n for n in nodes if n.op in sources]
@@ -65,7 +65,7 @@ def apart(nodes: Sequence[Node]) -> tuple[list[Node], list[Node]]:
 def _with_inputs(nodes: Sequence[Node], groups: list[Group]) -> list[Group]:
     """``groups`` with each input or constant in the box that uses it first, or alone before a single node."""
     placed = {n.name for _, members in groups for n in members}
-    loose = [n for n in apart(nodes)[1] if n.name not in placed]
+    loose = [n for n in separate(nodes)[1] if n.name not in placed]
     user: dict[str, int] = {}
     for index, (_, members) in enumerate(groups):
         for node in members:

@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 
 from compile_lens.record.graph import Node
 
-from .collapse import apart
+from .collapse import separate
 from .text import shorten
 
 _DEEPEST = 40
@@ -110,7 +110,7 @@ def _module(node: Node, modules: Mapping[str, str] | None) -> str:
 
 def _line(nodes: Sequence[Node], modules: Mapping[str, str] | None) -> tuple[list[Node], list[_Steps]]:
     """The nodes in line and, for each, the steps that it is placed by: an input goes with its first user."""
-    workers, sources = apart(nodes)
+    workers, sources = separate(nodes)
     workers = _freed(workers, modules)
     first: dict[str, int] = {}
     for index, worker in enumerate(workers):

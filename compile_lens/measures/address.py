@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
 
-from compile_lens.record.graph import Graph, Node
+from compile_lens.errors import UsageError
+from compile_lens.record.graph import Frame, Graph, Node
 
 Address = tuple[str, str, str]
 """Where something stands: ``(compile id, stage key, node name)``.
@@ -18,7 +22,7 @@ PYTHON = "python"
 """The stage key of Python lines."""
 
 
-def python(file: str, line: int) -> Address:
+def line_address(file: str, line: int) -> Address:
     """The address of a Python line."""
     return ("", PYTHON, f"{file}:{line}")
 
@@ -29,3 +33,279 @@ def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
         yield path, node
     for name, body in graph.subgraphs:
         yield from walk(body, f"{path}{name}/")
+
+
+NO_WORK = frozenset(("placeholder", "get_attr", "output"))
+"""Operations of nodes that compute nothing."""
+
+FORMS = "a line ('model.py:7'), a call in one ('model.py:7:11-23'), a name at one ('sin@7')"
+
+_PLACE = re.compile(
+    r"(?:(?P<file>.+):)?(?P<line>\d{1,9})(?::(?P<column>\d{1,9})-(?P<end>\d{1,9}))?", re.DOTALL
+)
+_NAMED = re.compile(r"(?P<name>[\w./]+)@(?P<place>.+)", re.DOTALL)
+_CALL = re.compile(r"(?:[\w.]|\(\)|\[\])*?(\w+)\(\)")
+_FEW = 12
+
+
+class _Call(NamedTuple):
+    """A node at a line, and the frame that stands there: its own, or that of a call whose inside made it."""
+
+    address: Address
+    node: Node
+    frame: Frame
+    inside: str
+    """The function that this frame called; ``""`` for the innermost."""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Its columns, where they are known."""
+        column, end = self.frame.column, self.frame.end_column
+        return None if column is None or end is None else (column, end)
+
+    @property
+    def names(self) -> set[str]:
+        """What people may call it."""
+        said = {self.inside, _callee(self.frame.call)}
+        if not self.inside:
+            said |= {self.address[2], function(self.node.target)}
+        return said - {""}
+
+    def named(self, name: str) -> bool:
+        """Whether it is called so, by its whole name as well: ``torch.sin``."""
+        return name in self.names or (not self.inside and name == self.node.target)
+
+
+class AddressTexts:
+    """Finds what texts stand for among the addresses of one capture.
+
+    ``lines`` are its Python lines, ``linked`` the nodes that are linked to their own frames. ``columns``: whether
+    Python told them (from 3.11 on).
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[Address, Node],
+        kernels: Collection[Address],
+        code_lines: Collection[Address],
+        lines: Collection[Address],
+        linked: Collection[Address],
+    ) -> None:
+        self._nodes = nodes
+        self._kernels = kernels
+        self._code_lines = code_lines
+        self._lines = lines
+        self._linked = linked
+
+    @cached_property
+    def _of_torch(self) -> set[str]:
+        return {frame.file for node in self._nodes.values() for frame in node.frames if frame.of_torch}
+
+    @cached_property
+    def _by_name(self) -> dict[str, set[str]]:
+        """Files by their names without folders."""
+        found: dict[str, set[str]] = {}
+        for line in self._lines:
+            found.setdefault(_file(line).replace("\\", "/").rpartition("/")[2], set()).add(_file(line))
+        return found
+
+    def find(self, text: str) -> tuple[Address, ...]:
+        """The addresses that a text stands for, in order of the record. Raises ``UsageError`` for none or doubt."""
+        named = [a for a in (*self._kernels, *self._code_lines) if a[2] == text]
+        if len(named) > 1:
+            raise UsageError(f"{text!r} is in several places: give one of {_listed(map(repr, named))}")
+        if named:
+            return tuple(named)
+        at = _NAMED.fullmatch(text)
+        place = _PLACE.fullmatch(text)
+        if at and not (place and self._files(place["file"] or "")):
+            place = _PLACE.fullmatch(at["place"])
+            if place and place["column"] is None:
+                line = self.line(place["file"] or "", int(place["line"]), text)
+                return self._named(text, at["name"], line)
+        elif place:
+            line = self.line(place["file"] or "", int(place["line"]), text)
+            if place["column"] is None:
+                return (line,)
+            return self._spanned(text, line, (int(place["column"]), int(place["end"])))
+        raise UsageError(self._no_form(text))
+
+    def is_form(self, text: str) -> bool:
+        """Whether a text has the form of a place or of a name at one."""
+        return bool(_PLACE.fullmatch(text) or _NAMED.fullmatch(text))
+
+    def __contains__(self, text: str) -> bool:
+        """Whether a text stands for something, without doubt."""
+        try:
+            return bool(self.find(text))
+        except UsageError:
+            return False
+
+    def line(self, file: str, line: int, text: str = "") -> Address:
+        """A Python line by its number and the end of its path, or ``""`` where there is one file."""
+        name = f"{file}:{line}" if file else f"line {line}"
+        if text and text != name:
+            name = f"{text!r}: {name}"
+        numbered = [a for a in self._lines if a[2].endswith(f":{line}")]
+        if not file:  # torch's own lines are told by their file
+            numbered = [a for a in numbered if _file(a) not in self._of_torch] or numbered
+        found = [a for a in numbered if _file(a) == file] or [a for a in numbered if _ends(_file(a), file)]
+        if len(found) > 1:
+            files = [_file(a) for a in found]
+            raise UsageError(
+                f"line {line} is in {_listed(files)}: name the file, such as '{self.short(found[0])}'"
+            )
+        if found:
+            return found[0]
+        if file and not self._files(file):
+            files = [*dict.fromkeys(map(_file, self._lines))]
+            raise UsageError(f"{name}: the capture has no line of {file!r}; it has lines of {_listed(files)}")
+        near = sorted(
+            (a for a in self._lines if _ends(_file(a), file)),
+            key=lambda a: abs(int(a[2].rpartition(":")[2]) - line),
+        )
+        some = _listed(map(self.short, sorted(near[:_FEW], key=_by_line))) + (", …" if near[_FEW:] else "")
+        raise UsageError(f"{name} holds no tensor operation of this capture; lines that do: {some}")
+
+    def _files(self, file: str) -> set[str]:
+        """The files that a name could mean."""
+        return {found for found in map(_file, self._lines) if file and _ends(found, file)}
+
+    def _calls(self, line: Address, among: Iterable[Address]) -> Iterator[_Call]:
+        for address in among:
+            node = self._nodes[address]
+            if node.op in NO_WORK:
+                continue
+            frames = [frame for frame in node.frames if not frame.of_torch] or list(node.innermost)
+            for i, frame in enumerate(frames):
+                if line_address(frame.file, frame.line) == line:
+                    inside = frames[i + 1].function if i + 1 < len(frames) else ""
+                    yield _Call(address, node, frame, inside)
+
+    def _here(self, line: Address) -> list[_Call]:
+        """The calls in a line, in order of the record."""
+        return list(self._calls(line, (a for a in self._nodes if a in self._linked)))
+
+    def _spanned(self, text: str, line: Address, span: tuple[int, int]) -> tuple[Address, ...]:
+        calls = self._here(line)
+        found = [call for call in calls if call.span == span]
+        if found:
+            return tuple(dict.fromkeys(call.address for call in found))
+        if not any(call.span for call in calls):
+            raise UsageError(
+                f"{text!r}: the record has no columns of this line, which Python tells from 3.11 on, and not of a "
+                f"call that takes all of its line: give the line, {self.short(line)!r}, or one of "
+                f"{_listed(self._apart(line, calls))}"
+            )
+        raise UsageError(f"{text!r} is no call of this line: give one of {_listed(self._apart(line, calls))}")
+
+    def _named(self, text: str, name: str, line: Address) -> tuple[Address, ...]:
+        calls = self._here(line)
+        found = [call for call in calls if call.named(name)]
+        if found:
+            if len({call.span or call.address[2] for call in found}) > 1:
+                raise UsageError(
+                    f"{text!r} could be several calls: give one of {_listed(self._apart(line, found))}"
+                )
+            return tuple(dict.fromkeys(call.address for call in found))
+        later = self._later(name, line)
+        if len({address[2] for address in later}) > 1:
+            some = _listed(f"'{a[2]}@{self.short(line)}'" for a in later)
+            raise UsageError(f"{text!r} could be several nodes: give one of {some}")
+        if later:
+            return tuple(later)
+        names = _listed(sorted({name for call in calls for name in call.names}))
+        raise UsageError(
+            f"{text!r}: nothing of that name is at {self.short(line)}, which has {names or 'no call'}: give one of "
+            f"{_listed(self._apart(line, calls))}"
+        )
+
+    def _later(self, name: str, line: Address) -> list[Address]:
+        """Nodes of the first stage that has some of the name, by themselves or by what they call."""
+        stages: dict[str, list[_Call]] = {}
+        for call in self._calls(line, self._nodes):
+            if not call.inside:
+                stages.setdefault(call.address[1], []).append(call)
+        for calls in stages.values():
+            exact = [call.address for call in calls if call.address[2] == name]
+            found = exact or [call.address for call in calls if call.named(name)]
+            if found:
+                return found
+        return []
+
+    def _apart(self, line: Address, calls: Iterable[_Call]) -> list[str]:
+        """Texts, each of one of several calls in a line: by columns, or by a name that no other has."""
+        calls, place = list(calls), self.short(line)
+        found: dict[str, None] = {}
+        for call in calls:
+            others = [c for c in calls if (c.span or c.address[2]) != (call.span or call.address[2])]
+            own = sorted(call.names.difference(*(other.names for other in others)))
+            if call.span:
+                found[f"'{place}:{call.span[0]}-{call.span[1]}' ({call.frame.call or call.address[2]})"] = (
+                    None
+                )
+            elif own:
+                found[f"'{own[0]}@{place}'"] = None
+            else:
+                found[repr(call.address)] = None
+        return list(found)
+
+    def short(self, line: Address) -> str:
+        """A Python line without its folder, where no other file has its name."""
+        name = line[2].replace("\\", "/").rpartition("/")[2]
+        return name if len(self._by_name.get(name.rpartition(":")[0], ())) == 1 else line[2]
+
+    def _no_form(self, text: str) -> str:
+        kernels = ", ".join(dict.fromkeys(a[2] for a in self._kernels)) or "none"
+        near = [
+            f"'{text}@{frame.line}'"
+            for address in self._linked
+            for frame in self._nodes[address].innermost
+            if text in (address[2], function(self._nodes[address].target))
+            and self._nodes[address].op not in NO_WORK
+        ]
+        if near:
+            return (
+                f"{text!r} says of no line: give {_listed(dict.fromkeys(near))}, or an address with its stage"
+            )
+        return (
+            f"{text!r} is neither a kernel nor an address: give {FORMS}, an address as (compile id, stage, name), or "
+            f"one of capture.kernels ({kernels}), or of capture.chain.addresses()"
+        )
+
+
+def function(target: str) -> str:
+    """The bare name of what is called: ``gelu`` of ``torch._C._nn.gelu``, ``F.gelu`` and ``aten.gelu.default``."""
+    parts = target.removesuffix(".default").split(".")
+    return parts[1] if parts[0] in ("aten", "prims") and len(parts) > 1 else parts[-1]
+
+
+def _callee(call: str) -> str:
+    """The name of what a text calls: ``norm`` of ``self.norm(x)``; ``""`` for what is no call, or not all of one."""
+    depth, outer = 0, []
+    for sign in call:
+        depth -= sign in ")]}"
+        if depth == 0:
+            outer.append(sign)
+        depth += sign in "([{"
+    found = _CALL.fullmatch("".join(outer))
+    return found[1] if found else ""
+
+
+def _file(line: Address) -> str:
+    return line[2].rpartition(":")[0]
+
+
+def _by_line(line: Address) -> tuple[str, int]:
+    return _file(line), int(line[2].rpartition(":")[2])
+
+
+def _ends(path: str, file: str) -> bool:
+    """Whether a path is that of a file which is named by its end, or by ``""``, as any is."""
+    path, file = path.replace("\\", "/"), file.replace("\\", "/")
+    return not file or path == file or path.endswith("/" + file)
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")

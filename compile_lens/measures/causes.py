@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
-from compile_lens.record.messages import plain
+from compile_lens.record.messages import plain_name
 from compile_lens.record.program import (
     CALL_RAISED,
     COMPILED,
@@ -22,7 +22,7 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
-from .program import at_line, compile_seconds, for_good, places, reached_from
+from .program import break_line, break_sites, calling_line, compile_seconds, is_permanently_eager
 
 COMPILE_RAISED = "compile that raised"
 RECOMPILE_LIMIT = "recompile limit"
@@ -135,7 +135,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         other_recompilations=_forms_before(frame, own[-1]) if limit else (),
                     )
                 )
-        for_ever = [v for v in frame.evaluations if for_good(v)]
+        for_ever = [v for v in frame.evaluations if is_permanently_eager(v)]
         if for_ever:
             place, _ = _place(frame, None)
             rest = frame.resume_line is not None
@@ -166,7 +166,7 @@ def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None
     line itself where it is in it, and where it begins else."""
     own = Frame(frame.file, frame.resume_line or frame.line, frame.function)
     at = why.frames[-1] if why is not None and why.frames else None
-    if at is None or (at.file, at.line, plain(at.function)) == (own.file, own.line, own.function):
+    if at is None or (at.file, at.line, plain_name(at.function)) == (own.file, own.line, own.function):
         return own, None
     if frame.torch_caller:  # what begins is torch's
         return at, None
@@ -178,14 +178,14 @@ def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None
 def _inside(at: Frame, frame: ProgramFrame) -> bool:
     """Whether a line is one of a code's own, and not of a function that it calls."""
     lines = not frame.code_lines or any(first <= at.line <= last for first, last in frame.code_lines)
-    return (at.file, plain(at.function)) == (frame.file, frame.function) and lines
+    return (at.file, plain_name(at.function)) == (frame.file, frame.function) and lines
 
 
 def _broken(program: ProgramRecord) -> list[Cause]:
     found = []
     met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
     told = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
-    for there in places(program.breaks).values():
+    for there in break_sites(program.breaks).values():
         own = [
             b for b in there if b.outcome in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) and id(b) not in told
         ]
@@ -196,11 +196,11 @@ def _broken(program: ProgramRecord) -> list[Cause]:
             continue
         kind = EAGER_REST if worst.outcome == REST_RUNS_EAGERLY else GRAPH_BREAK
         frame, _ = met[id(worst)]
-        place, line = at_line(worst), None
+        place, line = break_line(worst), None
         if kind == EAGER_REST and place is not None and not frame.torch_caller and not _inside(place, frame):
             within = [at for at in worst.ending.frames if _inside(at, frame)]
             place, line = within[-1] if within else _place(frame, None)[0], place
-        reached = [reached_from(b.ending, met[id(b)][1]) for b in (worst, *own)]
+        reached = [calling_line(b.ending, met[id(b)][1]) for b in (worst, *own)]
         known = list(dict.fromkeys(at for at in reached if at is not None))
         one = Cause(kind, place, frame.function, len(own), worst.ending, origin_line=line)
         found.append(replace(one, caller=next(iter(known), None), other_callers=tuple(known[1:])))

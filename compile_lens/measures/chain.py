@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from compile_lens.errors import UsageError
+from compile_lens.measures.address import FORMS, AddressTexts
 from compile_lens.measures.address import PYTHON as PYTHON
 from compile_lens.measures.address import Address as Address
-from compile_lens.measures.address import python as python
+from compile_lens.measures.address import line_address as line_address
 from compile_lens.measures.address import walk as walk
-from compile_lens.measures.address_text import FORMS, AddressTexts
+from compile_lens.measures.dead_ends import DeadEnd, DeadEnds
 from compile_lens.measures.derivatives import Derivatives
-from compile_lens.measures.ends import End, Ends
 from compile_lens.measures.links import kernel_lines as kernel_lines
 from compile_lens.measures.links import links_of
 from compile_lens.record.capture import Record
@@ -48,7 +48,7 @@ class Chain:
 
     def __init__(self, capture: Record) -> None:
         self._links = links_of(capture)
-        self._ends = Ends(capture, self._links.down)
+        self._ends = DeadEnds(capture, self._links.down)
         self._derivatives = Derivatives(capture, self._links.up)
 
     def addresses(self) -> tuple[Address, ...]:
@@ -57,7 +57,7 @@ class Chain:
         return (*links.nodes, *links.kernels, *links.code_lines, *links.lines)
 
     def find(self, text: str) -> tuple[Address, ...]:
-        """The addresses that a text stands for (see ``compile_lens.measures.address_text``): of a call in a line the
+        """The addresses that a text stands for (see ``compile_lens.measures.address``): of a call in a line the
         nodes that were traced from it, of all compilations. Raises ``UsageError`` for what is unknown or ambiguous."""
         return self.texts.find(text)
 
@@ -139,7 +139,7 @@ class Chain:
         for one in self._known(of):
             if one[1] == PYTHON:
                 start = [a for a in self._links.down.get(one, ()) if self._innermost(a) == one]
-                frames = [f for f in self._frames(start) if python(f.file, f.line) == one]
+                frames = [f for f in self._frames(start) if line_address(f.file, f.line) == one]
             else:
                 frames = list(self._frames([one], derivatives))
             found.update(dict.fromkeys(frames))
@@ -193,7 +193,7 @@ class Chain:
             more = f" and {len(files) - 12} more" if len(files) > 12 else ""
             raise UsageError(f"the record knows no file {file!r}; it knows {some}{more}")
         else:
-            start = (python(file, line),)
+            start = (line_address(file, line),)
         reached = {*start, *self._below(start, derivatives)}
         every = zip(self._links.every, self._links.uses, strict=True)
         # A kernel is none of what it came from.
@@ -225,7 +225,7 @@ class Chain:
         said = item.no_origin or links.lost.get(address, "")
         return said or "the record names no origin and no source line for it"
 
-    def end(self, address: Address | str) -> End:
+    def end(self, address: Address | str) -> DeadEnd:
         """Why nothing came of a Python line or a node from which nothing came; of several the first such."""
         known = self._known(address)
         return self._ends.why(next((a for a in known if not self._links.down.get(a)), known[0]))
@@ -237,7 +237,7 @@ class Chain:
 
     def _innermost(self, address: Address) -> Address:
         (frame,) = self._links.nodes[address].innermost
-        return python(frame.file, frame.line)
+        return line_address(frame.file, frame.line)
 
     def _position(self, kernel: Kernel) -> int:
         every = self._links.every

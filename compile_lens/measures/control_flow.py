@@ -21,7 +21,7 @@ GENERATED = frozenset(("Conditional", "Switch", "WhileLoop", "InvokeSubgraph"))
 NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say what a call runs of it"
 
 
-def steers(graph: Graph) -> bool:
+def controls_flow(graph: Graph) -> bool:
     """Whether a graph holds a loop or a branch."""
     return any(_name(node) in CHOICES | LOOPS for node in walk(graph))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
-from compile_lens.measures.ends import SILENT
+from compile_lens.measures.dead_ends import SILENT
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Graph

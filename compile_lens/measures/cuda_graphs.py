@@ -16,7 +16,7 @@ from ..record.program import ProgramGraph
 from .chain import Chain
 
 
-def gpu(target: str | Path | DeviceModel) -> DeviceModel:
+def nvidia_gpu(target: str | Path | DeviceModel) -> DeviceModel:
     """The NVIDIA GPU that a target stands for. Raises ``UsageError`` for any other device."""
     model = models.resolve(target)
     if model.device != "cuda":
@@ -24,7 +24,7 @@ def gpu(target: str | Path | DeviceModel) -> DeviceModel:
     return model
 
 
-def of_graph(graph: ProgramGraph, device: str, capture: Record) -> tuple[ProgramCudaGraphs, ...]:
+def cuda_graphs_of(graph: ProgramGraph, device: str, capture: Record) -> tuple[ProgramCudaGraphs, ...]:
     """Each phase of a graph, from its capture; none where that is for no NVIDIA GPU."""
     chain = Chain(capture)
     differs = () if capture.target is None else capture.target.may_differ

@@ -19,7 +19,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.lowering import REALISED
+from compile_lens.record.lowering import REALIZED
 
 SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
     "same", "inlined", "fused", "not fused", "different graphs", "no loop",
@@ -205,7 +205,7 @@ class _Place:
     def _realised(self, node: Members, loops: Collection[str]) -> Iterator[str]:
         """Why an ATen node was not inlined into loops that read it."""
         entry = self.lowered.get(node.name) if node.kind == "node" else None
-        if entry is None or entry.reason not in REALISED:
+        if entry is None or entry.reason not in REALIZED:
             return
         reading = [self.loops[loop] for loop in loops if loop in self.loops]
         readers = [n.name for n in reading if n.op == "loop" and entry.buffer in n.inputs]
@@ -213,7 +213,7 @@ class _Place:
             shown = f" Shown: {entry.evidence}." if entry.evidence else ""
             yield (
                 f"{node.name} was not inlined into {_list(readers)} ({entry.reason}). "
-                f"{REALISED[entry.reason].sentence}{shown}"
+                f"{REALIZED[entry.reason].sentence}{shown}"
             )
 
     def _groups(self, loops: Collection[str]) -> list[str]:

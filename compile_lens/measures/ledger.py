@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from compile_lens.record.absent import Absent
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.figures import MEASURED as MEASURED
@@ -26,8 +25,8 @@ from compile_lens.record.figures import add as add
 from compile_lens.record.figures import figure, summed
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code
+from compile_lens.record.missing import AbsentStage
 
-from .cached import once
 from .control_flow import (
     GENERATED,
     NOT_FOLLOWED,
@@ -35,11 +34,12 @@ from .control_flow import (
     aten,
     bodies,
     body_of,
+    controls_flow,
     generated,
     launches,
-    steers,
     walk,
 )
+from .memo import memoized
 
 COLUMNS = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
 """Names of the figures of a row, in the order in which they are read."""
@@ -135,7 +135,7 @@ class Ledger:
         return out
 
 
-@once
+@memoized
 def ledger(capture: Record) -> Ledger:
     """The ledger of a capture: each compilation by itself, each phase over all compilations, and the total.
 
@@ -290,7 +290,7 @@ def _lost(compilation: Compilation, code: Code) -> bool:
     if code.flow is not None:
         return any(NOWHERE in kernel.launch_functions for kernel in code.kernels)
     graph = compilation.graphs.get(code.phase)
-    return graph is not None and steers(graph)
+    return graph is not None and controls_flow(graph)
 
 
 NOWHERE = "?"
@@ -301,7 +301,7 @@ def _reason(stages: dict[str, Any], key: str) -> str:
     """Why a stage is not there: its own reason, or that of the graph it belongs to."""
     for name in (key, key.partition(".")[0]):
         stage = stages.get(name)
-        if isinstance(stage, Absent):
+        if isinstance(stage, AbsentStage):
             return stage.message
     return f"stage {key} is not in the record"
 
@@ -348,7 +348,7 @@ def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Found:
     code = compilation.code.get(phase)
     if code is None or code.flow is None:
         before = compilation.graphs.get(phase)
-        lost = before is not None and steers(before)
+        lost = before is not None and controls_flow(before)
         return NOT_FOLLOWED if lost else Figure(sum(map(_moved, nodes)), MODELLED)
     names = set(bodies(code.flow))
     if any(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from compile_lens.measures.address import Address, python, walk
-from compile_lens.measures.cached import once
-from compile_lens.record.absent import Absent
+from compile_lens.measures.address import Address, line_address, walk
+from compile_lens.measures.memo import memoized
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.missing import AbsentStage
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Links:
         del self.up[below][above], self.down[above][below]
 
 
-@once
+@memoized
 def links_of(capture: Record) -> Links:
     links = Links()
     links.files.update((source.file, None) for source in capture.sources)
@@ -68,7 +68,7 @@ def links_of(capture: Record) -> Links:
 def _compilation(links: Links, compilation: Compilation) -> None:
     graphs = {s.key: s for s in compilation.stages if isinstance(s, Graph)}
     for stage in compilation.stages:
-        if isinstance(stage, Absent):
+        if isinstance(stage, AbsentStage):
             links.missing[compilation.id, stage.stage] = stage.reason
         elif isinstance(stage, Graph):
             for path, node in walk(stage):
@@ -117,7 +117,7 @@ def _graph(links: Links, cid: str, graph: Graph, names: dict[str, _Names], reach
             # The first stage, or a node whose origins end before Python while it still knows its own line.
             # The user's own come first, the innermost of them before the others.
             for frame in sorted(reversed(node.frames), key=lambda f: f.of_torch):
-                line = python(frame.file, frame.line)
+                line = line_address(frame.file, frame.line)
                 links.lines[line] = None
                 links.link(here, line)
             links.framed.add(here)

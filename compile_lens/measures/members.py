@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.address_text import FORMS, function
+from compile_lens.measures.address import FORMS, function
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
-from compile_lens.record.graph import Node
-from compile_lens.record.kernel import Code
+from compile_lens.record.compilation import PHASES
+from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.support import NO_TYPES, UnsupportedOperator
 
 from .address import Address, walk
 from .quantities import phases
@@ -47,7 +49,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
                     if (
                         node.op == "call_function"
                         and (node.compute or op)
-                        and named(operator(node.target), op)
+                        and matches_operator(operator(node.target), op)
                     ):
                         found.append(
                             Use((compilation.id, key, path + node.name), operator(node.target), node)
@@ -63,7 +65,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
 def _calls(cid: str, code: Code | None, op: str) -> Iterator[Use]:
     for kernel in code.kernels if code is not None else ():
         name = called(kernel.name)
-        if op and kernel.language == "extern" and named(name, op):
+        if op and kernel.language == "extern" and matches_operator(name, op):
             for group in kernel.groups[:1]:
                 yield Use((cid, f"{kernel.phase}.groups", group), name)
 
@@ -78,15 +80,73 @@ def called(name: str) -> str:
     return operator(name.partition("#")[0].removeprefix("torch.ops."))
 
 
-def bare(target: str) -> str:
+def base_name(target: str) -> str:
     """``sort`` of ``aten.sort.stable``, ``mm`` of ``extern_kernels.mm``."""
     parts = operator(target).split(".")
     return parts[-1] if len(parts) < 3 else parts[-2]
 
 
-def named(name: str, op: str) -> bool:
+def matches_operator(name: str, op: str) -> bool:
     """Whether an operator is one that is asked for: ``aten.sort.stable`` is ``aten.sort`` and ``sort``."""
     if not op:
         return True
     wanted, parts = operator(op).split("."), name.split(".")
     return wanted in (parts[: len(wanted)], parts[1 : 1 + len(wanted)])
+
+
+def is_alternative(kernel: Kernel, other: Kernel) -> bool:
+    """Whether a line of the module launches the one or the other: it launches one kernel."""
+    return other.name != kernel.name and not {*kernel.launch_lines}.isdisjoint({*other.launch_lines} - {0})
+
+
+def recomputing_kernels(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, str], tuple[str, ...]]:
+    """For a kernel and one of its operators, the other kernels of the module that compute it as well.
+
+    ``nodes`` are the operators that compute anything: a view moves nothing, however many kernels look through
+    it. A library call shares its name with others, and is one operator: it counts for nothing here.
+    """
+    wanted = set(nodes)
+    computing: dict[str, dict[str, None]] = {}
+    matches_operator = {kernel.name: kernel for kernel in code.kernels}
+    for kernel in code.kernels:
+        for origin in wanted.intersection(_computed(kernel)) if kernel.language != "extern" else ():
+            computing.setdefault(origin, {})[kernel.name] = None
+
+    def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
+        if kernel.language == "extern":
+            return ()
+        found = computing.get(origin, {})
+        if kernel.name not in found:
+            return ()
+        return tuple(
+            name
+            for name in found
+            if name != kernel.name and not is_alternative(kernel, matches_operator[name])
+        )
+
+    return others
+
+
+def _computed(kernel: Kernel) -> Iterable[str]:
+    """What a kernel computes itself, by its lines where they were followed: the second part of a reduction came from
+    the same operators as the first, and computes none of those inlined there."""
+    followed = {origin for line in kernel.lines for origin in line.origins}
+    return followed.intersection(kernel.origins) or kernel.origins
+
+
+def unsupported_types(capture: Record, device: str) -> tuple[UnsupportedOperator, ...]:
+    """What makes or is such a tensor, by type and operator, with the Python lines; those handed to Inductor."""
+    found: dict[tuple[str, str], dict[Frame, None]] = {}
+    for compilation in capture.compilations:
+        for stage in compilation.stages:
+            if not isinstance(stage, Graph) or stage.key not in PHASES:
+                continue
+            for _, node in walk(stage):
+                name = "an input" if node.op == "placeholder" else node.target.removesuffix(".default")
+                for tensor in node.outputs if node.op != "output" else ():
+                    if tensor.dtype in NO_TYPES.get(device, ()):
+                        found.setdefault((tensor.dtype, name), {}).update(dict.fromkeys(node.innermost))
+    return tuple(
+        UnsupportedOperator(name, (), tuple(frames), f"it is {dtype}, a type that {device} does not have")
+        for (dtype, name), frames in found.items()
+    )

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.chain import Chain
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import Missing
 from compile_lens.record.profile import (
     BY_NAME,
     BY_ORDER,
@@ -21,7 +21,7 @@ from compile_lens.record.profile import (
     MeasuredKernel,
     Profile,
 )
-from compile_lens.record.profiler_trace import ProfilerTrace, Ran, Run
+from compile_lens.record.profiler_trace import GraphRun, ProfilerTrace, TracedOperation
 
 NO_CPP = (
     "the trace holds no generated C++ kernel: torch marks them only where "
@@ -29,13 +29,13 @@ NO_CPP = (
 )
 NO_DEVICE = "the trace holds no kernels of a GPU: profile with ProfilerActivity.CUDA"
 
-Runs = Mapping[tuple[str, str], list[Run]]
+Runs = Mapping[tuple[str, str], list[GraphRun]]
 """By compile id and phase, in the order of the first one."""
 
 
-def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[Run]]:
+def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[GraphRun]]:
     """The runs of each compiled graph of a trace."""
-    found: dict[tuple[str, str], list[Run]] = {}
+    found: dict[tuple[str, str], list[GraphRun]] = {}
     for run in trace.runs:
         found.setdefault((run.id, run.phase), []).append(run)
     return found
@@ -62,7 +62,7 @@ def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str])
     return id
 
 
-def unjoined(id: str, phase: str, runs: list[Run], why: str) -> MeasuredGraph:
+def unmatched(id: str, phase: str, runs: list[GraphRun], why: str) -> MeasuredGraph:
     """Runs of a graph whose code the record does not hold: what ran in them by name."""
     return MeasuredGraph(
         id,
@@ -70,12 +70,12 @@ def unjoined(id: str, phase: str, runs: list[Run], why: str) -> MeasuredGraph:
         "",
         len(runs),
         sum(run.seconds for run in runs),
-        unmatched_events=_others(ran for run in runs for ran in run.ran),
+        unmatched_events=_others(ran for run in runs for ran in run.operations),
         missing=(Missing("kernels, lines and modules", why),),
     )
 
 
-def of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, str]) -> Profile:
+def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, str]) -> Profile:
     """The times of a capture's kernels. ``ids`` has for compile ids of the record those of the trace, where the
     caller knows them; the others are those whose launches are the code's, in the same order, if there is one such."""
     runs = grouped(trace)
@@ -110,20 +110,22 @@ def of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, str]) -> 
         code = compilations[joined].code.get(phase) if joined is not None else None
         if joined is None or code is None:
             why = "it is not in this record" if id else "the trace does not say of which compilation it is"
-            graphs.append(unjoined(id, phase, own, why))
+            graphs.append(unmatched(id, phase, own, why))
         else:
             graphs.append(_measured(record, joined, code, id, own, trace.device))
     return Profile(trace.source, trace.device, tuple(graphs), tuple(missing))
 
 
-def of_graphs(trace: ProfilerTrace, code_of: Callable[[str, str], tuple[Record, Code] | str]) -> Profile:
+def profile_of_graphs(
+    trace: ProfilerTrace, code_of: Callable[[str, str], tuple[Record, Code] | str]
+) -> Profile:
     """The times of a program's kernels; ``code_of`` gives for a compile id and phase the code that ran with its record,
     or why there is none."""
     graphs = []
     for (id, phase), own in grouped(trace).items():
         found = code_of(id, phase) if id else "the trace does not say of which compilation it is"
         if isinstance(found, str):
-            graphs.append(unjoined(id, phase, own, found))
+            graphs.append(unmatched(id, phase, own, found))
         else:
             record, code = found
             compilation = next(c.id for c in record.compilations if code in c.code.values())
@@ -150,17 +152,17 @@ def _fits(compilation: Compilation, id: str, runs: Runs) -> bool:
 
 
 def _measured(
-    record: Record, compilation: str, code: Code, id: str, runs: list[Run], device: str
+    record: Record, compilation: str, code: Code, id: str, runs: list[GraphRun], device: str
 ) -> MeasuredGraph:
     plan = _Plan(code, runs)
-    taken: dict[str, list[Ran]] = {}
+    taken: dict[str, list[TracedOperation]] = {}
     how: dict[str, str] = {}
-    others: list[Ran] = []
+    others: list[TracedOperation] = []
     astray: Counter[str] = Counter()
     for run in runs:
         steps = plan.steps if plan.in_order(run) else None
         seen = iter(steps or ())
-        for ran in run.ran:
+        for ran in run.operations:
             name = plan.visible(ran)
             if name in plan.generated:
                 taken.setdefault(name, []).append(ran)
@@ -182,7 +184,7 @@ def _measured(
     kernels, missing = [], []
     for kernel in code.kernels:
         found = taken.get(kernel.name, [])
-        timed = [ran for ran in found if not gpu or ran.launched]
+        timed = [ran for ran in found if not gpu or ran.device_kernels]
         if not timed:
             missing.append(Missing(kernel.name, _why(kernel, plan, found, astray, gpu, device)))
             continue
@@ -191,8 +193,8 @@ def _measured(
             missing.append(
                 Missing(kernel.name, f"{lost} of its {len(found)} launches have no kernel in the trace")
             )
-        times = [sum(s for _, s in ran.launched) if gpu else ran.seconds for ran in timed]
-        names = (n for ran in timed for n in ([x for x, _ in ran.launched] if gpu else [ran.name]))
+        times = [sum(s for _, s in ran.device_kernels) if gpu else ran.seconds for ran in timed]
+        names = (n for ran in timed for n in ([x for x, _ in ran.device_kernels] if gpu else [ran.name]))
         kernels.append(
             MeasuredKernel(
                 kernel.name,
@@ -215,7 +217,9 @@ def _measured(
     )
 
 
-def _why(kernel: Kernel, plan: _Plan, found: list[Ran], astray: Counter[str], gpu: bool, device: str) -> str:
+def _why(
+    kernel: Kernel, plan: _Plan, found: list[TracedOperation], astray: Counter[str], gpu: bool, device: str
+) -> str:
     name = plan.names.get(kernel.name, "")
     if found:
         return (
@@ -243,12 +247,12 @@ class _Plan:
         steps: names in the trace, and the kernels, in the order of the code.
     """
 
-    def __init__(self, code: Code, runs: list[Run]) -> None:
+    def __init__(self, code: Code, runs: list[GraphRun]) -> None:
         self.generated = {k.name for k in code.kernels if k.language != "extern"}
         self.names = {k.name: k.name if k.name in self.generated else operator(k.name) for k in code.kernels}
         self._known = {name for name in self.names.values() if name}
         self._ordered = code.flow is None and all(all(k.launch_lines) for k in code.kernels)
-        shown = {_plain(ran.name) for run in runs for ran in run.ran}
+        shown = {_plain(ran.name) for run in runs for ran in run.operations}
         self.sees_generated = not self.generated.isdisjoint(shown)
         launches = sorted((line, k.name) for k in code.kernels for line in k.launch_lines)
         self.steps = [
@@ -257,14 +261,16 @@ class _Plan:
             if self.names[name] and (self.sees_generated or name not in self.generated)
         ]
 
-    def visible(self, ran: Ran) -> str:
+    def visible(self, ran: TracedOperation) -> str:
         """The name of a launch of the code, ``""`` of anything else."""
         name = _plain(ran.name)
         return name if name in self._known else ""
 
-    def in_order(self, run: Run) -> bool:
+    def in_order(self, run: GraphRun) -> bool:
         """Whether what a run shows of the launches is them, in the order of the code."""
-        return self._ordered and [n for r in run.ran if (n := self.visible(r))] == [n for n, _ in self.steps]
+        return self._ordered and [n for r in run.operations if (n := self.visible(r))] == [
+            n for n, _ in self.steps
+        ]
 
 
 def operator(name: str) -> str:
@@ -291,10 +297,10 @@ def _modules(record: Record, compilation: str, code: Code) -> dict[str, str]:
     return {node.name: node.module for node in graph.nodes} if graph is not None else {}
 
 
-def _others(found: Iterable[Ran]) -> tuple[MeasuredEvents, ...]:
+def _others(found: Iterable[TracedOperation]) -> tuple[MeasuredEvents, ...]:
     times: dict[str, list[float]] = {}
     for ran in found:
         times.setdefault(ran.name, []).append(
-            sum(s for _, s in ran.launched) if ran.launched else ran.seconds
+            sum(s for _, s in ran.device_kernels) if ran.device_kernels else ran.seconds
         )
     return tuple(MeasuredEvents(name, len(own), sum(own)) for name, own in times.items())

@@ -42,7 +42,7 @@ class Counts:
             ``counters["graph_break"]`` is another number, mostly less: it has no breaks after which Dynamo gives up
             the rest or all of a function, and no branches on a tensor's value.
         break_sites: graph breaks in the source: distinct lines, columns and reasons. A log has no columns, so that they
-            are at least so many (``places_at_least``).
+            are at least so many (``sites_are_lower_bound``).
         recompiles: compiles of a code that had older forms.
         skipped: functions, or rests of them, that were left to Python whole.
         partly_compiled: those that were compiled up to a line, and left to Python from there.
@@ -80,41 +80,41 @@ def counts(program: ProgramRecord) -> Counts:
         compilations=outcomes.count(COMPILED) + outcomes.count(NO_GRAPH),
         without_graph=outcomes.count(NO_GRAPH),
         breaks=len(program.breaks),
-        break_sites=len(places(program.breaks)),
+        break_sites=len(break_sites(program.breaks)),
         recompiles=len(program.recompiles),
         skipped=frames(SKIPPED),
-        partly_compiled=sum(any(in_part(v) for v in f.evaluations) for f in program.frames),
+        partly_compiled=sum(any(is_partly_compiled(v) for v in f.evaluations) for f in program.frames),
         at_limit=frames(LIMIT),
         raised=outcomes.count(RAISED),
         eager_frames=len({(u.file, u.line, u.function) for u in program.eager_frames}),
-        permanently_eager=sum(any(for_good(v) for v in f.evaluations) for f in program.frames),
+        permanently_eager=sum(any(is_permanently_eager(v) for v in f.evaluations) for f in program.frames),
     )
 
 
-def for_good(visit: FrameEvaluation) -> bool:
+def is_permanently_eager(visit: FrameEvaluation) -> bool:
     """Whether Dynamo met nothing to compile and looks at the code no more, though another call may compute: torch then
     runs no form of it that it compiled before, either."""
     return visit.outcome == NOTHING and visit.may_compute
 
 
-def in_part(visit: FrameEvaluation) -> bool:
+def is_partly_compiled(visit: FrameEvaluation) -> bool:
     """Whether a code was compiled up to a line, and left to Python from there."""
     return visit.outcome == COMPILED and any(found.outcome == REST_RUNS_EAGERLY for found in visit.breaks)
 
 
-def place_of(found: Break) -> tuple[str, int, int | None, int | None, str]:
+def break_site(found: Break) -> tuple[str, int, int | None, int | None, str]:
     """Where a break is in the source, and what it is: breaks of which this is the same are one place."""
-    at = at_line(found)
+    at = break_line(found)
     where = ("", 0, None, None) if at is None else (at.file, at.line, at.column, at.end_column)
     return (*where, found.gb_id or found.type)
 
 
-def at_line(found: Break) -> Frame | None:
+def break_line(found: Break) -> Frame | None:
     """The line of a break: the last of its stack."""
     return found.ending.frames[-1] if found.ending.frames else None
 
 
-def reached_from(ending: Ending, caller: Frame | None) -> Frame | None:
+def calling_line(ending: Ending, caller: Frame | None) -> Frame | None:
     """The last line of the program's own before a library's; ``None`` where the line itself is the program's."""
     if not ending.frames or not _of_library(ending.frames[-1]):
         return None
@@ -133,25 +133,25 @@ def _of_library(frame: Frame) -> bool:
     return standing is not None and standing[1] in sys.stdlib_module_names
 
 
-def places(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:
+def break_sites(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:
     """Breaks by their place in the source, in order."""
     by_place: dict[tuple[str, int, int | None, int | None, str], list[Break]] = {}
     for one in found:
-        by_place.setdefault(place_of(one), []).append(one)
+        by_place.setdefault(break_site(one), []).append(one)
     return by_place
 
 
-def places_at_least(program: ProgramRecord) -> bool:
+def sites_are_lower_bound(program: ProgramRecord) -> bool:
     """Whether there may be more places in the source than are told apart: of a log, which has no columns, and where
     breaks of one line have none."""
     unclear = (
-        len(found) > 1 and (at := at_line(found[0])) is not None and at.column is None
-        for found in places(program.breaks).values()
+        len(found) > 1 and (at := break_line(found[0])) is not None and at.column is None
+        for found in break_sites(program.breaks).values()
     )
     return bool(program.breaks) and (bool(program.log) or any(unclear))
 
 
-def after(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
+def resume_graphs(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
     """By the number of a visit, the numbers of the graphs in which what follows a break of it was compiled,
     first of all times; for the visits with breaks. ``None``: it had forms by then, of which no visit says which ran."""
     rests: dict[tuple[str, int, str, int], list[ProgramFrame]] = {}
@@ -233,7 +233,7 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 own = code_of(traced.file, begins, traced.code_lines, same and frame.resume_line is not None)
                 mark(traced.file, traced.lines, TRACED, own)
             for found in visit.breaks:
-                for at in (at_line(found), reached_from(found.ending, None)):
+                for at in (break_line(found), calling_line(found.ending, None)):
                     if at is not None:
                         states.setdefault((at.file, at.line), set()).add(BROKE)
         if any(visit.outcome == LIMIT for visit in frame.evaluations):

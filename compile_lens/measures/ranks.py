@@ -20,7 +20,7 @@ from compile_lens.record.ranks import (
     RankDifference,
 )
 
-from .program import at_line
+from .program import break_line
 
 NONE = "none"
 """What a rank has where others have something."""
@@ -84,7 +84,7 @@ def _inputs(program: ProgramRecord, visit: FrameEvaluation) -> str:
 
 
 def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
-    told = ((at_line(found), found.type) for found in visit.breaks)
+    told = ((break_line(found), found.type) for found in visit.breaks)
     return "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in told) or NONE
 
 
@@ -120,14 +120,17 @@ def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
         first = next((c for c in row if c is not None), None)
         place = first[1].line if first is not None else None
         found = _differs(
-            COLLECTIVES, place, position, {r: said(c[1] if c else None) for r, c in by_rank.items()}
+            COLLECTIVES,
+            place,
+            position,
+            {r: difference_text(c[1] if c else None) for r, c in by_rank.items()},
         )
         if found:
             return found
     return []
 
 
-def said(found: Collective | None) -> str:
+def difference_text(found: Collective | None) -> str:
     """A collective in a line."""
     if found is None:
         return NONE

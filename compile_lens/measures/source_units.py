@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import PurePath
 
-from compile_lens.measures.address_text import NO_WORK
-from compile_lens.measures.cached import once
+from compile_lens.measures.address import NO_WORK
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
+from compile_lens.measures.memo import memoized
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Source
@@ -64,7 +64,7 @@ class Units:
     of: Mapping[Address, tuple[int, ...]]
 
 
-@once
+@memoized
 def units(capture: Record) -> Mapping[str, Units]:
     """The units of each compilation, by its id. A frame of torch's own counts where no line of the user's is known."""
     up = dict(Chain(capture).links())
@@ -264,7 +264,7 @@ def _spread(compilation: str, own: Mapping[Address, int], up: Up) -> dict[Addres
     return {address: unpacked[mask] for address, mask in masks.items() if mask}
 
 
-@once
+@memoized
 def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
     """The modules that ran a method, by its source: paths such as ``layers.0``. Only where several are known to have.
 

@@ -34,7 +34,7 @@ class Step:
     notes: tuple[str, ...] = ()
 
 
-def stepped(capture: Record, step: str) -> Record:
+def at_step(capture: Record, step: str) -> Record:
     """The capture as if it had been made in one step: every measure and view works on it.
 
     Raises ``UsageError`` where the step is not in the record.
@@ -61,8 +61,8 @@ def stepped(capture: Record, step: str) -> Record:
     )
 
 
-def trimmed(step: Compilation, whole: Compilation) -> Compilation:
-    """A step's compilation without what is the same in the capture's own; ``stepped`` puts it back."""
+def trimmed_name(step: Compilation, whole: Compilation) -> Compilation:
+    """A step's compilation without what is the same in the capture's own; ``at_step`` puts it back."""
     same: dict[str, Stage] = {s.key: s for s in whole.stages}
     return dataclasses.replace(
         step,
@@ -96,7 +96,7 @@ def steps(capture: Record) -> tuple[Step, ...]:
 
 
 def _row(capture: Record, ablation: Ablation) -> Step:
-    total = ledger(stepped(capture, ablation.step)).total
+    total = ledger(at_step(capture, ablation.step)).total
     return Step(
         ablation.step,
         total.loops,

@@ -21,10 +21,10 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import LINE_FORMS, Code, Kernel
 
 from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, operations, special
-from .cached import once
 from .chain import walk
 from .control_flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
+from .memo import memoized
 
 LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
 """Operators of which Inductor makes a copy and then a scatter: the work is in the last kernel."""
@@ -144,7 +144,7 @@ class Traffic:
         return "\n".join([*lines, *self.notes])
 
 
-@once
+@memoized
 def traffic(capture: Record) -> Traffic:
     """The traffic of every kernel of a capture."""
     many = len(capture.compilations) > 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .absent import Absent, Codes, Missing, NotApplicable
 from .autotuning import Autotuning
 from .benchmark import Benchmark
 from .breaks import BREAK, REST, CapturedCall, Ending, Recompile, Skip
@@ -18,6 +17,7 @@ from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
 from .kernel import Kernel
+from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable
 from .profile import Profile
 
 SCHEMA_VERSION = 2
@@ -169,9 +169,9 @@ class Record:
             for c in self.compilations
             for phase, code in c.code.items()
         }
-        stages = [(c, s) for c in self.compilations for s in c.stages if isinstance(s, Absent)]
+        stages = [(c, s) for c in self.compilations for s in c.stages if isinstance(s, AbsentStage)]
         one = len(self.compilations) == 1
-        return Codes(
+        return CodeByPhase(
             texts, {("" if one else f"{c.id} ") + s.stage.removesuffix(".code"): s for c, s in stages}
         )
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import RecordError
-from . import absent as _absent
 from . import autotuning as _autotuning
 from . import benchmark as _measurement
 from . import breaks as _breaks
@@ -30,10 +29,10 @@ from . import device as _device_model
 from . import graph as _graph
 from . import kernel as _kernel
 from . import lowering as _lowered
-from . import machine_code as _machine
 from . import memory as _memory
+from . import missing as _missing
+from . import passes as _passes
 from . import profile as _profile
-from . import rewrite as _rewrite
 from .capture import SCHEMA_VERSION, Record
 
 if TYPE_CHECKING:
@@ -49,15 +48,14 @@ _NAMES = {
     name: found
     for module in (
         _graph,
-        _absent,
+        _missing,
         _breaks,
-        _machine,
         _kernel,
         _autotuning,
         _cuda_graphs,
         _decision,
         _lowered,
-        _rewrite,
+        _passes,
         _memory,
         _measurement,
         _profile,

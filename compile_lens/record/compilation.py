@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Union
 
 from ..errors import StageMissing
-from .absent import Absent, Codes, Missing, NotApplicable
 from .autotuning import Autotuning
 from .breaks import Ending
 from .cuda_graphs import CudaGraphs
@@ -16,7 +15,8 @@ from .graph import Graph
 from .kernel import Code
 from .lowering import Lowered
 from .memory import Memory, Partition
-from .rewrite import Pass
+from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable
+from .passes import Pass
 
 PHASES = ("forward", "backward", "inference")
 """Names of the graphs that Inductor compiles. ``inference``: nothing in the graph needs a gradient."""
@@ -91,7 +91,7 @@ class Stages(Mapping[str, Graph]):
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
         self._graphs = {s.key: s for s in stages if isinstance(s, Graph)}
-        self._absent = {s.stage: s for s in stages if isinstance(s, Absent)}
+        self._absent = {s.stage: s for s in stages if isinstance(s, AbsentStage)}
 
     def __getitem__(self, key: str) -> Graph:
         if key in self._graphs:
@@ -149,8 +149,8 @@ class Compilation:
     @property
     def code(self) -> dict[str, Code]:
         """Generated modules by phase. One that is not there raises ``StageMissing`` with the reason."""
-        absent = {s.stage.removesuffix(".code"): s for s in self.stages if isinstance(s, Absent)}
-        return Codes({s.phase: s for s in self.stages if isinstance(s, Code)}, absent)
+        absent = {s.stage.removesuffix(".code"): s for s in self.stages if isinstance(s, AbsentStage)}
+        return CodeByPhase({s.phase: s for s in self.stages if isinstance(s, Code)}, absent)
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -165,6 +165,6 @@ class Compilation:
     @property
     def phases(self) -> tuple[str, ...]:
         """The phases of which at least one stage was seen."""
-        seen = {s.phase for s in self.stages if not isinstance(s, Absent)}
+        seen = {s.phase for s in self.stages if not isinstance(s, AbsentStage)}
         seen |= {s.stage for s in self.stages if isinstance(s, Graph)}
         return tuple(p for p in PHASES if p in seen)

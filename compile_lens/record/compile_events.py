@@ -19,12 +19,12 @@ _TOLD = {
 _ROOM = 200
 
 
-def told(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def event_details(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What is kept of an event's own facts."""
     return tuple((k, str(v)[:_ROOM]) for k, v in facts.items() if k in _TOLD and v is not None)
 
 
-def paired(events: Iterable[Event], began: float) -> tuple[CompileEvent, ...]:
+def paired_events(events: Iterable[Event], began: float) -> tuple[CompileEvent, ...]:
     """Beginnings and ends put together, in the order of the beginnings; one that did not end is left out.
 
     ``began`` is when the watch did, in microseconds of torch's clock.
@@ -33,18 +33,18 @@ def paired(events: Iterable[Event], began: float) -> tuple[CompileEvent, ...]:
     threads: dict[int, int] = {}
     found: list[tuple[int, CompileEvent]] = []
     for position, event in enumerate(events):
-        phase, name, at, ident, id, told = event
+        phase, name, at, ident, id, event_details = event
         thread = threads.setdefault(ident, len(threads))
         stack = open_.setdefault(ident, [])
         if phase == "B":
             stack.append((position, event))
         elif phase == "i":
-            found.append((position, _event(name, at - began, 0.0, thread, id, told, len(stack))))
+            found.append((position, _event(name, at - began, 0.0, thread, id, event_details, len(stack))))
         elif phase == "E" and any(e[1] == name for _, e in stack):
             while stack:
                 first, begun = stack.pop()
                 if begun[1] == name:
-                    facts = tuple(dict((*begun[5], *told)).items())
+                    facts = tuple(dict((*begun[5], *event_details)).items())
                     made = _event(
                         name, begun[2] - began, at - begun[2], thread, id or begun[4], facts, len(stack)
                     )
@@ -59,10 +59,10 @@ def _event(
     duration: float,
     thread: int,
     id: str,
-    told: tuple[tuple[str, str], ...],
+    event_details: tuple[tuple[str, str], ...],
     depth: int,
 ) -> CompileEvent:
-    facts = dict(told)
+    facts = dict(event_details)
     backward = facts.pop("is_backward", "")
     facts.pop("is_forward", "")
     visit = int(facts.pop("visit", "-1"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from .graph import Frame
-from .messages import clip, parsed, plain_source, stable, with_place
+from .messages import clip, parse_expression, plain_source, with_place, without_addresses
 from .program import FailedGuard
 
 Now = Callable[[str], str]
@@ -65,7 +65,7 @@ _NO_LINE = re.compile(r"  # \(unknown (?:source|var) .*, please file a bug\)$", 
 _ADDRESS = re.compile(r" ?(?:\(id=0x[0-9a-f]+\)|at 0x[0-9a-f]+)")
 
 
-def failed(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
+def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
     """A guard that failed, from torch's sentence about it; ``now`` says what the value of a source is now, ``setting``
     what one of torch's own is (``grad_mode``)."""
     head = _HEAD.match(text)
@@ -74,14 +74,14 @@ def failed(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuard:
     rest = _NUMBER.sub(r"\g<source>", _NO_LINE.sub("", rest))
     rest, hint, type_ = _hinted(rest)
     rest, line = _placed(rest, now)
-    rest = stable(rest)
+    rest = without_addresses(rest)
     source, old, new = _state(rest, setting) if rest.startswith(STATE) else _told(rest, type_, now)
     if rest.startswith("tensor '"):
         rest = rest.partition(". Guard failed on")[0]
     return FailedGuard(id, rest, source, old, new, line, hint)
 
 
-def listed(message: str) -> list[str]:
+def failure_lines(message: str) -> list[str]:
     """Torch's sentences about guards that failed, of an error that lists them."""
     _, _, told = message.partition("triggered by the following guard failure(s):\n")
     return [
@@ -89,20 +89,20 @@ def listed(message: str) -> list[str]:
     ]
 
 
-def object_of(guard: str) -> str:
+def guarded_object(guard: str) -> str:
     """What a guard asks for one certain object; ``""`` of other guards."""
     found = _CHECKED.match(guard)
     return plain_source(found["source"]) if found and found["what"] == "obj" else ""
 
 
-def made_for(condition: str) -> tuple[str, str]:
+def compiled_for(condition: str) -> tuple[str, str]:
     """What a condition asks one value for, and the words of it: ``x.size(0)`` and ``2 to 1024``; ``""`` twice where it
     is about several values, or is no comparison."""
     about, words, _ = _compared(condition, lambda _: "")
     return (about, words) if words else ("", "")
 
 
-def with_old(found: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
+def with_compiled_value(found: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
     """A failed guard with what its value was in the older form: ``held`` has it by what the guard is about, and by its
     sentence of a setting of torch's."""
     if found.text.startswith(STATE):
@@ -142,7 +142,7 @@ def _hinted(text: str) -> tuple[str, str, str]:
 def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
     """A guard without torch's comment on its line, and the line; of a range that of the end that was passed."""
     bounds = _BOUNDS.match(text)
-    if bounds is not None and (known := _range(parsed(bounds["guard"]))) is not None:
+    if bounds is not None and (known := _range(parse_expression(bounds["guard"]))) is not None:
         guard = bounds["guard"].strip()
         value = _number(now(known.about))
         if value is None:  # which end it was is not known
@@ -250,7 +250,7 @@ def _membership(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     if absent:
         source = f"{plain_source(absent['owner'])}.{absent['name']}"
         return source, ABSENT, now(source)
-    tree = parsed(text)
+    tree = parse_expression(text)
     held = not (isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not))
     call = tree if held else getattr(tree, "operand", None)
     if not isinstance(call, ast.Call) or len(call.args) != 2:
@@ -311,7 +311,7 @@ def _range(tree: ast.expr | None) -> _Range | None:
 def _compared(guard: str, now: Now) -> tuple[str, str, str]:
     """What a guard compares. Where that is one value and a constant, what it was; of sizes with each other, what they
     are now."""
-    tree = parsed(guard)
+    tree = parse_expression(guard)
     if (known := _range(tree)) is not None:
         return known.about, known.words, now(known.about)
     if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1):

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable
 
 from ..errors import RecordError
-from .absent import Missing
 from .codec import from_json, to_json
 from .graph import Source
+from .missing import Missing
 from .program import FrameEvaluation, ProgramFrame, ProgramGraph, ProgramRecord
 
 CUT_OFF = "the program ended without a word, or still runs: this is what was written down until then"
@@ -23,7 +23,7 @@ NOTHING_SEEN = "the program ended before anything was seen, or still runs"
 """The same, of a journal that has no visit."""
 
 
-def head(record: ProgramRecord) -> str:
+def header_line(record: ProgramRecord) -> str:
     """The first line of a journal, which is a record of a program by itself."""
     unseen = (
         Missing("the time of compiling", "the program ended before torch's events were written down"),
@@ -34,10 +34,10 @@ def head(record: ProgramRecord) -> str:
         Missing("graphs of what nothing called", "they are told at the end, which was not reached"),
         Missing("what ran eagerly without a visit", "it is told at the end, which was not reached"),
     )
-    return line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=(*record.missing, *unseen)))
+    return journal_line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=(*record.missing, *unseen)))
 
 
-def line(record: ProgramRecord) -> str:
+def journal_line(record: ProgramRecord) -> str:
     """The line for a record, with its end."""
     return to_json(record) + "\n"
 
@@ -51,7 +51,7 @@ def is_journal(text: str) -> bool:
         return False
 
 
-def joined(text: str) -> ProgramRecord:
+def from_journal(text: str) -> ProgramRecord:
     """The record of a program from its journal. Raises ``RecordError`` if the first line is none of one."""
     first, *rest = text.splitlines()
     record = from_json(first, ProgramRecord)

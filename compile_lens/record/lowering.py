@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .decision import Reason
 
-REALISED: dict[str, Reason] = {
+REALIZED: dict[str, Reason] = {
     "output": Reason("It is a result of the graph, so that it has to be in memory.", ""),
     "reduction": Reason(
         "It reduces, scans or sorts: each of its elements needs many of its input, so that computing it again "
@@ -94,7 +94,7 @@ class Lowered:
     @property
     def sentence(self) -> str:
         """What became of it, in plain sentences."""
-        found = REALISED.get(self.reason)
+        found = REALIZED.get(self.reason)
         why = found.sentence if found is not None else ""
         into = ", ".join(self.inlined)
         if self.buffer:
@@ -108,7 +108,7 @@ class Lowered:
     @property
     def remedy(self) -> str:
         """What one could try to have it inlined, ``""`` where nothing is known."""
-        found = REALISED.get(self.reason)
+        found = REALIZED.get(self.reason)
         return found.remedy if found is not None else ""
 
     def __str__(self) -> str:

@@ -20,11 +20,11 @@ _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)")
 CANNOT_RESUME = "Encountered graph break that we cannot resume from"
 """How the reason begins with which Dynamo logs a break after which it compiles nothing more of the function."""
 
-LEFT_THE_REST = (
+SKIPPED_REST = (
     "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest"
 )
 
-AGAIN = "*** While handling this graph break, another graph break occurred: ***"
+SECOND_BREAK = "*** While handling this graph break, another graph break occurred: ***"
 """Between the break itself and what Dynamo could not do about it."""
 
 _HINT = re.compile(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", re.MULTILINE)
@@ -32,19 +32,19 @@ _LINK = re.compile(r"please visit: (https?://\S+)")
 _FROM = re.compile(r"\n\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE=1)")
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """The name that a function has in the program, where this is what Dynamo calls the rest of it."""
     found = _RESUME.fullmatch(name)
-    return plain(found["name"]) if found else name
+    return plain_name(found["name"]) if found else name
 
 
-def resumes(name: str) -> int | None:
+def resume_line(name: str) -> int | None:
     """The line where the rest of a function begins, by the name that Dynamo gives it; ``None`` for a function."""
     found = _RESUME.fullmatch(name)
     return int(found["line"]) if found else None
 
 
-def gist(message: str) -> str:
+def summary(message: str) -> str:
     """The first line of an error, and Dynamo's explanation of it where it gives one."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     explained = [line.removeprefix("Explanation: ") for line in lines[1:] if line.startswith("Explanation: ")]
@@ -54,12 +54,12 @@ def gist(message: str) -> str:
 _NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
 
 
-def nothing(reason: str) -> bool:
+def is_nothing_to_compile(reason: str) -> bool:
     """Whether torch says that there was nothing to compile."""
     return any(words in reason for words in _NOTHING)
 
 
-def stable(text: str) -> str:
+def without_addresses(text: str) -> str:
     """Addresses differ from run to run and say nothing to a reader."""
     return _AT.sub(" at 0x…", _ADDRESS.sub(r"\1…", _CHECKED.sub(r"\1…", text)))
 
@@ -72,7 +72,7 @@ _ADDRESS = re.compile(r"(?<!\.)\b(\w*_)?(\d{12,16})(_c\d+)?\b(?!\.\d)")
 
 def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
     """How compiled code ended, from torch's message: the break itself, not what was met while that was handled."""
-    text = _FROM.split(text, maxsplit=1)[0].strip().partition(AGAIN)[0].strip()
+    text = _FROM.split(text, maxsplit=1)[0].strip().partition(SECOND_BREAK)[0].strip()
     hints = (" ".join(found.split()) for found in _HINT.findall(text))
     link = _LINK.search(text)
     return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")
@@ -81,10 +81,10 @@ def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
 def consequence(text: str) -> str:
     """What Dynamo could not do about a break, in a sentence; ``""`` if it says nothing more."""
     text = _FROM.split(text, maxsplit=1)[0]
-    return gist(text.rpartition(AGAIN)[2]) if AGAIN in text else ""
+    return summary(text.rpartition(SECOND_BREAK)[2]) if SECOND_BREAK in text else ""
 
 
-def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> Break:
+def graph_break(reason: str, found: Ending, type: str, identity: str, told: str) -> Break:
     """A graph break from the ``reason`` that Dynamo logs for it, and what else it told of the consequence."""
     from .program import FUNCTION_RUNS_EAGERLY, REST_RUNS_EAGERLY, RESUMED, Break
 
@@ -93,7 +93,7 @@ def broken(reason: str, found: Ending, type: str, identity: str, told: str) -> B
         then = REST_RUNS_EAGERLY
     elif reason.startswith("Failed to handle"):
         then = FUNCTION_RUNS_EAGERLY
-    after = {RESUMED: "", REST_RUNS_EAGERLY: LEFT_THE_REST, FUNCTION_RUNS_EAGERLY: told or gist(reason)}
+    after = {RESUMED: "", REST_RUNS_EAGERLY: SKIPPED_REST, FUNCTION_RUNS_EAGERLY: told or summary(reason)}
     return Break(found, type, identity, then, after[then])
 
 
@@ -111,7 +111,7 @@ def with_place(guard: str) -> tuple[str, Frame | None]:
     where = None
     starts = [m.start() for m in re.finditer("  # ", guard)]
     for start in starts:
-        if parsed(guard[:start]) is not None:
+        if parse_expression(guard[:start]) is not None:
             where = _WHERE.match(guard, start) or _PLACE.match(guard, start)
             break
     else:
@@ -119,11 +119,11 @@ def with_place(guard: str) -> tuple[str, Frame | None]:
     if where is None:
         return guard, None
     at = where.groupdict()
-    frame = Frame(at["file"], int(at["line"]), plain(at["function"]), (at.get("text") or "").strip())
+    frame = Frame(at["file"], int(at["line"]), plain_name(at["function"]), (at.get("text") or "").strip())
     return guard[: where.start()].strip(), frame
 
 
-def parsed(guard: str) -> ast.expr | None:
+def parse_expression(guard: str) -> ast.expr | None:
     """The expression of a guard, ``None`` where it is none."""
     try:
         return ast.parse(guard.strip(), mode="eval").body
@@ -153,7 +153,7 @@ OF_SEVERAL = "Duplicate tensors found"
 """How torch begins where it asks on its own, of several tensors, whether two are one."""
 
 
-def with_line(
+def with_guard_line(
     found: FailedGuard, origins: tuple[GuardOrigin, ...], specialized: tuple[Specialization, ...] = ()
 ) -> FailedGuard:
     """A failed guard with the line that made it, as the older form says it: by its guards, or where it made a symbol
@@ -172,7 +172,7 @@ def with_line(
     return dataclasses.replace(found, line=line)
 
 
-def asks(
+def specializing_line(
     found: FailedGuard,
     dynamic: tuple[DynamicDim, ...],
     origins: tuple[GuardOrigin, ...],
@@ -212,16 +212,16 @@ _PLAIN_SUMS = (
 
 def _holds(guard: str, symbol: str, value: int) -> bool | None:
     """Whether a guard between sizes holds where a symbol is a value; ``None`` where that hangs on more than it."""
-    tree = parsed(guard)
+    tree = parse_expression(guard)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _RELATIONS:
         left, *others = tree.args
         tree = ast.Compare(left, [_RELATIONS[tree.func.id]()], others)
     if not isinstance(tree, ast.Compare):
         return None
-    return holds(_Put(symbol, value).visit(tree))
+    return comparison_holds(_Put(symbol, value).visit(tree))
 
 
-def holds(tree: ast.expr) -> bool | None:
+def comparison_holds(tree: ast.expr) -> bool | None:
     """Whether a comparison of numbers holds; ``None`` where it is none."""
     whole = ast.Expression(tree)
     if not isinstance(tree, ast.Compare) or not all(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .absent import Missing
 from .graph import Frame
+from .missing import Missing
 
 BY_NAME = "by name"
 BY_ORDER = "by the order of launches"

@@ -27,19 +27,19 @@ _ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 @dataclass
-class Ran:
+class TracedOperation:
     """Something that ran directly in a compiled graph: its name, seconds on the host, and of each thing that it
     launched on a GPU the name and seconds there."""
 
     name: str
     seconds: float
-    launched: list[tuple[str, float]] = field(default_factory=list)
-    calls_device: bool = False
+    device_kernels: list[tuple[str, float]] = field(default_factory=list)
+    launches_on_device: bool = False
     """It called the driver to launch something, whether or not the trace holds what ran then."""
 
 
 @dataclass
-class Run:
+class GraphRun:
     """One run of a compiled graph. ``id`` and ``phase`` are ``""`` where the trace does not say them."""
 
     id: str
@@ -47,7 +47,7 @@ class Run:
     key: str
     seconds: float
     sequence: int | None = None
-    ran: list[Ran] = field(default_factory=list)
+    operations: list[TracedOperation] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class ProfilerTrace:
 
     source: str
     device: str
-    runs: tuple[Run, ...]
+    runs: tuple[GraphRun, ...]
 
 
-def holds_profile(path: Path) -> bool:
+def is_profiler_trace(path: Path) -> bool:
     """Whether a file looks like a trace of the profiler, rather than a record or a log."""
     try:
         if path.is_dir():
@@ -72,7 +72,7 @@ def holds_profile(path: Path) -> bool:
     return head.lstrip()[:1] == b"{" and (b'"traceEvents"' in head or b'"deviceProperties"' in head)
 
 
-def read(path: Path) -> ProfilerTrace:
+def read_trace(path: Path) -> ProfilerTrace:
     """The trace in a file, which may be packed (``.gz``).
 
     Raises:
@@ -116,7 +116,7 @@ def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
         elif event.get("cat") in _ON_HOST:
             threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
     launched.pop(None, None)
-    runs: list[tuple[float, Run]] = []
+    runs: list[tuple[float, GraphRun]] = []
     forwards: dict[int, set[str]] = {}
     for found in threads.values():
         runs += _runs(found, launched, forwards)
@@ -135,11 +135,11 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
 
 def _runs(
     events: list[dict[str, Any]], launched: dict[Any, list[tuple[str, float]]], forwards: dict[int, set[str]]
-) -> Iterator[tuple[float, Run]]:
+) -> Iterator[tuple[float, GraphRun]]:
     """The runs on one thread; ``forwards`` gets the compile ids by the sequence number of autograd."""
     events.sort(key=lambda e: (e["ts"], -e["dur"], _args(e).get("Ev Idx", 0)))
     stack: list[
-        tuple[dict[str, Any], Run | None, Ran | None]
+        tuple[dict[str, Any], GraphRun | None, TracedOperation | None]
     ] = []  # with the run and its part that they stand in
     for event in events:
         while stack and event["ts"] >= stack[-1][0]["ts"] + stack[-1][0]["dur"]:
@@ -154,16 +154,18 @@ def _runs(
             there = launched.get(_args(event).get("correlation"), []) if calls else []
             if part is None and not (calls and not there):
                 # A launch that no operator stands around bears the name of its kernel.
-                part = Ran(there[0][0] if there else event["name"], event["dur"] / 1e6)
-                run.ran.append(part)
+                part = TracedOperation(there[0][0] if there else event["name"], event["dur"] / 1e6)
+                run.operations.append(part)
             if part is not None:
-                part.launched += there
-                part.calls_device |= "Launch" in event["name"] and calls
+                part.device_kernels += there
+                part.launches_on_device |= "Launch" in event["name"] and calls
         stack.append((event, run, part))
 
 
-def _run(event: dict[str, Any], key: str, around: list[dict[str, Any]], forwards: dict[int, set[str]]) -> Run:
-    run = Run("", "", key, event["dur"] / 1e6)
+def _run(
+    event: dict[str, Any], key: str, around: list[dict[str, Any]], forwards: dict[int, set[str]]
+) -> GraphRun:
+    run = GraphRun("", "", key, event["dur"] / 1e6)
     for outer in reversed(around):
         sequence = _args(outer).get("Sequence number")
         region = _REGION.fullmatch(outer["name"])

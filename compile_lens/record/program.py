@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .absent import Missing
 from .breaks import Ending
 from .capture import SCHEMA_VERSION, Environment
 from .collectives import Bucket, Collective, EagerCollective
@@ -18,6 +17,7 @@ from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .eager_frames import EagerFrame
 from .graph import Frame, Source
+from .missing import Missing
 from .profile import Profile
 
 Ranges = tuple[tuple[int, int], ...]
@@ -251,8 +251,8 @@ class ProgramFrame:
             forms, which do not run any more; Dynamo is not asked again.
         torch_caller: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
             partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
-            and ``line`` are where that begins, or where it was called first where it is not the program's. All such
-            are forms of one code of torch's, so that they share its limit.
+            and ``line`` are where that begins, or where it was called first where it is not the program's. All
+            such are forms of one code of torch's, so that they share its limit.
     """
 
     function: str

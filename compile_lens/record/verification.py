@@ -85,8 +85,8 @@ class Verification:
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``DISAGREES``, ``nothing to compare``, ``not comparable: random``, ``not comparable:
-        uninitialised memory`` or ``was not compared``."""
+        """``agrees``, ``DISAGREES``, ``nothing to compare``, ``not comparable: random``,
+        ``not comparable: uninitialised memory`` or ``was not compared``."""
         if not all(c.ok for c in self.comparisons):
             return DISAGREES
         if self.random:

@@ -107,11 +107,11 @@ class Capture(Record):
             UsageError: there is no such file, or an ``id`` that the trace or the capture does not have.
             RecordError: it is no trace of the profiler.
         """
-        from ..measures.profile import known_ids, of_capture
-        from ..record.profiler_trace import read
+        from ..measures.profile import known_ids, profile_of_capture
+        from ..record.profiler_trace import read_trace
 
-        found = read(Path(trace))
-        return replace(self, profile=of_capture(self, found, known_ids(self, found, id)))
+        found = read_trace(Path(trace))
+        return replace(self, profile=profile_of_capture(self, found, known_ids(self, found, id)))
 
     def story(self, lang: str = "en") -> Story:
         """The capture told stage by stage in plain words, made of the record alone.

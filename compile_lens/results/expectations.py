@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
 from ..measures import quantities
-from ..measures.bounds import Bounds
-from ..measures.quantities import Quantity
+from ..measures.quantities import Bounds, Quantity
 from ..record.delegates import delegate
 from ..record.figures import AtLeast, Figure
 from .capture import Capture
@@ -32,7 +31,7 @@ class ExpectationError(LensError, AssertionError):
         self.capture = capture
 
 
-class Asked:
+class NumericExpectation:
     """A number of a capture, to be called with what it should be, in one of four forms."""
 
     def __init__(self, expectations: Expectations, name: str) -> None:
@@ -53,14 +52,14 @@ class Asked:
         return self._expectations._figure(self._name, bounds, phase)
 
 
-class Numeric:
+class NumericAttribute:
     """An attribute of ``Expectations`` that asks for a number."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, expectations: Expectations, owner: type) -> Asked:
-        return Asked(expectations, self._name)
+    def __get__(self, expectations: Expectations, owner: type) -> NumericExpectation:
+        return NumericExpectation(expectations, self._name)
 
 
 class Expectations:
@@ -76,25 +75,25 @@ class Expectations:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
 
-    launches = Numeric()
+    launches = NumericAttribute()
     """Kernel launches in one call of the generated code, library calls among them (measured)."""
-    groups = Numeric()
+    groups = NumericAttribute()
     """Groups that do work, after fusion (measured); on a CPU several of them may be one launch."""
-    extern = Numeric()
+    extern = NumericAttribute()
     """Library calls in one call of the generated code (measured)."""
-    bytes = Numeric()
+    bytes = NumericAttribute()
     """Bytes that the groups read and write (modelled from sizes)."""
-    peak = Numeric()
+    peak = NumericAttribute()
     """The most bytes that the code of one graph holds at once, inputs and results among them (modelled)."""
-    saved = Numeric()
+    saved = NumericAttribute()
     """Bytes that the forward keeps for the backward beside inputs and results (modelled): an input or a result of the
     function that the backward reads is kept, too, and not counted, for it is there anyhow. Softmax keeps its result,
     and ``saved`` is 0."""
-    graphs = Numeric()
+    graphs = NumericAttribute()
     """Graphs that Dynamo handed to the backend, as torch counts them: recompiles are graphs, too (measured)."""
-    graph_breaks = Numeric()
+    graph_breaks = NumericAttribute()
     """Graph breaks (measured). A function that was left to Python without one is none: see ``compiled``."""
-    recompiles = Numeric()
+    recompiles = NumericAttribute()
     """How often a function was compiled again while it ran (measured)."""
 
     def compiled(self) -> Expectations:

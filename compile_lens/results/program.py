@@ -14,8 +14,8 @@ from ..record.kernel import SAME_CODE
 from ..record.program import ProgramRecord
 
 if TYPE_CHECKING:
-    from ..measures.caches import Cache
     from ..measures.causes import Cause
+    from ..measures.compile_time import Cache
     from ..measures.program import Counts, Line
     from ..record.device import DeviceModel
     from ..record.eager_frames import EagerFrame
@@ -116,7 +116,7 @@ class Program:
     @property
     def caches(self) -> tuple[Cache, ...]:
         """The compiler's caches: how often each was hit, missed or passed by, and why."""
-        from ..measures.caches import caches
+        from ..measures.compile_time import caches
 
         return caches(self.record)
 
@@ -194,11 +194,11 @@ class Program:
             UsageError: there is no such file, or it cannot be read.
             RecordError: it is no trace of the profiler.
         """
-        from ..measures.profile import of_graphs
-        from ..record.profiler_trace import read
+        from ..measures.profile import profile_of_graphs
+        from ..record.profiler_trace import read_trace
 
-        found = read(Path(trace))
-        record = replace(self.record, profile=of_graphs(found, _Codes(self)))
+        found = read_trace(Path(trace))
+        record = replace(self.record, profile=profile_of_graphs(found, _Codes(self)))
         return Program(lambda: record, self._kept)
 
     def with_cuda_graphs(self, target: str | Path | DeviceModel | None = None) -> Program:
@@ -215,11 +215,11 @@ class Program:
         Raises:
             UsageError: ``target`` is no NVIDIA GPU; it is not given, and the graphs are for none; or no graph was kept.
         """
-        from ..measures.cuda_graphs import gpu, of_graph
+        from ..measures.cuda_graphs import cuda_graphs_of, nvidia_gpu
         from ..record.cuda_graphs import CudaGraphs, ProgramCudaGraphs
         from .capture import CaptureError
 
-        name = "" if target is None else gpu(target).name
+        name = "" if target is None else nvidia_gpu(target).name
         found: list[ProgramCudaGraphs] = []
         failed: list[Exception] = []
         why: Exception | None
@@ -233,7 +233,7 @@ class Program:
                 why, made = error, None
             else:
                 why = None
-            asked = () if made is None else of_graph(graph, name or made.environment.device, made)
+            asked = () if made is None else cuda_graphs_of(graph, name or made.environment.device, made)
             if why is not None and not asked:
                 failed.append(why)
                 asked = (
@@ -275,13 +275,13 @@ class Program:
             UsageError: there is no such file, or it cannot be read.
             RecordError: it is not a program, is corrupt, or was written by a newer compile_lens.
         """
-        from ..record.journal import is_journal, joined
+        from ..record.journal import from_journal, is_journal
         from ..views.render.files import read
 
         def made(text: str) -> Program:
             if not is_journal(text):
                 return cls.from_json(text)
-            record = joined(text)
+            record = from_journal(text)
             return cls(lambda: record)
 
         return read(path, made)

@@ -19,7 +19,7 @@ from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..errors import BuildError, UsageError
 from ..measures.ledger import ledger
-from ..measures.steps import stepped
+from ..measures.steps import at_step
 from ..record.benchmark import BOTH, FORWARD, Benchmark, DeviceSpeed, Series
 from ..record.capture import ABLATIONS
 from ..record.figures import Figure, summed
@@ -312,7 +312,7 @@ def _beside_the_ledger(series: Series, made: Capture) -> Series:
         nbytes = None if unknown else sum(op.nbytes or 0 for op in ops)
         return dataclasses.replace(series, nbytes=nbytes, launches=sum(op.count for op in ops))
     step = ABLATIONS[-1] if series.name == COMPILED else series.name
-    counts = ledger(stepped(made, step) if made.ablations else made)
+    counts = ledger(at_step(made, step) if made.ablations else made)
     rows = [counts.total] if series.phases == BOTH else [counts.forward, counts.inference]
     rows = [r for r in rows if r.exists]
     launched, moved = summed(r.launches for r in rows), summed(r.bytes_after for r in rows)

@@ -28,7 +28,8 @@ class Checked:
     Attributes:
         file, name: where it stands, and the function's name.
         line: the line of the file that did not hold, or raised; else the first of the function.
-        outcome: ``held``; ``failed``, where what was expected is not so; ``raised``, where something else went wrong.
+        outcome: ``held``; ``failed``, where what was expected is not so; ``raised``, where something else went
+            wrong.
         text: what was found, why, and what to try; of another error its type and message; ``""`` where it held.
         seconds: how long it took, measured.
         pages: a line for each page that was kept of it.

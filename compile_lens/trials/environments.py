@@ -1,8 +1,8 @@
 """Environments of Python, one for each version of torch: made once in the user's cache folder, kept, and removed.
 
-An environment is a folder that ``python -m venv`` made and into which pip installed one torch. It counts only when
-the file ``MARK`` stands in it, which is written last: what an interrupt, a full disk or a failure of pip left behind
-is never taken for whole, and is made anew.
+An environment is a folder that ``python -m venv`` made and into which pip installed one torch. It counts only
+when the file ``MARK`` stands in it, which is written last: what an interrupt, a full disk or a failure of pip left
+behind is never taken for whole, and is made anew.
 """
 
 from __future__ import annotations

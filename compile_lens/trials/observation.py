@@ -35,7 +35,8 @@ class Seen:
 
 @dataclass
 class Observation:
-    """One call. Names say where a value was found; ``before`` and ``after`` are of what the call was given and reaches.
+    """One call. Names say where a value was found; ``before`` and ``after`` are of what the call was given and
+    reaches.
 
     Attributes:
         results: tensors (``Seen``) and plain values of what was returned.

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..measures.chain import walk
 from ..measures.quantities import OF_ALL
+from ..record.autotuning import TEMPLATES, no_template_reason
 from ..record.capture import Record
 from ..record.figures import Figure
 from ..record.graph import Node
-from ..record.templates import TEMPLATES, why_none
 from ..views.words.quantities import plural
 
 
@@ -242,8 +242,8 @@ def _tf32(contents: CaptureContents) -> bool:
 
 def _autotune(contents: CaptureContents) -> str:
     if contents.device == "mps":
-        return f"{why_none('mps', contents.model, 'mm')}, nor launch configurations: there is nothing to time"
-    reasons = [why_none(contents.device, contents.model, *one) for one in sorted(contents.products)]
+        return f"{no_template_reason('mps', contents.model, 'mm')}, nor launch configurations: there is nothing to time"
+    reasons = [no_template_reason(contents.device, contents.model, *one) for one in sorted(contents.products)]
     if reasons and all(reasons):
         if contents.device == "cpu":
             return f"it has nothing to time: {reasons[0]}"

@@ -112,7 +112,8 @@ class Trial:
     def _told(
         self, found: _Compared, apart: dict[str, ValueCheck], note: str = "", random: str = ""
     ) -> Verification:
-        """Return the comparisons, without the values of those in ``apart``, which depend on uninitialized memory."""
+        """Return the comparisons, without the values of those in ``apart``, which depend on uninitialized
+        memory."""
         comparisons, left = _without(apart, found, "unwritten memory")
         note = "; ".join(filter(None, (note, self._note())))
         unwritten = UNINITIALISED if apart else ""

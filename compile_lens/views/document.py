@@ -263,7 +263,8 @@ class Flow:
 
 @dataclass(frozen=True)
 class Compiled:
-    """The graphs, code and guards of one compilation. ``listed``: a table elsewhere has the facts of each kernel."""
+    """The graphs, code and guards of one compilation. ``listed``: a table elsewhere has the facts of each
+    kernel."""
 
     capture: Record
     compilation: Compilation

@@ -6,7 +6,7 @@ import pytest
 
 from compile_lens._triton import llvm_ir, mlir, nvidia_text
 from compile_lens._triton.listing import KERNEL_FILE, Listing, Numbers
-from compile_lens.record.machine_code import Form
+from compile_lens.record.kernel import Form
 
 TTIR = f"""\
 #loc = loc("{KERNEL_FILE}":18:0)

@@ -16,7 +16,7 @@ from zoo import seeded
 import compile_lens
 from compile_lens import Capture, CaptureError, UsageError, ablate, capture
 from compile_lens._torch import ablation
-from compile_lens.measures.steps import stepped, steps
+from compile_lens.measures.steps import at_step, steps
 from compile_lens.record.capture import ABLATIONS
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -56,7 +56,7 @@ def test_three_readers_of_one_input() -> None:
 def test_forward_and_backward() -> None:
     made = ablate(wave, leaf())
     assert figures(made, "launches") == [5 + 12, 2, 2]
-    nothing = stepped(made, NOTHING).ledger
+    nothing = at_step(made, NOTHING).ledger
     assert (nothing.forward.loops, nothing.backward.loops) == (5, 12)
     assert nothing.forward.bytes_after == nothing.forward.bytes_before
 
@@ -115,7 +115,7 @@ def test_steps_fuse_nothing_and_the_capture_is_the_usual_one(
     assert made.ledger == plain.ledger
     assert [a.step for a in made.ablations] == list(ABLATIONS)
     for step in (NOTHING, INLINED):
-        alone = stepped(made, step)
+        alone = at_step(made, step)
         assert [c.id for c in alone.compilations] == [c.id for c in made.compilations]
         assert {m.stage for m in alone.missing} == {m.stage for m in made.missing}
         for compilation in alone.compilations:
@@ -140,7 +140,7 @@ def test_what_is_fused_all_the_same_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_kernels_of_a_step_lead_to_the_python_line() -> None:
-    alone = stepped(ablate(wave, leaf()), NOTHING)
+    alone = at_step(ablate(wave, leaf()), NOTHING)
     line = wave.__code__.co_firstlineno + 1
     assert len(alone.kernels) >= 5
     for kernel in alone.kernels:
@@ -168,7 +168,7 @@ def test_dynamic_sizes_and_their_guards_are_those_of_a_capture() -> None:
     assert [c.dynamic for c in made.compilations] == [c.dynamic for c in plain.compilations]
     assert len(made.compilations[0].dynamic) == 2
     assert [g.text for g in made.guards] == [g.text for g in plain.guards]
-    assert re.search(r"\bk?s\d+\b", stepped(made, NOTHING).code["inference"])
+    assert re.search(r"\bk?s\d+\b", at_step(made, NOTHING).code["inference"])
 
 
 def test_sizes_that_depend_on_data() -> None:
@@ -180,7 +180,7 @@ def test_no_reason_is_given_for_what_inductor_did_not_decide() -> None:
     made = ablate(wave, torch.ones(9))
     nothing, inlined, _ = made.ablations
     assert all(c.lowered == () for c in nothing.compilations)
-    assert stepped(made, NOTHING).compilations[0].lowered == ()
+    assert at_step(made, NOTHING).compilations[0].lowered == ()
     assert [c.lowered for c in inlined.compilations] == [c.lowered for c in made.compilations]
 
 
@@ -188,7 +188,7 @@ def test_no_reason_is_given_for_what_inductor_did_not_decide() -> None:
 def test_options_of_the_user_stay() -> None:
     made = ablate(wave, torch.ones(64), options={"cpp.simdlen": 1})
     for step in ABLATIONS:
-        assert "at::vec" not in stepped(made, step).code["inference"]
+        assert "at::vec" not in at_step(made, step).code["inference"]
 
 
 def test_an_option_that_a_step_overrides_is_said() -> None:
@@ -198,7 +198,7 @@ def test_an_option_that_a_step_overrides_is_said() -> None:
 
 def test_backward_can_be_declined() -> None:
     made = ablate(wave, leaf(), backward=False)
-    assert set(stepped(made, NOTHING).code) == {"forward"}
+    assert set(at_step(made, NOTHING).code) == {"forward"}
     with pytest.raises(UsageError, match=r"nothing in .* is differentiable"):
         ablate(wave, torch.ones(4), backward=True)
 
@@ -305,8 +305,8 @@ def test_a_step_that_fails_is_lost_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     nothing, inlined, _ = made.ablations
     assert any("could not be made" in n and "put in by a test" in n for n in nothing.notes)
     assert "forward.code" not in {s.key for c in nothing.compilations for s in c.stages if hasattr(s, "text")}
-    assert stepped(made, INLINED).ledger.forward.launches == 1 and inlined.notes == ()
-    assert stepped(made, NOTHING).ledger.forward.launches is None
+    assert at_step(made, INLINED).ledger.forward.launches == 1 and inlined.notes == ()
+    assert at_step(made, NOTHING).ledger.forward.launches is None
     assert made.ledger.forward.launches == 1
 
 

@@ -314,7 +314,7 @@ def test_why_it_is_missing_is_said() -> None:
 def test_a_lost_graph_is_not_free_of_an_operator() -> None:
     import dataclasses
 
-    from compile_lens.record.absent import Missing
+    from compile_lens.record.missing import Missing
 
     capture = samples.sample()
     expect(capture).no("aten.sort")

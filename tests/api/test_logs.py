@@ -27,8 +27,8 @@ from compile_lens.record.program import (
     ProgramRecord,
     Recompilation,
 )
-from compile_lens.record.torch_trace.nearest import Form, nearest
-from compile_lens.record.torch_trace.program import program
+from compile_lens.record.torch_trace.nearest import LoggedVariant, nearest_variant
+from compile_lens.record.torch_trace.program import program_from_log
 from compile_lens.views.words import program as words
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
@@ -170,12 +170,12 @@ def lines(run: Path) -> list[str]:
 
 def test_a_log_that_is_cut_off_gives_what_was_whole(run: Path) -> None:
     whole = lines(run)
-    full = program(whole, "log")
+    full = program_from_log(whole, "log")
     text = "".join(whole)
     draw = random.Random(0)
     for _ in range(12):
         cut = text[: draw.randrange(2000, len(text))]
-        record = program(cut.splitlines(keepends=True), "log")
+        record = program_from_log(cut.splitlines(keepends=True), "log")
         # What is there is what the whole log says of it.
         seen, known = visits(record), visits(full)
         assert [(f.function, v.id, v.outcome) for f, v in seen] == [
@@ -193,7 +193,7 @@ def test_damage_is_counted(run: Path) -> None:
     damaged.insert(at, "some other line\n")
     place = damaged.index(whole[at])
     damaged[place] = whole[at].replace('"stack": [', '"stack": 3, "else": [')
-    told = [missing.stage for missing in program(damaged, "log").missing]
+    told = [missing.stage for missing in program_from_log(damaged, "log").missing]
     assert "1 lines of the log" in told
     assert "1 texts of entries (dynamo_start, recompile_reasons)" in told
     assert "1 entries (dynamo_start, recompile_reasons)" in told
@@ -227,7 +227,7 @@ def test_hostile_entries_are_counted_and_escaped() -> None:
         {"create_symbol": "s", **ids}, {"describe_source": None, **ids}, {"str": 7},
         {"compilation_metrics": None, **ids}, {"dynamo_start": {"stack": []}, **ids}, {"frame_id": "x"}, metrics,
     ]  # fmt: skip
-    record = program([head + json.dumps(entry) + "\n" for entry in entries], bad)
+    record = program_from_log([head + json.dumps(entry) + "\n" for entry in entries], bad)
     assert [v.outcome for v in record.evaluations] == ["compiled"]
     assert any(m.stage.startswith("6 entries") for m in record.missing), record.missing
     from compile_lens.views.render.html import page as page_of
@@ -254,11 +254,13 @@ def test_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def farther(tmp_path_factory: pytest.TempPathFactory) -> ProgramRecord:
     """The log of programs whose last call comes nearer to an older form than to the newest."""
     folder = tmp_path_factory.mktemp("farther")
-    program = "import farther_forms as f; [f.run(one, one.last) for one in f.programs().values()]"
+    program_from_log = "import farther_forms as f; [f.run(one, one.last) for one in f.programs().values()]"
     helpers = str(Path(traced.__file__).parent)
     path = os.pathsep.join((helpers, os.environ.get("PYTHONPATH", "")))
     env = {**os.environ, "TORCH_TRACE": str(folder), "PYTHONPATH": path}
-    subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        [sys.executable, "-c", program_from_log], env=env, check=True, capture_output=True, timeout=300
+    )
     return import_trace(folder)
 
 
@@ -294,13 +296,15 @@ def test_a_log_without_the_guards_of_a_form_says_no_nearest_one() -> None:
     failed = tuple(FailedGuard(f"0/{i}", f"n == {i}", "n", str(i), "7") for i in (1, 0))
     tree = "+- RootGuardManager\n| +- GuardManager: source=L['n'], accessed_by=X(), type=<class 'int'>, tag_safe=(0)\n"
     forms = {
-        f"0/{i}": Form(FrameEvaluation("compiled", f"0/{i}"), f"{tree}| | +- EQUALS_MATCH: L['n'] == {i}\n")
+        f"0/{i}": LoggedVariant(
+            FrameEvaluation("compiled", f"0/{i}"), f"{tree}| | +- EQUALS_MATCH: L['n'] == {i}\n"
+        )
         for i in (0, 1)
     }
-    new = Form(FrameEvaluation("compiled", "0/2"), f"{tree}| | +- EQUALS_MATCH: L['n'] == 7\n")
-    assert nearest(failed, forms, new) == 0
-    assert nearest(failed, forms, None) == UNKNOWN
-    assert nearest(failed, {"0/0": forms["0/0"]}, new) == UNKNOWN
+    new = LoggedVariant(FrameEvaluation("compiled", "0/2"), f"{tree}| | +- EQUALS_MATCH: L['n'] == 7\n")
+    assert nearest_variant(failed, forms, new) == 0
+    assert nearest_variant(failed, forms, None) == UNKNOWN
+    assert nearest_variant(failed, {"0/0": forms["0/0"]}, new) == UNKNOWN
     alike = Recompilation(failed, 2, 8, nearest_entry=UNKNOWN)
     assert alike.change is failed[0], "the same keeps each form from the call"
     other = dataclasses.replace(failed[1], source="m")

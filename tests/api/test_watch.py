@@ -520,7 +520,7 @@ def test_values_of_failed_guards(text: str, source: str, old: str, new: str) -> 
     box.__dict__["n"] = 9
     names = {"n": 7, "box": box, "xs": [1, 2, 3], "shy": Shy(), "t": torch.ones(5, 2)}
     Shy.asked = 0
-    found = failed_guards.failed(text, lambda source: value_reader.read_now(source, names, {}))
+    found = failed_guards.failed_guard(text, lambda source: value_reader.read_now(source, names, {}))
     assert (found.id, found.source, found.old, found.new) == (text.partition(":")[0], source, old, new)
     assert Shy.asked == 0, "no code of the program runs for it"
     assert found.line is None or (found.line.file, found.line.line, found.line.function) == ("t.py", 4, "f")

@@ -15,7 +15,7 @@ from torch._inductor.utils import fresh_cache
 
 import compile_lens
 from compile_lens._torch.watch import events
-from compile_lens.measures.caches import Cache
+from compile_lens.measures.compile_time import Cache
 
 pytestmark = pytest.mark.torch
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.record.failed_guards import failed
+from compile_lens.record.failed_guards import failed_guard
 from compile_lens.record.program import FailedGuard, Recompilation
 from compile_lens.versions import torch_version
 from compile_lens.views.words import program as words
@@ -180,7 +180,7 @@ def test_settings_are_not_the_program_s_variables() -> None:
     ],
 )
 def test_what_a_log_says_without_the_values_of_the_time(text: str, told: str) -> None:
-    assert words.changed(failed(text, lambda _: "")) == told
+    assert words.changed(failed_guard(text, lambda _: "")) == told
 
 
 def test_a_range_has_the_line_of_the_end_that_was_passed() -> None:
@@ -192,11 +192,11 @@ def test_a_range_has_the_line_of_the_end_that_was_passed() -> None:
     )
     lines = {}
     for now in ("9", "1", ""):
-        found = failed(text, lambda _, now=now: now)
+        found = failed_guard(text, lambda _, now=now: now)
         lines[now] = found.line.line if found.line is not None else None
         assert (found.text, found.old, found.new) == ("2 <= L['x'].size()[0] <= 4", "2 to 4", now)
     assert lines == {"9": 5, "1": None, "": None}
-    again = Recompilation((failed(text, lambda _: "1"),), 1, 8)
+    again = Recompilation((failed_guard(text, lambda _: "1"),), 1, 8)
     assert "mark_unbacked" in words.to_try(again)
 
 

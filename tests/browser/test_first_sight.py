@@ -11,8 +11,8 @@ import pytest
 
 from compile_lens import Capture
 from compile_lens.measures.ledger import ledger
-from compile_lens.measures.neighbours import apart
-from compile_lens.measures.steps import stepped
+from compile_lens.measures.steps import at_step
+from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.views.findings import findings
 from compile_lens.views.live import page as html
 from compile_lens.views.words import outcome, stamp
@@ -452,8 +452,8 @@ def test_what_is_known_of_why_stands_beside_the_code(viewer: Open) -> None:
     shown = captures.layer()
     page = viewer(shown)
     pane = page.pane("forward.code")
-    count = len(apart(shown, "0/0", "forward"))
-    assert 0 < count < count + len(apart(shown, "0/0", "backward"))
+    count = len(unfused_pairs(shown, "0/0", "forward"))
+    assert 0 < count < count + len(unfused_pairs(shown, "0/0", "backward"))
     assert page.find(".flow-note").all_inner_texts() == [f"{count} apart"], "those of the phase"
     first = page.shown()
     places = [box(frame) for frame in page.find(".frame").all()]
@@ -494,7 +494,7 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
     right = page.find(".frame").last
     right.locator(".finding-column").first.wait_for()
     tab = right.locator(".frame-tab[aria-pressed=true]")
-    launches = [ledger(stepped(shown, step.step)).total.launches for step in shown.ablations]
+    launches = [ledger(at_step(shown, step.step)).total.launches for step in shown.ablations]
     said = ["ablations", *" → ".join(map(str, launches)).split()]
     assert tab.inner_text().split() == (said if viewport[0] > 1000 else ["ablations"])
     assert len(page.find(".frame").all()) == 3

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
-from compile_lens.record.absent import Absent, Missing
 from compile_lens.record.breaks import Ending, Skip
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code
+from compile_lens.record.missing import AbsentStage, Missing
 from compile_lens.views.live import page as html
 from compile_lens.views.words import quantities
 
@@ -43,7 +43,7 @@ def test_the_strip_says_what_the_record_holds(viewer: Open, made: Callable[[], C
     seconds = {t.stage.removeprefix("0/0 "): t.seconds for t in shown.timings}
     seen = 0
     for stage in _compilation(shown).stages:
-        if isinstance(stage, Absent):
+        if isinstance(stage, AbsentStage):
             kind = "missing" if isinstance(stage, Missing) else "none"
             card = page.find(f".card-{kind}[data-key='{stage.key}']")
             assert stage.reason in card.inner_text() and card.get_attribute("title") == stage.reason

@@ -23,8 +23,7 @@ from compile_lens.record.capture import Environment
 from compile_lens.record.codec import to_json
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.device import Target
-from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.machine_code import FORMS, Candidate, Form, Machine
+from compile_lens.record.kernel import FORMS, Candidate, Code, Form, Kernel, Machine
 from compile_lens.results.capture import Capture
 from compile_lens.versions import triton_command
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from compile_lens.record.absent import Missing
 from compile_lens.record.breaks import Ending, Skip
 from compile_lens.record.capture import Environment, Failure, Options, Timing
 from compile_lens.record.compilation import Compilation, DynamicDim, EagerOp, Guard
 from compile_lens.record.graph import Frame, Graph, Node, Ref, Source, Tensor
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
 FILE = "/home/ada/example.py"

@@ -6,7 +6,6 @@ import dataclasses
 
 from samples import BYTES, sample
 
-from compile_lens.record.absent import Missing
 from compile_lens.record.autotuning import Autotuning
 from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
 from compile_lens.record.capture import ABLATIONS, Ablation
@@ -14,12 +13,12 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
 from compile_lens.record.decision import Decision
 from compile_lens.record.graph import Graph, Node, Ref
-from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.kernel import Candidate, Code, Kernel, Machine
 from compile_lens.record.lowering import Lowered
-from compile_lens.record.machine_code import Candidate, Machine
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
+from compile_lens.record.missing import Missing
+from compile_lens.record.passes import Pass, Rewrite
 from compile_lens.record.profile import BY_NAME, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
-from compile_lens.record.rewrite import Pass, Rewrite
 from compile_lens.results.capture import Capture
 
 _MISS = "sfdp_pattern_3: there is a tanh between the two products"

@@ -9,8 +9,7 @@ from samples import BYTES, sample
 from compile_lens.record.capture import Options
 from compile_lens.record.device import DeviceModel, DeviceProperty, DeviceQuery, Target
 from compile_lens.record.graph import Frame
-from compile_lens.record.kernel import Code, Kernel, LineOrigin
-from compile_lens.record.machine_code import Candidate, Form, Machine
+from compile_lens.record.kernel import Candidate, Code, Form, Kernel, LineOrigin, Machine
 from compile_lens.results.capture import Capture
 
 MODEL = DeviceModel(

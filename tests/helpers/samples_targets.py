@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment, Options
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.decision import Decision
 from compile_lens.record.device import DeviceModel, DeviceProperty, DeviceQuery, Target
 from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.rewrite import Pass
+from compile_lens.record.missing import Missing
+from compile_lens.record.passes import Pass
 from compile_lens.results.capture import Capture
 
 QUESTIONS = (DeviceQuery("Tensor.is_cuda", "False", Frame("/home/me/model.py", 1, "f", "if x.is_cuda:")),)

@@ -13,7 +13,7 @@ from compile_lens.measures.coverage import Coverage
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import UNSAID
-from compile_lens.record.lowering import REALISED
+from compile_lens.record.lowering import REALIZED
 from compile_lens.results.capture import Capture
 
 
@@ -56,7 +56,7 @@ def lowering_faults(found: Capture) -> Iterator[str]:
             for e in mine:
                 if not nodes[e.node].compute or not set(e.loops) <= set(have) or not e.loops:
                     yield f"{phase}: {e} of {nodes[e.node].kind} is in {e.loops}"
-                if e.reason not in ("", *REALISED) or e.reason == "other":
+                if e.reason not in ("", *REALIZED) or e.reason == "other":
                     yield f"{phase}: {e}"
                 if bool(e.reason) != bool(e.buffer or e.parts) or not {e.buffer, *e.parts} <= {"", *e.loops}:
                     yield f"{phase}: {e}: {e.loops}"

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.chain import PYTHON, Address, Chain, python
-from compile_lens.measures.ends import SILENT
-from compile_lens.record.absent import Missing
+from compile_lens.measures.chain import PYTHON, Address, Chain, line_address
+from compile_lens.measures.dead_ends import SILENT
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Ref
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
-from compile_lens.record.rewrite import Pass, Rewrite
+from compile_lens.record.missing import Missing
+from compile_lens.record.passes import Pass, Rewrite
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
@@ -165,7 +165,7 @@ def test_a_line_that_calls_a_helper_became_the_kernels_of_the_helper(whole: Capt
     chain = Chain(whole)
     assert [k.name for k in chain.kernels("/u/f.py", 2)] == ["k0", "k1"]
     assert OUTER not in chain.lines(whole.kernels[0]), "lines are the innermost ones"
-    assert chain.up(*at("dynamo", "sin")) == (python("/u/f.py", 7), python("/u/f.py", 2))
+    assert chain.up(*at("dynamo", "sin")) == (line_address("/u/f.py", 7), line_address("/u/f.py", 2))
 
 
 def test_up_and_down_are_the_same_links(whole: Capture) -> None:
@@ -184,19 +184,21 @@ def test_transitive_answers_are_nearest_first_without_the_start(whole: Capture) 
         *at("forward", "f_sin"),
         *at("joint", "j_sin"),
         *at("dynamo", "sin"),
-        python("/u/f.py", 7),
-        python("/u/f.py", 2),
+        line_address("/u/f.py", 7),
+        line_address("/u/f.py", 2),
     )
     assert start not in above
     for address in above:
         assert start in chain.descendants(address)
-    assert Chain(capture()).descendants(python("/u/f.py", 3)) == chain.descendants(python("/u/f.py", 3))
+    assert Chain(capture()).descendants(line_address("/u/f.py", 3)) == chain.descendants(
+        line_address("/u/f.py", 3)
+    )
 
 
 def test_a_node_whose_origins_end_still_knows_its_own_line(whole: Capture) -> None:
     chain = Chain(whole)
     assert chain.lines(("0/0", "joint", "j_own")) == (COS,)
-    assert chain.up(("0/0", "joint", "j_own")) == (python("/u/f.py", 3),)
+    assert chain.up(("0/0", "joint", "j_own")) == (line_address("/u/f.py", 3),)
 
 
 def test_why_not(whole: Capture) -> None:
@@ -206,7 +208,7 @@ def test_why_not(whole: Capture) -> None:
     assert chain.why_not(("0/0", "joint", "j_sin")) == "", "it goes on both ways"
     assert chain.why_not(("0/0", "forward.code", "k0")) == "", "it is generated code"
     assert "no origin" in chain.why_not(("0/0", "forward.loops", "nop"))
-    assert "starts" in chain.why_not(python("/u/f.py", 3))
+    assert "starts" in chain.why_not(line_address("/u/f.py", 3))
 
 
 def ends(*nodes: Node, after: Any = None, passes: tuple[Pass, ...] = ()) -> dict[str, str]:
@@ -350,7 +352,7 @@ def test_twenty_thousand_nodes_link_in_seconds() -> None:
     big = capture(*(stage(key, before, 4000) for key, before in zip(keys, ["", *keys], strict=False)))
     begin = time.perf_counter()
     chain = Chain(big)
-    assert len(chain.descendants(python(SIN.file, SIN.line))) == 20_000
+    assert len(chain.descendants(line_address(SIN.file, SIN.line))) == 20_000
     assert len(chain.ancestors(("0/0", "forward.loops", "forward.loops3999"))) == 5
     assert time.perf_counter() - begin < 5
 

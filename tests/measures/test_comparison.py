@@ -12,10 +12,10 @@ from compile_lens.errors import RecordError
 from compile_lens.measures.compare.table import across
 from compile_lens.measures.compare.target import TargetPhase
 from compile_lens.measures.diff.side import Side
-from compile_lens.measures.operators import bare, called
+from compile_lens.measures.operators import base_name, called
 from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, TargetDifference
 from compile_lens.record.decision import Decision
-from compile_lens.record.rewrite import Pass, Rewrite
+from compile_lens.record.passes import Pass, Rewrite
 from compile_lens.results.capture import Capture
 from compile_lens.results.comparison import Comparison
 
@@ -241,7 +241,7 @@ def test_a_library_call_computes_what_it_is_named_after() -> None:
     ).capture()
     (work,) = TargetPhase("cpu", Side(capture), "inference").works
     assert work.nodes == (("0/0", "sort"),) and work.called == "aten.sort.stable"
-    assert bare("aten.sort.stable") == bare("aten.sort.default") == "sort"
+    assert base_name("aten.sort.stable") == base_name("aten.sort.default") == "sort"
     assert called("extern_kernels.mm#2") == "extern_kernels.mm"
 
 

@@ -8,11 +8,11 @@ import pytest
 from samples import FILE, sample
 
 from compile_lens.measures.coverage import Coverage, PhaseCoverage, coverage
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.kernel import LINE_FORMS, NO_LINES, UNSAID, Code, Kernel, LineOrigin
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")

@@ -8,7 +8,7 @@ import pytest
 from test_fusion import ENVIRONMENT, phase
 
 from compile_lens.measures.fusion import why
-from compile_lens.record.lowering import REALISED, Lowered
+from compile_lens.record.lowering import REALIZED, Lowered
 from compile_lens.results.capture import Capture
 
 INLINED = Lowered("forward", "sin", ("op0", "op2"))
@@ -26,7 +26,7 @@ def test_inlined() -> None:
 def test_with_a_buffer() -> None:
     assert KEPT.inlined == ("op2",)
     assert str(KEPT) == (
-        f"exp: Its value has a buffer, that of op1. {REALISED['heavy'].sentence} op2 computes it, or a part of "
+        f"exp: Its value has a buffer, that of op1. {REALIZED['heavy'].sentence} op2 computes it, or a part of "
         "it, as well. Shown: 2 operations read it. torch/x.py:1 in mark_reuse"
     )
 
@@ -34,13 +34,13 @@ def test_with_a_buffer() -> None:
 def test_with_a_part_in_a_buffer() -> None:
     assert PART.inlined == ("op1",)
     assert PART.sentence == (
-        f"A part of it has a buffer, that of op0. {REALISED['reduction'].sentence} The rest was inlined into op1."
+        f"A part of it has a buffer, that of op0. {REALIZED['reduction'].sentence} The rest was inlined into op1."
     )
 
 
-@pytest.mark.parametrize("reason", REALISED)
+@pytest.mark.parametrize("reason", REALIZED)
 def test_reasons_are_sentences(reason: str) -> None:
-    found = REALISED[reason]
+    found = REALIZED[reason]
     assert found.sentence[0].isupper() and found.sentence.endswith(".")
     assert dataclasses.replace(KEPT, reason=reason).remedy == found.remedy
     assert found.sentence in dataclasses.replace(KEPT, reason=reason).sentence
@@ -71,7 +71,7 @@ def test_why_of_two_that_were_not_inlined() -> None:
     mul = Lowered("forward", "mul", ("op0",), "op0", (), "many readers", "5 buffers")
     facts = why(capture(mul), "mul", "exp").facts
     assert facts[-1] == (
-        f"mul was not inlined into op1 (many readers). {REALISED['many readers'].sentence} Shown: 5 buffers."
+        f"mul was not inlined into op1 (many readers). {REALIZED['many readers'].sentence} Shown: 5 buffers."
     )
     other = dataclasses.replace(mul, phase="backward")
     assert not any("not inlined" in fact for fact in why(capture(other), "mul", "exp").facts)

@@ -10,11 +10,11 @@ import pickle
 import pytest
 
 from compile_lens.measures.ledger import COLUMNS, AtLeast, Figure, Row, add, counts, ledger
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment, Options
 from compile_lens.record.compilation import Compilation, EagerOp, Stage
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from compile_lens.measures.profile import NO_DEVICE, of_capture, operator
+from compile_lens.measures.profile import NO_DEVICE, operator, profile_of_capture
 from compile_lens.record.capture import Environment, Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Code, Flow, Kernel
 from compile_lens.record.profile import MeasuredKernel, Profile
-from compile_lens.record.profiler_trace import read
+from compile_lens.record.profiler_trace import read_trace
 
 
 def _x(cat: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _record(flow: Flow | None = None) -> Record:
 def _joined(tmp_path: Path, events: list[dict[str, Any]], record: Record | None = None) -> Profile:
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}), encoding="utf-8")
-    return of_capture(record or _record(), read(path), {})
+    return profile_of_capture(record or _record(), read_trace(path), {})
 
 
 def _kernels(profile: Profile) -> dict[str, MeasuredKernel]:
@@ -104,7 +104,7 @@ def test_calls_in_loops_are_not_told_apart_by_order(tmp_path: Path) -> None:
     profile = _joined(tmp_path, _call(0, "0/0", 1), looping)
     assert profile.missing[0].reason.startswith("no compiled graph")
     path = tmp_path / "t.json"
-    (graph,) = of_capture(looping, read(path), {"0/0": "0/0"}).graphs
+    (graph,) = profile_of_capture(looping, read_trace(path), {"0/0": "0/0"}).graphs
     assert [k.kernel for k in graph.kernels] == ["triton_poi_fused_sin_0"]
     assert all("holds aten::mm 2 times, not in the order" in m.reason for m in graph.missing)
     assert [(o.name, o.count) for o in graph.unmatched_events] == [("aten::mm", 2)]

@@ -9,9 +9,9 @@ from samples import sample
 
 from compile_lens import UsageError
 from compile_lens.measures import steps
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import ABLATIONS, Ablation
 from compile_lens.record.compilation import Compilation
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
 
@@ -26,7 +26,7 @@ def alone(whole: Compilation) -> Compilation:
 def ablated() -> Capture:
     made = sample()
     whole = made.compilations[0]
-    kept = steps.trimmed(alone(whole), whole)
+    kept = steps.trimmed_name(alone(whole), whole)
     return dataclasses.replace(
         made,
         ablations=(
@@ -44,7 +44,7 @@ def test_a_step_holds_only_what_differs() -> None:
 
 def test_a_step_made_whole_is_what_it_was() -> None:
     made = ablated()
-    found = steps.stepped(made, ABLATIONS[0])
+    found = steps.at_step(made, ABLATIONS[0])
     assert found.compilations == (alone(made.compilations[0]),)
     assert found.sources == made.sources and found.ablations == ()
     assert "a note" in found.notes
@@ -52,7 +52,7 @@ def test_a_step_made_whole_is_what_it_was() -> None:
 
 def test_the_last_step_is_the_capture_itself() -> None:
     made = ablated()
-    found = steps.stepped(made, ABLATIONS[2])
+    found = steps.at_step(made, ABLATIONS[2])
     assert found.compilations == made.compilations and found.notes == made.notes
 
 
@@ -65,8 +65,8 @@ def test_a_stage_that_a_step_could_not_make_stays_missing() -> None:
             Missing(s.key, "the compiler failed") if s.key == "forward.code" else s for s in whole.stages
         ),
     )
-    kept = steps.trimmed(failed, whole)
-    found = steps.stepped(
+    kept = steps.trimmed_name(failed, whole)
+    found = steps.at_step(
         dataclasses.replace(made, ablations=(Ablation(ABLATIONS[1], (), (kept,)),)), ABLATIONS[1]
     )
     assert [m.reason for m in found.missing if m.stage == "forward.code"] == ["the compiler failed"]
@@ -85,9 +85,9 @@ def test_figures_of_each_step() -> None:
 
 def test_an_unknown_step_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="'inlined' is not in this capture; it has 'nothing inlined or"):
-        steps.stepped(ablated(), "inlined")
+        steps.at_step(ablated(), "inlined")
     with pytest.raises(UsageError, match=r"compile_lens\.ablate"):
-        steps.stepped(sample(), "inlined")
+        steps.at_step(sample(), "inlined")
 
 
 def test_a_capture_without_ablations_has_no_steps() -> None:

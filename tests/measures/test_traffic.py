@@ -10,11 +10,11 @@ from samples import BYTES, N, sample
 from compile_lens.measures.arithmetic import Unknown, length, operations, special
 from compile_lens.measures.ledger import ledger
 from compile_lens.measures.traffic import KernelTraffic, traffic
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import Graph, Node, Ref, Tensor, Value
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpu")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.autotuning import Autotuning
-from compile_lens.record.kernel import Kernel
-from compile_lens.record.machine_code import Candidate
+from compile_lens.record.kernel import Candidate, Kernel
 
 
 def test_a_contest_is_printed_in_lines() -> None:

@@ -23,13 +23,13 @@ from compile_lens.errors import RecordError
 from compile_lens.record import capture as record_module
 from compile_lens.record import codec
 from compile_lens.record import graph as graph_module
-from compile_lens.record.absent import Missing
 from compile_lens.record.capture import SCHEMA_VERSION, Environment, Timing
 from compile_lens.record.codec import FORMAT, to_json
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.device import DeviceModel, Target
 from compile_lens.record.graph import Graph, Literal, Node, Ref, Value
 from compile_lens.record.kernel import Code
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")

@@ -10,8 +10,7 @@ import pytest
 from compile_lens.devices import models
 from compile_lens.engine.kernels import message
 from compile_lens.errors import StageMissing, UsageError
-from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.machine_code import FORMS, Candidate, Form, Machine
+from compile_lens.record.kernel import FORMS, Candidate, Code, Form, Kernel, Machine
 
 PTX = Form("ptx", "ret;\n", ((1, 4), (1, 7)))
 MACHINE = Machine(
@@ -96,7 +95,7 @@ def test_what_cannot_be_assembled_is_refused() -> None:
 def test_code_that_is_not_there_says_why() -> None:
     from samples import sample
 
-    from compile_lens.record.absent import Missing, NotApplicable
+    from compile_lens.record.missing import Missing, NotApplicable
 
     found = sample()
     with pytest.raises(StageMissing, match="no code of phase 'backwrd'; there is code of forward, backward"):

@@ -14,7 +14,7 @@ from torch import nn
 
 from compile_lens import BuildError, Capture, CaptureError, UsageError, ablate, benchmark
 from compile_lens.measures import timing
-from compile_lens.measures.steps import stepped
+from compile_lens.measures.steps import at_step
 from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark
 from compile_lens.record.capture import ABLATIONS
 from compile_lens.trials.benchmark import ROUNDS, _busy, _differences, _Gradients, _Measuring
@@ -87,7 +87,7 @@ def test_the_ledger_stands_beside_the_times(made: Capture) -> None:
     assert launches[NOTHING, FORWARD] == 2 and launches["compiled", FORWARD] == 1
     assert launches["eager", FORWARD] == 2
     assert launches["compiled", BOTH] == made.ledger.total.launches == 2
-    assert launches[NOTHING, BOTH] == stepped(made, NOTHING).ledger.total.launches
+    assert launches[NOTHING, BOTH] == at_step(made, NOTHING).ledger.total.launches
     nbytes = {(s.name, s.phases): s.nbytes for s in found.series}
     assert nbytes["compiled", FORWARD] == 2 * N * 4
     assert nbytes["eager", FORWARD] == nbytes[NOTHING, FORWARD] == 4 * N * 4
@@ -117,7 +117,7 @@ def test_what_computed_the_same_is_not_noted(made: Capture) -> None:
 def test_the_capture_is_a_built_one(made: Capture) -> None:
     assert made.options.build and made.function == "wave"
     assert {code.stamp for c in made.compilations for code in c.code.values()} == {"ran"}
-    steps = stepped(made, NOTHING)
+    steps = at_step(made, NOTHING)
     assert {code.stamp for c in steps.compilations for code in c.code.values()} == {"ran"}
     assert Capture.from_json(made.to_json()) == made
     text = "\n".join(timing.words(measured(made)))

@@ -15,7 +15,7 @@ import samples_findings
 from samples_machine import h100
 
 from compile_lens.measures.chain import Address
-from compile_lens.measures.neighbours import CROWD, apart
+from compile_lens.measures.unfused_pairs import CROWD, unfused_pairs
 from compile_lens.record.capture import ABLATIONS
 from compile_lens.record.device import DeviceProperty
 from compile_lens.results.capture import Capture
@@ -112,12 +112,12 @@ def test_decisions_that_were_not_overheard_are_said_to_be_missing() -> None:
 
 def test_pairs_that_stayed_apart_are_those_of_the_final_groups() -> None:
     capture = samples_findings.told()
-    pairs = apart(capture, "0/0", "forward")
+    pairs = unfused_pairs(capture, "0/0", "forward")
     assert [(p.first, p.second, p.follows, p.why.reason) for p in pairs] == [
         ("op0", "op1", True, "too large"),
         ("op1", "op2", True, "never proposed"),
     ]
-    assert not apart(capture, "0/0", "backward")  # one group
+    assert not unfused_pairs(capture, "0/0", "backward")  # one group
     for pair in pairs:
         assert pair.why == capture.why(pair.first, pair.second, "forward")
 
@@ -137,7 +137,7 @@ def test_of_many_readers_only_neighbours_are_paired() -> None:
         changed[graph.key] = dataclasses.replace(graph, nodes=(x, *nodes))
     stages = tuple(changed.get(s.key, s) for s in first.stages)
     capture = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
-    pairs = apart(capture, "0/0", "forward")
+    pairs = unfused_pairs(capture, "0/0", "forward")
     assert [(p.first, p.second) for p in pairs] == [(f"op{i}", f"op{i + 1}") for i in range(many - 1)]
     assert not any(p.follows for p in pairs)
 

@@ -11,7 +11,7 @@ import pytest
 import samples
 import samples_machine
 
-from compile_lens.record.absent import NotApplicable
+from compile_lens.record.missing import NotApplicable
 from compile_lens.results.capture import Capture
 from compile_lens.views.live import page as html
 from compile_lens.views.render import markdown, text

@@ -12,8 +12,7 @@ import samples_machine as made
 from test_html import ATTRIBUTES, TAGS, Page
 
 from compile_lens.measures.chain import Chain, kernel_lines
-from compile_lens.record.kernel import Code
-from compile_lens.record.machine_code import Candidate, Machine
+from compile_lens.record.kernel import Candidate, Code, Machine
 from compile_lens.results.capture import Capture
 from compile_lens.views.document import Table
 from compile_lens.views.findings import findings

@@ -9,11 +9,11 @@ import pytest
 import samples
 
 from compile_lens.cli.output import capture_summary
-from compile_lens.record.absent import NotApplicable
 from compile_lens.record.breaks import NEVER_RAN, REST, Ending, Skip
 from compile_lens.record.capture import Failure
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.missing import NotApplicable
 from compile_lens.results.capture import Capture
 from compile_lens.views.live import page as html
 from compile_lens.views.live.parts import parts

@@ -12,9 +12,8 @@ import pytest
 from samples_program import FILE, program
 
 from compile_lens import Program
-from compile_lens.measures.caches import Cache, caches
 from compile_lens.measures.causes import NOT_EVALUATED, Cause, causes
-from compile_lens.measures.compile_time import PARTS, compile_time
+from compile_lens.measures.compile_time import PARTS, Cache, caches, compile_time
 from compile_lens.measures.program import compile_seconds, counts, lines
 from compile_lens.record.breaks import Ending
 from compile_lens.record.eager_frames import STANCE

@@ -14,15 +14,15 @@ import samples_targets
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
-from compile_lens.record.absent import Missing, NotApplicable
 from compile_lens.record.breaks import LIMIT, Ending, Skip
 from compile_lens.record.capture import Failure
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Flow
-from compile_lens.record.lowering import REALISED, Lowered
+from compile_lens.record.lowering import REALIZED, Lowered
 from compile_lens.record.memory import Partition
-from compile_lens.record.rewrite import MERGING, Pass, Rewrite
+from compile_lens.record.missing import Missing, NotApplicable
+from compile_lens.record.passes import MERGING, Pass, Rewrite
 from compile_lens.results.capture import Capture
 from compile_lens.views.live.page import fragment
 from compile_lens.views.render.markdown import page as markdown_of
@@ -360,7 +360,7 @@ def test_every_sentence_of_the_language_is_whole() -> None:
 
 
 def test_every_reason_has_a_clause() -> None:
-    assert {f"realised.{key}" for key in REALISED} <= set(ENGLISH.words)
+    assert {f"realised.{key}" for key in REALIZED} <= set(ENGLISH.words)
     assert {f"apart.{key}" for key in REASONS} <= set(ENGLISH.words)
     assert (
         ENGLISH.words["apart.wall"] == LIBRARY_CALL_BETWEEN

@@ -15,8 +15,8 @@ import samples_findings
 import samples_machine
 import samples_targets
 
-from compile_lens.record.absent import NotApplicable
 from compile_lens.record.figures import AtLeast, Count, Figure
+from compile_lens.record.missing import NotApplicable
 from compile_lens.results.capture import Capture
 from compile_lens.views.story.chinese import CHINESE
 from compile_lens.views.story.english import ENGLISH

@@ -23,10 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compile_lens.measures.chain import PYTHON, Chain
-from compile_lens.record.absent import Missing
 from compile_lens.record.compilation import Compilation, Guard
 from compile_lens.record.graph import Frame, Graph, Node, Source
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 from compile_lens.views import live
 from compile_lens.views.live import texts

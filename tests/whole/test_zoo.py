@@ -14,11 +14,11 @@ from torch._inductor.runtime.runtime_utils import cache_dir
 from zoo import Entry
 from zoo_outcomes import ENTRIES, observe, outcome
 
-from compile_lens.record.absent import Absent
 from compile_lens.record.compilation import LOWERED_STAGES
 from compile_lens.record.figures import AtLeast
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import AbsentStage
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -177,7 +177,7 @@ def each_stage_is_there_or_says_why_not(entry: Entry) -> None:
             continue  # the failure says where the capture ended
         assert wanted <= keys, f"neither seen nor missing: {sorted(wanted - keys)}"
         for stage in c.stages:
-            if isinstance(stage, Absent):
+            if isinstance(stage, AbsentStage):
                 assert len(stage.reason) > 8, f"{stage.stage} is not there, and no reason is given"
             elif isinstance(stage, Code):
                 assert stage.text.strip()

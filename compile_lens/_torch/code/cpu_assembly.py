@@ -20,8 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...record.kernel import Kernel
-from ...record.machine_code import Machine
+from ...record.kernel import Kernel, Machine
 from ..targets import vector_isa
 from . import objdump
 from .objdump import Frames, Function

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...record.machine_code import Form
+from ...record.kernel import Form
 
 Frames = tuple[tuple[str, int], ...]
 """File and line of an instruction, the innermost first, then the call sites where it was inlined."""

@@ -87,7 +87,7 @@ def first_line(recorder: Recorder, code: Any) -> int:
     first: int = code.co_firstlineno
     if not eager_lines.is_resume(code):
         return first
-    name = eager_lines.plain(code.co_name)
+    name = eager_lines.plain_name(code.co_name)
     known = (line for file, line, of in recorder.frames.sources if (file, of) == (code.co_filename, name))
     return max((line for line in known if line <= first), default=first)
 
@@ -147,7 +147,13 @@ def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
         name = str(getattr(guard, "name", "") or "")
         if kind == "TENSOR_MATCH" and name in tensors:
             lines.insert(0, tensors[name])
-        records.append(Guard(messages.stable(" and ".join(lines)) or kind, messages.stable(name), kind))
+        records.append(
+            Guard(
+                messages.without_addresses(" and ".join(lines)) or kind,
+                messages.without_addresses(name),
+                kind,
+            )
+        )
     return tuple(sorted(set(records), key=lambda g: (g.source, g.kind, g.text)))
 
 

@@ -7,8 +7,8 @@ import dis
 from collections.abc import Mapping
 from typing import Any
 
-from ...record.messages import plain as plain
-from ...record.messages import resumes
+from ...record.messages import plain_name as plain_name
+from ...record.messages import resume_line
 
 _FINISHING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 """Instructions that end a statement: its value was computed elsewhere."""
@@ -16,7 +16,7 @@ _FINISHING = ("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DERE
 
 def is_resume(code: Any) -> bool:
     """Return True if a code object is a resume function, which Dynamo made after a graph break."""
-    return resumes(code.co_name) is not None
+    return resume_line(code.co_name) is not None
 
 
 def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:

@@ -60,8 +60,11 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
         if is_internal(summary.filename) or skipped_frames.is_foreign(summary.filename):
             continue
         if eager_lines.is_resume(frame.f_code) and own_frames:  # what called it is the part before the break
-            before = eager_lines.plain(own_frames[-1][0].name)
-            if before == eager_lines.plain(summary.name) and own_frames[-1][0].filename == summary.filename:
+            before = eager_lines.plain_name(own_frames[-1][0].name)
+            if (
+                before == eager_lines.plain_name(summary.name)
+                and own_frames[-1][0].filename == summary.filename
+            ):
                 own_frames.pop()
         own_frames.append((summary, frame.f_code))
     frames = graph_breaks.stack(summary for summary, _ in own_frames)

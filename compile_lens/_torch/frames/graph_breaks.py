@@ -69,12 +69,12 @@ def _resume_skip(recorder: Recorder, compilation: str, code: Any, output: Any, w
     offset = getattr(instruction, "offset", None)
     return Skip(
         REST,
-        eager_lines.plain(code.co_name),
+        eager_lines.plain_name(code.co_name),
         code.co_filename,
         dynamo.first_line(recorder, code),
         why,
         eager_lines.lines(code, offset) if offset is not None else (),
-        messages.LEFT_THE_REST,
+        messages.SKIPPED_REST,
         compilation,
     )
 
@@ -109,7 +109,7 @@ def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
     return tuple(
         dataclasses.replace(
             f,
-            function=eager_lines.plain(f.function),
+            function=eager_lines.plain_name(f.function),
             text=f.text or linecache.getline(f.file, f.line).strip(),
         )
         for f in frames

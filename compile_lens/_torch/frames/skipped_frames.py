@@ -52,7 +52,9 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
             result = real(converter, frame, *args, **kwargs)
     except Exception as error:
         if type(error).__name__ == "SkipFrame":  # there is nothing to compile in it
-            recorder.frames.skips.append(f"{name}: {messages.gist(str(error)) or 'no operation to compile'}")
+            recorder.frames.skips.append(
+                f"{name}: {messages.summary(str(error)) or 'no operation to compile'}"
+            )
         else:  # Dynamo may give the frame up and run it as it is
             recorder.frames.current.given_up = _given_up(frame.f_code, error)
         raise
@@ -61,7 +63,7 @@ def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: A
             recorder.numbers.pass_over(visited.frame_id, tried)
     reason = getattr(result, "skip_reason", None)
     if reason and recorder.frames.current.given_up is None:
-        recorder.frames.skips.append(f"{name}: {messages.gist(str(reason))}")
+        recorder.frames.skips.append(f"{name}: {messages.summary(str(reason))}")
     elif getattr(result, "guarded_code", True) is None and not hasattr(result, "skip_reason"):
         recorder.frames.skips.append(f"{name}: no operation to compile (this torch does not say why)")
     return result
@@ -97,7 +99,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
 
 def record_skip(recorder: Recorder, skip: Skip, code: Any) -> None:
     """Record a skipped function; one outside of the program and of torch's layers is only counted."""
-    recorder.frames.skips.append(f"{skip.function}: {messages.gist(skip.cause.reason)}")
+    recorder.frames.skips.append(f"{skip.function}: {messages.summary(skip.cause.reason)}")
     root = recorder.frames.root
     if source_places.is_internal(skip.file) and root is not None:  # torch's wrapper around what was captured
         skip = dataclasses.replace(skip, function=root.name, file=root.file, line=root.line, lines=())
@@ -132,12 +134,12 @@ def summary(recorder: Recorder, limit: int = 4) -> str:
     """Return the skipped functions and the reasons, in a sentence without a full stop; ``""`` for none."""
     never = [s.consequence for s in recorder.frames.skipped if s.kind == NEVER_RAN]
     names = [
-        f"{s.function}: {messages.gist(s.cause.reason)}"
+        f"{s.function}: {messages.summary(s.cause.reason)}"
         for s in recorder.frames.skipped
         if s.kind != NEVER_RAN
     ]
     because = [
-        messages.gist(s.cause.reason)
+        messages.summary(s.cause.reason)
         for s in recorder.frames.skipped
         if s.kind == NEVER_RAN and s.cause.reason != s.consequence
     ]
@@ -208,7 +210,7 @@ def skip_by_compiler(recorder: Recorder, code: Any, error: Exception) -> None:
 def _skip(code: Any, kind: str, why: Ending, consequence: str = "") -> Skip:
     if not why.frames:
         why = dataclasses.replace(why, frames=graph_breaks.stack([_definition(code)]))
-    name = eager_lines.plain(code.co_name)
+    name = eager_lines.plain_name(code.co_name)
     return Skip(kind, name, code.co_filename, code.co_firstlineno, why, eager_lines.lines(code), consequence)
 
 
@@ -216,7 +218,7 @@ def _definition(code: Any) -> Any:
     import traceback
 
     return traceback.FrameSummary(
-        code.co_filename, code.co_firstlineno, eager_lines.plain(code.co_name), lookup_line=False
+        code.co_filename, code.co_firstlineno, eager_lines.plain_name(code.co_name), lookup_line=False
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Generic, Protocol, TypeVar
 
-from ...record.absent import Missing, NotApplicable
 from ...record.autotuning import Autotuning
 from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
@@ -16,7 +15,8 @@ from ...record.graph import Graph
 from ...record.kernel import Code
 from ...record.lowering import Lowered
 from ...record.memory import Memory, Partition
-from ...record.rewrite import Pass
+from ...record.missing import Missing, NotApplicable
+from ...record.passes import Pass
 from . import hook_points
 from .recorder_state import CaptureSpec, Clock, CodeTarget, Frames, Leftovers, Numbers, RefusedCall
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...record.autotuning import Autotuning
-from ...record.kernel import Kernel
-from ...record.machine_code import Candidate
+from ...record.kernel import Candidate, Kernel
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
 from ..targets import device_refusals

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ...record import templates
+from ...record import autotuning
 from ...record.device import DeviceModel
 from ...record.graph import Graph
 from ...record.kernel import Kernel
@@ -65,9 +65,9 @@ def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, 
 def _autotune_caveat(model: DeviceModel) -> str:
     """Return what max-autotune does on the device, and did here."""
     if model.device == "mps":
-        none = templates.why_none(model.device, model, "mm")
+        none = autotuning.no_template_reason(model.device, model, "mm")
         return f"max-autotune times nothing: {none}, nor launch configurations"
-    small = templates.too_small(model)
+    small = autotuning.too_small_reason(model)
     if small:
         return f"max-autotune times launch configurations alone: {small}"
     if importlib.util.find_spec("triton") is None:

@@ -32,7 +32,7 @@ def _first_outside(others: Callable[[str], bool]) -> Frame | None:
     for frame in _outer_frames():
         code = frame.f_code
         if not others(code.co_filename):
-            return Frame(code.co_filename, frame.f_lineno or 0, eager_lines.plain(code.co_name))
+            return Frame(code.co_filename, frame.f_lineno or 0, eager_lines.plain_name(code.co_name))
     return None
 
 

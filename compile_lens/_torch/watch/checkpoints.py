@@ -91,7 +91,7 @@ def _count_call(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
     """Count a call of the program's, or of a module of torch's; return True if one of the watches sees it first."""
     code = compiled_objects.code_of(thing)
     if code is not None and not is_library(code.co_filename):
-        name = eager_lines.plain(code.co_name)
+        name = eager_lines.plain_name(code.co_name)
     elif isinstance(thing, torch.nn.Module) and not isinstance(thing, torch.fx.GraphModule):
         name, code = type(thing).__name__, None
     else:  # torch's own, in which the program's may run
@@ -131,7 +131,7 @@ class _Profiler:
                 if not _is_foreign(code) and not is_ours(frame.f_globals):
                     with observing(self._mine, _WHAT):
                         for scope in self._mine:
-                            _add(scope, eager_lines.plain(code.co_name), code, self._at, 0)
+                            _add(scope, eager_lines.plain_name(code.co_name), code, self._at, 0)
         elif event == "return" and frame is self._until:
             self.stop()
 

@@ -19,7 +19,7 @@ from .callers import is_library
 def is_wrapper(code: types.CodeType) -> bool:
     """Return True for the code of torch's function around a callable that Dynamo cannot look into by itself, or its
     resume function."""
-    own = code.co_name == "inner" or eager_lines.plain(code.co_name) == "inner"
+    own = code.co_name == "inner" or eager_lines.plain_name(code.co_name) == "inner"
     return own and source_places.is_internal(code.co_filename)
 
 
@@ -97,7 +97,7 @@ def _name(function: Any, code: types.CodeType | None) -> str:
     if isinstance(function, torch.nn.Module):
         return type(function).__name__
     if code is not None and isinstance(function, _FUNCTIONS):
-        return eager_lines.plain(code.co_name)
+        return eager_lines.plain_name(code.co_name)
     if isinstance(function, _OPERATORS):
         return f"torch.ops.{function}"
     try:

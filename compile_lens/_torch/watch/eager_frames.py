@@ -12,7 +12,7 @@ from typing import Any
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.eager_frames import EAGER_CALL, SKIPPED_BEFORE, TORCH_MODULE, EagerFrame
 from ...record.graph import Frame
-from ...record.messages import gist
+from ...record.messages import summary
 from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, FrameEvaluation
 from ..frames import eager_lines
 from ..ground import source_places
@@ -96,7 +96,7 @@ def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFr
 
 def _broken(graph_break: Break, line: Frame, then: str) -> Ending:
     at = graph_break.ending.frames[-1]
-    inner = f"line {at.line}: {gist(graph_break.ending.reason)}"
+    inner = f"line {at.line}: {summary(graph_break.ending.reason)}"
     reason = f"the graph broke inside of this call ({inner})\n  Explanation: {then}"
     hint = f"mend the break in line {at.line}: the call is in the graph then. {graph_break.ending.hint}"
     return Ending(NOT_TRACED, reason, (line,), hint.strip(), graph_break.ending.link)
@@ -146,7 +146,7 @@ def _called_eagerly(
         )
         for code in sorted(left, key=lambda c: (not _is_frame_of(c, entry), c.co_filename, c.co_firstlineno)):
             if code not in evaluated:
-                one = Uncompiled(EAGER_CALL, why, eager_lines.plain(code.co_name), code, line)
+                one = Uncompiled(EAGER_CALL, why, eager_lines.plain_name(code.co_name), code, line)
                 one.certain = False
                 if code in whole:
                     one = Uncompiled(
@@ -175,7 +175,7 @@ def _resume_line(code: types.CodeType) -> int:
 
 
 def _is_frame_of(code: types.CodeType, frame: Frame) -> bool:
-    same = code.co_filename == frame.file and eager_lines.plain(code.co_name) == frame.function
+    same = code.co_filename == frame.file and eager_lines.plain_name(code.co_name) == frame.function
     return same and frame.line in eager_lines.code_lines(code)
 
 

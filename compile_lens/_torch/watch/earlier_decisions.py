@@ -121,7 +121,7 @@ def _calls_graph(form: Any) -> bool:
 
 def skip_reason(code: types.CodeType) -> Ending:
     """Return why a function that was skipped before the watch runs eagerly."""
-    at = Frame(code.co_filename, code.co_firstlineno, eager_lines.plain(code.co_name))
+    at = Frame(code.co_filename, code.co_firstlineno, eager_lines.plain_name(code.co_name))
     reason = (
         "Dynamo left it to Python before the watch began\n  Explanation: it is not asked about it again, and does not "
         "keep why."

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from ...record.compile_events import paired as paired
-from ...record.compile_events import told
+from ...record.compile_events import event_details
+from ...record.compile_events import paired_events as paired_events
 from ..ground import hook_points
 from . import scopes
 from .observers import observe, observe_late, observing, place_late
@@ -99,7 +99,7 @@ def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
             for scope in mine:
                 number = scope.compiles.get(_id(now), (None, -1))[1]
                 of = (("visit", str(number)),) if number >= 0 else ()
-                scope.events.append((phase, str(name), *at, (*told(facts), *of)))
+                scope.events.append((phase, str(name), *at, (*event_details(facts), *of)))
 
 
 def remember_compile(mine: Iterable[Scope], compile_id: Any, number: int) -> None:

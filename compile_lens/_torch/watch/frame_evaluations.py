@@ -139,7 +139,7 @@ _OWN_CODE = "frame is already Dynamo-generated code"
 def _short_reason(evaluation: Evaluation) -> str:
     if evaluation.error is not None:
         return evaluation.error.reason.partition("\n")[0]
-    return messages.gist(evaluation.reason) or "no operation to compile (this torch does not say why)"
+    return messages.summary(evaluation.reason) or "no operation to compile (this torch does not say why)"
 
 
 def _why(error: BaseException) -> Ending:
@@ -245,7 +245,9 @@ def _broken(reason: str, error: Any) -> Break:
     known = _identities()
     if type_ not in known:
         type_ = str(getattr(error, "gb_type", "") or type(error).__name__)
-    return messages.broken(reason, ending, type_, str(known.get(type_, "")), messages.consequence(str(error)))
+    return messages.graph_break(
+        reason, ending, type_, str(known.get(type_, "")), messages.consequence(str(error))
+    )
 
 
 def _identities() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...record import failed_guards, messages, ranges
+from ...record import failed_guards, guard_values, messages
 from ...record.graph import Frame
 from ...record.program import GuardOrigin, Specialization
 from ..frames import dynamo, eager_lines
@@ -38,7 +38,7 @@ def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args
             shapes = getattr(output, "shape_env", None)
             evaluation.specialized = tuple(_specialized(shapes))
             symbols = dynamo.with_environment_symbols(evaluation.dynamic, shapes)
-            evaluation.dynamic = ranges.with_asked(symbols, _symbol_checks(output))
+            evaluation.dynamic = guard_values.with_constraints(symbols, _symbol_checks(output))
     return result
 
 
@@ -46,13 +46,13 @@ def _value_guards(output: Any, tensors: Mapping[str, str]) -> list[GuardOrigin]:
     guards = []
     for guard in _sorted_guards(output.guards):
         kind = dynamo.kind_of(guard)
-        parts = tuple(messages.stable(line) for line in dynamo.conditions(guard))
+        parts = tuple(messages.without_addresses(line) for line in dynamo.conditions(guard))
         if kind == "SHAPE_ENV":
             continue  # the sizes already describe its parts
         name = guard.name if isinstance(guard.name, str) else guard.name()
         if kind == "TENSOR_MATCH" and name in tensors:
             parts = (tensors[name],)
-        source = messages.stable(name or "")
+        source = messages.without_addresses(name or "")
         guards.append(GuardOrigin(" and ".join(parts) or kind, source, kind, _line(guard.user_stack)))
     return guards
 
@@ -69,7 +69,7 @@ def _guarded_objects(output: Any) -> dict[str, str]:
     objects = {}
     for guard in output.guards:
         name = guard.name if isinstance(guard.name, str) else guard.name()
-        sources = [failed_guards.object_of(line) for line in dynamo.conditions(guard)]
+        sources = [failed_guards.guarded_object(line) for line in dynamo.conditions(guard)]
         # For a function, torch's guard does not state what it checks.
         if dynamo.kind_of(guard) == "CLOSURE_MATCH":
             sources.append(f"{messages.plain_source(name)}.__code__")
@@ -99,7 +99,7 @@ def _line(stack: Any) -> Frame | None:
     for summary in reversed(stack or ()):
         if not source_places.is_torch_file(summary.filename):
             frame = fx.frame_of(summary)
-            return dataclasses.replace(frame, function=eager_lines.plain(frame.function))
+            return dataclasses.replace(frame, function=eager_lines.plain_name(frame.function))
     return None
 
 
@@ -124,7 +124,7 @@ def _size_guards(output: Any, files: set[str]) -> list[GuardOrigin]:
         where = _USER.match(str(getattr(guard.sloc, "maybe_user_loc", None) or ""))
         line = None
         if where:
-            function = eager_lines.plain(where["function"])
+            function = eager_lines.plain_name(where["function"])
             whole = [file for file in files if file.endswith(where["file"])]
             file = whole[0] if len(whole) == 1 else where["file"]
             line = Frame(file, int(where["line"]), function, where["text"].strip())

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...record import failed_guards, messages
-from ...record.absent import Missing
 from ...record.breaks import NOT_TRACED, Ending
 from ...record.eager_frames import EagerFrame
 from ...record.graph import Frame, Source
+from ...record.missing import Missing
 from ...record.program import (
     CALL_RAISED,
     COMPILED,
@@ -176,7 +176,7 @@ def _observations(scope: Scope) -> Observations:
         prior_frames=tuple(before),
         eager_frames=eager,
         graphs=_graphs(graphs),
-        events=_with_numbers(events.paired(list(scope.events), scope.began_at), numbers),
+        events=_with_numbers(events.paired_events(list(scope.events), scope.began_at), numbers),
         library_skips=tuple(LibrarySkips(why, count) for why, count in scope.elsewhere.most_common()),
         sources=_sources(evaluations, eager_frames.source_codes(scope, evaluations)),
         missing=_missing(scope),
@@ -299,7 +299,7 @@ def _outcome(v: Evaluation) -> str:
         return COMPILED if v.graphs else NO_GRAPH
     if v.limit:
         return LIMIT
-    nothing = v.error is None and (not v.reason or messages.nothing(v.reason))
+    nothing = v.error is None and (not v.reason or messages.is_nothing_to_compile(v.reason))
     return NOTHING if nothing else SKIPPED
 
 
@@ -311,10 +311,10 @@ def _why(v: Evaluation, outcome: str) -> Ending | None:
             return compiled_objects.without_wrapper(v.error, v.wrapped, v.caller)
         if v.error.frames:
             return v.error
-        place = Frame(v.code.co_filename, v.code.co_firstlineno, eager_lines.plain(v.code.co_name))
+        place = Frame(v.code.co_filename, v.code.co_firstlineno, eager_lines.plain_name(v.code.co_name))
         return dataclasses.replace(v.error, frames=(place,))
     return Ending(
-        NOT_TRACED, messages.gist(v.reason) or "no operation to compile (this torch does not say why)"
+        NOT_TRACED, messages.summary(v.reason) or "no operation to compile (this torch does not say why)"
     )
 
 
@@ -325,8 +325,8 @@ def _recompilation(v: Evaluation, forms: dict[str, list[Evaluation]]) -> Recompi
     for guard in v.failed:
         older = _older_entry(forms, guard.id, v)
         if older is not None:
-            guard = messages.with_line(guard, older.guards, older.specialized)
-            guard = failed_guards.with_old(guard, older.held)
+            guard = messages.with_guard_line(guard, older.guards, older.specialized)
+            guard = failed_guards.with_compiled_value(guard, older.held)
         failed.append(guard)
     changed = failed[v.nearest] if failed else None
     nearest = _older_entry(forms, changed.id, v) if changed is not None else None
@@ -336,8 +336,8 @@ def _recompilation(v: Evaluation, forms: dict[str, list[Evaluation]]) -> Recompi
     else:  # compiled before the watch: only the failed guard tells what it was compiled for
         numbers = {guard.source for guard in failed if guard.old}
         became = tuple(d for d in v.dynamic if messages.plain_source(d.source) in numbers)
-    asks = messages.asks(changed, v.dynamic, v.guards, v.specialized) if changed is not None else None
-    return Recompilation(tuple(failed), *v.recompiled, became, asks, v.nearest)
+    at = messages.specializing_line(changed, v.dynamic, v.guards, v.specialized) if changed else None
+    return Recompilation(tuple(failed), *v.recompiled, became, at, v.nearest)
 
 
 def _own_lines(v: Evaluation, code: types.CodeType) -> set[int]:
@@ -346,7 +346,7 @@ def _own_lines(v: Evaluation, code: types.CodeType) -> set[int]:
 
 def _traced(code: types.CodeType, lines: set[int]) -> TracedFunction:
     known = eager_lines.code_lines(code)
-    name = eager_lines.plain(code.co_name)
+    name = eager_lines.plain_name(code.co_name)
     own = eager_lines.ranges(lines, known)
     return TracedFunction(code.co_filename, name, code.co_firstlineno, own, eager_lines.code_ranges(code))
 
@@ -386,7 +386,7 @@ def _frame(
     before: tuple[str, ...],
     known: Iterable[types.CodeType],
 ) -> ProgramFrame:
-    name = eager_lines.plain(code.co_name)
+    name = eager_lines.plain_name(code.co_name)
     resumes = None
     first = code.co_firstlineno
     if eager_lines.is_resume(code):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...record import failed_guards, messages, nearness
+from ...record import failed_guards, guard_values, messages
 from ...record.failed_guards import STATE
 from ...record.program import ERROR_ON_RECOMPILE, FailedGuard
 from . import scopes
@@ -41,11 +41,11 @@ def nearest_entry(
         return 0
     roots = {str(one.compile_id): getattr(one.guard_manager, "root", None) for one in entries}
     known = (*failed, *earlier)
-    abouts = list(dict.fromkeys(about for one in known for about in nearness.abouts(one.source)))
+    abouts = list(dict.fromkeys(about for one in known for about in guard_values.guarded_values(one.source)))
     parts = {one.source for one in known}
     fails = []
     for one in failed:
-        failures = _settings_in(one.text) or {nearness.value_of(one.source) or one.text}
+        failures = _settings_in(one.text) or {guard_values.guarded_value(one.source) or one.text}
         root = roots.get(one.id)
         if root is not None:
             for about in abouts:
@@ -53,7 +53,10 @@ def nearest_entry(
             if not one.text.startswith(failed_guards.STATE):
                 failures |= _changed_settings(root)
         fails.append(len(failures))
-    return min(range(len(failed)), key=lambda at: (fails[at], not nearness.of_zero_or_one(failed[at]), at))
+    return min(
+        range(len(failed)),
+        key=lambda at: (fails[at], not guard_values.is_zero_one_specialized(failed[at]), at),
+    )
 
 
 def _settings_in(text: str) -> set[str]:
@@ -97,7 +100,8 @@ def _failing(root: Any, about: str, parts: set[str], names: Names, globals: Name
             text = messages.plain_source(messages.with_place(part)[0])
             if re.search(rf"(?<!\w){re.escape(about)}\.", text) and _is_false(text, names, globals):
                 yield (
-                    failed_guards.failed(text, lambda source: read_now(source, names, globals)).source or text
+                    failed_guards.failed_guard(text, lambda source: read_now(source, names, globals)).source
+                    or text
                 )
 
 
@@ -125,7 +129,7 @@ def _failing_tensor_parts(manager: Any, about: str, value: torch.Tensor, parts: 
     leaves = manager.get_leaf_guards()
     if not any(_fails_alone(leaf, value) for leaf in leaves):
         return
-    checks = (nearness.CHECK.search(part) for leaf in leaves for part in leaf.verbose_code_parts())
+    checks = (guard_values.TENSOR_CHECK.search(part) for leaf in leaves for part in leaf.verbose_code_parts())
     check = next((failing for failing in checks if failing is not None), None)
     if check is None:  # it is asked for something else than a tensor
         yield about
@@ -158,8 +162,8 @@ def _failing_keys(manager: Any, about: str, value: dict[Any, Any]) -> Iterator[s
 
 def _is_false(text: str, names: Names, globals: Names) -> bool:
     """Return True if a comparison of sizes is known not to hold."""
-    tree = messages.parsed(text)
-    return tree is not None and messages.holds(_Values(names, globals).visit(tree)) is False
+    tree = messages.parse_expression(text)
+    return tree is not None and messages.comparison_holds(_Values(names, globals).visit(tree)) is False
 
 
 class _Values(ast.NodeTransformer):
@@ -184,7 +188,7 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
     except torch._dynamo.exc.RecompileError as error:  # the program asked for one (``error_on_recompile``)
         if evaluation is not None:
             with observing(evaluation.scopes, "why a function was compiled again"):
-                keep_reasons(evaluation, entries, frame, failed_guards.listed(str(error)))
+                keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(str(error)))
                 evaluation.limit = ERROR_ON_RECOMPILE
         raise
     if evaluation is not None:
@@ -200,7 +204,7 @@ def keep_reasons(evaluation: Evaluation, entries: Any, frame: Any, reasons: Sequ
     evaluation.recompiled = len(listed), int(torch._dynamo.config.recompile_limit)
     evaluation.asked = frozenset(str(one.compile_id) for one in listed)
     evaluation.failed = [
-        failed_guards.failed(text, lambda source: read_now(source, names, globals), current_setting)
+        failed_guards.failed_guard(text, lambda source: read_now(source, names, globals), current_setting)
         for text in reasons
     ]
     earlier = (

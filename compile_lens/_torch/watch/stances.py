@@ -126,9 +126,11 @@ def _record_refusal(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
     evaluation.raised, evaluation.limit = True, FAIL_ON_RECOMPILE
     entries = torch._C._dynamo.eval_frame._debug_get_cache_entry_list(frame.f_code)
     if entries:
-        recompiles.keep_reasons(evaluation, entries, frame, failed_guards.listed(message))
+        recompiles.keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(message))
     where = next((scope.stance[1] for scope in mine if scope.stance is not None), None)
-    at = Frame(frame.f_code.co_filename, frame.f_code.co_firstlineno, eager_lines.plain(frame.f_code.co_name))
+    at = Frame(
+        frame.f_code.co_filename, frame.f_code.co_firstlineno, eager_lines.plain_name(frame.f_code.co_name)
+    )
     evaluation.error = dataclasses.replace(_why(FAIL_ON_RECOMPILE, where), frames=(at,))
     frame_evaluations.record(evaluation, frame)
 

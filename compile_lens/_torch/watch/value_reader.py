@@ -22,7 +22,7 @@ Names = Mapping[str, Any]
 
 def read_now(source: str, names: Names, globals: Names) -> str:
     """Return a value as text; ``""`` if it cannot be read without running code of the program."""
-    tree = messages.parsed(source)
+    tree = messages.parse_expression(source)
     if tree is None:
         return ""
     try:
@@ -41,7 +41,7 @@ class NoValue(enum.Enum):
 
 def value_of(source: str, names: Names, globals: Names) -> Any:
     """Return a value, or ``NoValue``."""
-    tree = messages.parsed(source)
+    tree = messages.parse_expression(source)
     try:
         return NoValue.UNREAD if tree is None else _read(tree, names, globals)
     except _Unreadable:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from ...errors import BuildError, UsageError
 from ...record.device import DeviceModel
-from ...record.kernel import Code, Kernel
-from ...record.machine_code import Candidate, Machine
+from ...record.kernel import Candidate, Code, Kernel, Machine
 
 
 def needs() -> str:

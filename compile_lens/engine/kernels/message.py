@@ -6,8 +6,7 @@ import dataclasses
 from typing import Any
 
 from ...record.device import DeviceModel, DeviceProperty
-from ...record.kernel import Kernel
-from ...record.machine_code import Candidate, Form, Machine
+from ...record.kernel import Candidate, Form, Kernel, Machine
 
 
 def model(raw: dict[str, Any]) -> DeviceModel:

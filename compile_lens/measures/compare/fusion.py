@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compile_lens.measures.compare.target import Launch, Line, TargetPhase
 from compile_lens.measures.diff.side import Named
-from compile_lens.measures.neighbours import Apart, apart
+from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.comparison import Fact
 
 FEW = 6
@@ -64,12 +64,12 @@ def _facts(*parts: _Texts) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _pairs(target: TargetPhase, line: Line) -> Iterator[tuple[Apart, Launch, Launch]]:
+def _pairs(target: TargetPhase, line: Line) -> Iterator[tuple[UnfusedPair, Launch, Launch]]:
     """Groups that are not fused, in launches of which at least one computes something of the line."""
     for c in target.capture.compilations:
         if f"{target.phase}.groups" not in c.graphs:
             continue
-        for pair in apart(target.capture, c.id, target.phase):
+        for pair in unfused_pairs(target.capture, c.id, target.phase):
             one = target.launch_of.get((c.id, pair.first))
             two = target.launch_of.get((c.id, pair.second))
             if (
@@ -101,9 +101,9 @@ def _one(other: TargetPhase, target: TargetPhase, line: Line, one: Launch, two: 
     return ""
 
 
-def _fused(other: TargetPhase, target: TargetPhase, pair: Apart) -> str:
+def _fused(other: TargetPhase, target: TargetPhase, pair: UnfusedPair) -> str:
     """The launch of another target that fuses two groups that only share a function here; ``""`` if none does."""
-    ones, twos = (target.nodes_of(pair.cid, group) for group in (pair.first, pair.second))
+    ones, twos = (target.nodes_of(pair.compilation, group) for group in (pair.first, pair.second))
     ones, twos = _theirs(target, other, ones - twos), _theirs(target, other, twos - ones)
     for launch in dict.fromkeys(own for node in ones for own in other.launched.get(node, ())):
         for group in launch.groups:
@@ -125,7 +125,7 @@ def _pair(one: Launch, two: Launch) -> str:
     return f"{one.name} and {two.name} are not fused: "
 
 
-def _reason(pair: Apart) -> str:
+def _reason(pair: UnfusedPair) -> str:
     why = pair.why
     if not why.decisions or why.reason == "never proposed":
         return " ".join((why.sentence, *(f"({fact})" for fact in why.facts[-1:])))

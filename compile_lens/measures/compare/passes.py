@@ -8,7 +8,7 @@ from compile_lens.measures.compare.fusion import Reason, listed
 from compile_lens.measures.compare.target import Line, TargetPhase
 from compile_lens.measures.operators import operator
 from compile_lens.record.comparison import Fact
-from compile_lens.record.rewrite import UNNAMED, Pass, Rewrite
+from compile_lens.record.passes import UNNAMED, Pass, Rewrite
 
 FEW = 4
 """Names of nodes in one sentence."""

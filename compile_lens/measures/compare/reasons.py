@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from compile_lens.measures.compare.fusion import Reason, fusion, listed
 from compile_lens.measures.compare.passes import passes, rewrites_before
 from compile_lens.measures.compare.target import Line, TargetPhase
-from compile_lens.measures.operators import bare, operator
+from compile_lens.measures.operators import base_name, operator
 from compile_lens.record.comparison import UNEXPLAINED, Fact, Row, TargetDifference
 from compile_lens.record.graph import Node
 from compile_lens.record.support import NEEDS
@@ -161,12 +161,14 @@ def _generated(targets: Sequence[TargetPhase], line: Line, features: Features) -
 def _calls(target: TargetPhase, node: tuple[str, str]) -> str | None:
     """The library function that computes a node, ``""`` for generated code, ``None`` if nothing does."""
     works = [work for work in target.works if node in work.nodes]
-    calls = [w.called for w in works if w.called and bare(w.called) == bare(target.lowered[node].target)]
+    calls = [
+        w.called for w in works if w.called and base_name(w.called) == base_name(target.lowered[node].target)
+    ]
     return calls[0] if calls else "" if any(not w.called for w in works) else None
 
 
 def _features(name: str, library: Iterable[str], generated: Iterable[str], features: Features) -> list[Fact]:
-    feature, words = NEEDS.get(bare(name), ("", ""))
+    feature, words = NEEDS.get(base_name(name), ("", ""))
     has = {target for target, own in features.items() if own is not None and feature in own}
     lacks = f"Inductor's backend for it generates no {words} (it lacks BackendFeature.{feature})"
     facts = []

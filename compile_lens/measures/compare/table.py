@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
-from compile_lens.measures import missing_types
+from compile_lens.measures import operators
 from compile_lens.measures.compare.reasons import differences
 from compile_lens.measures.compare.target import NOWHERE, Line, TargetPhase, Work
 from compile_lens.measures.diff.side import Side
@@ -118,7 +118,7 @@ def _failed(column: Column) -> TargetDifference:
     facts = [Fact(column.target, column.failure)]
     target = column.capture.target if column.capture is not None else None
     if column.capture is not None and target is not None:
-        for lack in missing_types.lacking(column.capture, target.model.device):
+        for lack in operators.unsupported_types(column.capture, target.model.device):
             where = ", ".join(dict.fromkeys(place(f.file, f.line) for f in lack.frames))
             facts.append(Fact(column.target, f"{lack.op}{f' at {where}' if where else ''}: {lack.reason}"))
     return TargetDifference("failed", "", (), f"There is no code for {column.target}.", tuple(facts))

@@ -10,11 +10,11 @@ from functools import cached_property
 from compile_lens.measures.control_flow import launches
 from compile_lens.measures.diff.side import Named, Side, of_one_program
 from compile_lens.measures.operators import called, operator
-from compile_lens.record.absent import Absent
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.figures import MEASURED, ONE, AtLeast, Figure, figure
 from compile_lens.record.graph import Node
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.missing import AbsentStage
 
 Line = tuple[str, int]
 """A file and a line, from 1; ``("", 0)`` stands for no known line."""
@@ -211,6 +211,6 @@ def _by_line(nodes: Iterable[Named], lines: Callable[[Named], tuple[Line, ...]])
 def _why_missing(stages: Mapping[str, object], phase: str) -> str:
     for key in (f"{phase}.code", phase):
         stage = stages.get(key)
-        if isinstance(stage, Absent):
+        if isinstance(stage, AbsentStage):
             return stage.message
     return f"stage {phase}.code is not in the record"

@@ -15,8 +15,8 @@ from functools import cached_property
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, Guard
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
-from compile_lens.record.messages import plain as function_of
-from compile_lens.record.messages import resumes
+from compile_lens.record.messages import plain_name as function_of
+from compile_lens.record.messages import resume_line
 
 from .inputs import listed, readable
 from .settings import plain
@@ -140,7 +140,7 @@ def _became(before: _Own, after: _Own) -> str:
 
 def _counted(kind: str, owns: list[_Own]) -> str:
     name = owns[0].compilation.function
-    of = f"{function_of(name)}, where it goes on," if resumes(name) is not None else function_of(name)
+    of = f"{function_of(name)}, where it goes on," if resume_line(name) is not None else function_of(name)
     verb = "new" if kind == ADDED else "gone"
     if len(owns) == 1:
         return f"1 guard of {of} is {verb}: {owns[0].words}"

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.lowering import Lowered
-from compile_lens.record.rewrite import UNNAMED
+from compile_lens.record.passes import UNNAMED
 
 from ..fusion import why
-from ..neighbours import apart
+from ..unfused_pairs import unfused_pairs
 from .kernels import times
 from .matching import Match
 from .operators import counted, name
@@ -174,7 +174,9 @@ def _why(capture: Record, phase: str, groups: list[Named]) -> tuple[str, ...]:
     """The record's own reasons why groups are not fused."""
     wanted = {name for _, name in groups}
     ids = list(dict.fromkeys(cid for cid, _ in groups))
-    reasons = [p.why for cid in ids for p in apart(capture, cid, phase) if {p.first, p.second} <= wanted]
+    reasons = [
+        p.why for cid in ids for p in unfused_pairs(capture, cid, phase) if {p.first, p.second} <= wanted
+    ]
     if not reasons and len(ids) == 1:
         first, second = (name for _, name in groups[:2])
         reasons = [why(capture, first, second, f"{ids[0]} {phase}")]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Graph, Tensor
-from compile_lens.record.messages import plain, resumes
+from compile_lens.record.messages import plain_name, resume_line
 
 from .matching import Item, Match, device
 from .side import Side, matched
@@ -173,12 +173,14 @@ def _sizes(sizes: tuple[int | str, ...]) -> str:
 def _is_called(side: Side, item: Item) -> bool:
     """Return True for the graph with which the captured function begins: Dynamo's frame 0."""
     cid = item.address[0]
-    return cid.partition("/")[0] == "0" and resumes(side.functions[cid]) is None
+    return cid.partition("/")[0] == "0" and resume_line(side.functions[cid]) is None
 
 
 def _where(side: Side, item: Item) -> str:
     name = side.functions[item.address[0]]
-    return f", where {plain(name)} goes on" if resumes(name) is not None else f", in {plain(name)}"
+    return (
+        f", where {plain_name(name)} goes on" if resume_line(name) is not None else f", in {plain_name(name)}"
+    )
 
 
 def called(side: Side, item: Item) -> str:

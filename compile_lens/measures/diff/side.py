@@ -14,7 +14,7 @@ from compile_lens.record.lowering import Lowered
 
 from ..address import Address, walk
 from ..chain import Chain
-from ..operators import bare, called
+from ..operators import base_name, called
 from .matching import Item, Match, items, match
 
 _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9]+")
@@ -141,7 +141,7 @@ class Side:
         names = [(cid, o) for o in kernel.origins]
         names = names or [n for g in kernel.groups for n in groups.get((cid, g), ())]
         nodes = {n: stage[numbers[n]].node for n in names if n in numbers and stage[numbers[n]].node.compute}
-        own = [n for n, node in nodes.items() if bare(node.target) == bare(called(kernel.name))]
+        own = [n for n, node in nodes.items() if base_name(node.target) == base_name(called(kernel.name))]
         return tuple(own if own and kernel.language == "extern" else nodes)
 
     def lines(self, addresses: Iterable[Address]) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ..compile_events import Event, told
+from ..compile_events import Event, event_details
 from .entries import Damage, Entry
 
 
-class Compile:
+class LoggedCompile:
     """What a log says of one compile."""
 
     def __init__(self, id: str, generation: int) -> None:
@@ -32,13 +32,13 @@ class Compile:
         self.attempts = 0
 
 
-class Log:
+class CompileLog:
     """What a log holds, by compile, in the order in which they begin."""
 
     def __init__(self) -> None:
-        self.compiles: list[Compile] = []
+        self.compiles: list[LoggedCompile] = []
         self._now: dict[
-            str, Compile
+            str, LoggedCompile
         ] = {}  # by compile id, which torch gives anew after torch._dynamo.reset()
         self._generations: Counter[str] = Counter()
         self.files: dict[int, str] = {}  # torch writes each name once, and its number afterwards
@@ -49,14 +49,14 @@ class Log:
         self.limit = 0  # torch._dynamo.config.recompile_limit
         self.read = 0
 
-    def compile(self, id: str) -> Compile:
+    def compile(self, id: str) -> LoggedCompile:
         """The compile of that id which the log is at."""
         if id not in self._now:
-            self._now[id] = Compile(id, self._generations[id.rpartition("/")[0]])
+            self._now[id] = LoggedCompile(id, self._generations[id.rpartition("/")[0]])
             self.compiles.append(self._now[id])
         return self._now[id]
 
-    def begin(self, id: str) -> Compile:
+    def begin(self, id: str) -> LoggedCompile:
         """A compile that begins, or of which more is told before it is over."""
         if id in self._now and self._now[id].metrics is not None:
             del self._now[id]
@@ -74,9 +74,9 @@ class Log:
 _OWN = "_dynamo/convert_frame.py"
 
 
-def log(found: Iterable[Entry], damage: Damage) -> Log:
+def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
     """What the entries say. One that is not as torch writes it is counted in ``damage``."""
-    made = Log()
+    made = CompileLog()
     for entry in found:
         made.read += 1
         made.rank = entry.rank if made.rank is None else made.rank
@@ -88,7 +88,7 @@ def log(found: Iterable[Entry], damage: Damage) -> Log:
     return made
 
 
-def _note(made: Log, entry: Entry) -> None:
+def _note(made: CompileLog, entry: Entry) -> None:
     kind, facts, payload = entry.kind, entry.facts, entry.payload
     if kind == "str":
         name, number = facts
@@ -129,7 +129,7 @@ def _note(made: Log, entry: Entry) -> None:
         made.compile(entry.id).sources.append(str(facts["source"]))
 
 
-def _metrics(made: Log, own: Compile, facts: dict[str, Any]) -> None:
+def _metrics(made: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None:
     own.metrics = facts
     made.torch = made.torch or str(facts.get("pytorch_version") or "")
     made.python = made.python or str(facts.get("python_version") or "").partition(" ")[0]
@@ -142,7 +142,7 @@ def _metrics(made: Log, own: Compile, facts: dict[str, Any]) -> None:
 _LOOKED_UP = ("fx_graph_cache_hit", "fx_graph_cache_miss")
 
 
-def _looked_up(made: Log, entry: Entry) -> None:
+def _looked_up(made: CompileLog, entry: Entry) -> None:
     """Inductor's cache was asked for a graph. Torch writes an event as well, and first, but where AOTAutograd asks for
     what an entry of its own cache needs."""
     if made.announced[entry.kind, entry.id]:
@@ -152,7 +152,9 @@ def _looked_up(made: Log, entry: Entry) -> None:
     at = float(facts["cache_event_time"]) / 1000
     if not math.isfinite(at):
         raise ValueError(f"a time of {at}")
-    made.events.append(("i", entry.kind, at, made.events[-1][3] if made.events else 0, entry.id, told(facts)))
+    made.events.append(
+        ("i", entry.kind, at, made.events[-1][3] if made.events else 0, entry.id, event_details(facts))
+    )
 
 
 def _event(facts: dict[str, Any], id: str) -> Event:
@@ -168,5 +170,5 @@ def _event(facts: dict[str, Any], id: str) -> Event:
         at,
         int(facts["tid"]),
         id if own in ("", "None") else own,
-        told(detail),
+        event_details(detail),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..compilation import DynamicDim
 from ..graph import Frame
-from ..messages import plain_sizes, stable, with_place
+from ..messages import plain_sizes, with_place, without_addresses
 from ..program import GuardOrigin
 
 _SIGNATURE = re.compile(r"^\s*def forward\(self(?P<inputs>.*)\):\s*$", re.MULTILINE)
@@ -76,13 +76,15 @@ def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin,
     full: dict[str, str] = {}
 
     def line_of(at: Frame | None) -> Frame | None:
-        made = whole(at, known, full)
+        made = with_full_path(at, known, full)
         return None if made is None or (of_torch and made.file.startswith(of_torch)) else made
 
     found = []
     for source, kind, leaf in leaves(tree):
         text, at = with_place(leaf)
-        found.append(GuardOrigin(stable(text.strip()), stable(source), kind, line_of(at)))
+        found.append(
+            GuardOrigin(without_addresses(text.strip()), without_addresses(source), kind, line_of(at))
+        )
     return tuple(found)
 
 
@@ -105,7 +107,7 @@ def types(tree: str) -> dict[str, str]:
     return {one["source"]: one["type"] for one in found if one is not None}
 
 
-def whole(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame | None:
+def with_full_path(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame | None:
     """A line whose file was cut, under the file's whole name; ``None`` where it is not one file alone."""
     if at is None:
         return None
@@ -116,7 +118,7 @@ def whole(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame
     return Frame(name, at.line, at.function, at.text) if name else None
 
 
-def symbols(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple[DynamicDim, ...]:
+def dynamic_dims(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple[DynamicDim, ...]:
     """The symbols that torch made, and what was seen of each; without those that are ``fixed`` to one value, and
     without a tensor's base, which a program does not name."""
     told = []
@@ -124,7 +126,9 @@ def symbols(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple[Dyna
         symbol, source, value = (str(one.get(key, "")) for key in ("symbol", "source", "val"))
         if not symbol or not source or symbol in fixed or "._base." in source:
             continue
-        whole = re.fullmatch(r"-?\d{1,18}", value)
-        number = "" if whole or not re.fullmatch(r"-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)", value) else value
-        told.append(DynamicDim(plain_sizes(source), symbol, int(value) if whole else None, number))
+        with_full_path = re.fullmatch(r"-?\d{1,18}", value)
+        number = (
+            "" if with_full_path or not re.fullmatch(r"-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)", value) else value
+        )
+        told.append(DynamicDim(plain_sizes(source), symbol, int(value) if with_full_path else None, number))
     return tuple(told)

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import failed_guards, messages, nearness
+from .. import failed_guards, guard_values, messages
 from ..compilation import DynamicDim
 from ..program import UNKNOWN, FailedGuard, FrameEvaluation
 from . import graph_text
 
 
-class Form:
+class LoggedVariant:
     """A form of a code, with what its guards ask."""
 
     def __init__(self, visit: FrameEvaluation, tree: str) -> None:
@@ -29,7 +29,9 @@ class Form:
         self.types = {_plain(source): found for source, found in graph_text.types(tree).items()}
 
 
-def nearest(failed: Sequence[FailedGuard], forms: Mapping[str, Form], new: Form | None) -> int:
+def nearest_variant(
+    failed: Sequence[FailedGuard], forms: Mapping[str, LoggedVariant], new: LoggedVariant | None
+) -> int:
     """The place in ``failed`` of the form in which least fails of what failed in any of them, now or earlier;
     ``UNKNOWN`` where the log does not say enough to tell. ``new`` is what the call became, ``None`` where it became
     nothing. Of those in which as much fails, one is taken as a watch does."""
@@ -40,13 +42,13 @@ def nearest(failed: Sequence[FailedGuard], forms: Mapping[str, Form], new: Form 
         return UNKNOWN
     known = (*failed, *_earlier(failed[0].id, forms))
     asked = _Asked(
-        frozenset(about for one in known for about in nearness.abouts(one.source)),
+        frozenset(about for one in known for about in guard_values.guarded_values(one.source)),
         frozenset(one.source for one in known),
         _values(new),
     )
     told = [_failing(one, form, new, asked) for one, form in zip(failed, older) if form is not None]
     order = [
-        (len(fails), not nearness.of_zero_or_one(one), at)
+        (len(fails), not guard_values.is_zero_one_specialized(one), at)
         for at, (one, (fails, _)) in enumerate(zip(failed, told))
     ]
     best = min(order)[2]
@@ -65,7 +67,7 @@ class _Asked:
     values: Mapping[str, Any]
 
 
-def _earlier(id: str, forms: Mapping[str, Form]) -> Iterator[FailedGuard]:
+def _earlier(id: str, forms: Mapping[str, LoggedVariant]) -> Iterator[FailedGuard]:
     code = id.rpartition("/")[0]
     for known, form in forms.items():
         if known.rpartition("/")[0] == code and form.visit.recompilation is not None:
@@ -77,15 +79,15 @@ def _plain(text: str) -> str:
     return re.sub(r"(__builtins_dict__)_\d+", r"\1", messages.plain_source(text.strip()))
 
 
-def _values(new: Form) -> dict[str, Any]:
+def _values(new: LoggedVariant) -> dict[str, Any]:
     """What sizes, numbers and parts of tensors were in the call that became a form."""
     found: dict[str, Any] = {}
     for (source, kind), texts in new.leaves.items():
         for text in texts:
-            about, words = failed_guards.made_for(text)
+            about, words = failed_guards.compiled_for(text)
             if kind in _EQUAL and about and (value := _literal(words)) is not None:
                 found[about] = value
-            if kind == _TENSOR and (check := nearness.CHECK.search(text)):
+            if kind == _TENSOR and (check := guard_values.TENSOR_CHECK.search(text)):
                 found |= _of_tensor(source, check)
     dims: Iterable[DynamicDim] = new.visit.dynamic
     found |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
@@ -108,10 +110,12 @@ SIZES = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
 _STATE = "GLOBAL_STATE"
 
 
-def _failing(failed: FailedGuard, old: Form, new: Form, asked: _Asked) -> tuple[set[str], set[str]]:
+def _failing(
+    failed: FailedGuard, old: LoggedVariant, new: LoggedVariant, asked: _Asked
+) -> tuple[set[str], set[str]]:
     """What fails of a form, and what may fail."""
     states = _states(old, new) if failed.text.startswith(failed_guards.STATE) else set()
-    fails = states or {nearness.value_of(failed.source) or failed.text}
+    fails = states or {guard_values.guarded_value(failed.source) or failed.text}
     if not failed.text.startswith(failed_guards.STATE):
         fails |= _states(old, new)
     unknown: set[str] = set()
@@ -125,13 +129,13 @@ def _failing(failed: FailedGuard, old: Form, new: Form, asked: _Asked) -> tuple[
     return fails, unknown - fails
 
 
-def _states(old: Form, new: Form) -> set[str]:
+def _states(old: LoggedVariant, new: LoggedVariant) -> set[str]:
     """The settings of torch's that were others when two forms were made."""
     one, two = (_state(form) for form in (old, new))
     return {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
 
 
-def _state(form: Form) -> dict[str, Any]:
+def _state(form: LoggedVariant) -> dict[str, Any]:
     for text in form.leaves.get(("", _STATE), ()):
         _, _, told = text.partition(" against ")
         try:
@@ -143,21 +147,23 @@ def _state(form: Form) -> dict[str, Any]:
     return {}
 
 
-def _parts(source: str, kind: str, text: str, new: Form, asked: _Asked) -> Iterator[tuple[str, bool | None]]:
+def _parts(
+    source: str, kind: str, text: str, new: LoggedVariant, asked: _Asked
+) -> Iterator[tuple[str, bool | None]]:
     """What a guard of an older form asks of what forms are compared by, and whether that holds in the call."""
     if kind in SIZES:
         if any(re.search(rf"(?<![\w.]){re.escape(about)}\.", text) for about in asked.abouts):
-            about, _ = failed_guards.made_for(text)
+            about, _ = failed_guards.compiled_for(text)
             yield about or text, _holds(text, asked.values)
         return
-    if kind in _ASIDE or not asked.abouts & set(nearness.abouts(source)):
+    if kind in _ASIDE or not asked.abouts & set(guard_values.guarded_values(source)):
         return
-    check = nearness.CHECK.search(text) if kind == _TENSOR else None
+    check = guard_values.TENSOR_CHECK.search(text) if kind == _TENSOR else None
     if check is not None:
         yield from _tensor(source, check, new, asked)
         return
-    about, words = failed_guards.made_for(text)
-    part = nearness.value_of(about or source)
+    about, words = failed_guards.compiled_for(text)
+    part = guard_values.guarded_value(about or source)
     if about in asked.values:
         yield part, _literal(words) == asked.values[about]
     elif (source, kind) in new.leaves:
@@ -172,7 +178,9 @@ _ASIDE = (_STATE, "DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES")
 """What a watch does not compare forms by either."""
 
 
-def _tensor(source: str, check: re.Match[str], new: Form, asked: _Asked) -> Iterator[tuple[str, bool | None]]:
+def _tensor(
+    source: str, check: re.Match[str], new: LoggedVariant, asked: _Asked
+) -> Iterator[tuple[str, bool | None]]:
     if (source, _TENSOR) not in new.leaves:  # it is none in the new form, or that does not ask
         known = new.types.get(source)
         yield source, None if known is None or "Tensor" in known or "Parameter" in known else False
@@ -190,8 +198,8 @@ def _tensor(source: str, check: re.Match[str], new: Form, asked: _Asked) -> Iter
 
 def _holds(text: str, values: Mapping[str, Any]) -> bool | None:
     """Whether a comparison of sizes holds in the call, ``None`` where one is not known."""
-    tree = messages.parsed(text)
-    return None if tree is None else messages.holds(_Values(values).visit(tree))
+    tree = messages.parse_expression(text)
+    return None if tree is None else messages.comparison_holds(_Values(values).visit(tree))
 
 
 class _Values(ast.NodeTransformer):

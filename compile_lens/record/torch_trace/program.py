@@ -13,13 +13,13 @@ from typing import Any
 from compile_lens.versions import __version__
 
 from ...errors import RecordError
-from .. import failed_guards, messages, ranges
-from ..absent import Missing
+from .. import failed_guards, guard_values, messages
 from ..breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ..capture import Environment
 from ..compilation import DynamicDim
-from ..compile_events import paired
+from ..compile_events import paired_events
 from ..graph import Frame
+from ..missing import Missing
 from ..program import (
     CALL_RAISED,
     COMPILED,
@@ -41,9 +41,9 @@ from ..program import (
     LIMIT as AT_LIMIT,
 )
 from . import graph_text
-from .compiles import Compile, Log, log
+from .compiles import CompileLog, LoggedCompile, compile_log
 from .entries import Damage, entries
-from .nearest import SIZES, Form, nearest
+from .nearest import SIZES, LoggedVariant, nearest_variant
 
 ENDED = "a log does not say how the program ended"
 
@@ -68,13 +68,13 @@ NOT_IN_A_LOG = (
 """What no structured trace holds of a program, and why."""
 
 
-def program(lines: Iterable[str], name: str) -> ProgramRecord:
+def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
     """The record of a program from the lines of its structured trace, called ``name``.
 
     Raises ``RecordError`` where not one line is an entry of such a log.
     """
     damage = Damage()
-    found = log(entries(lines, damage), damage)
+    found = compile_log(entries(lines, damage), damage)
     if not found.read:
         raise RecordError(
             f"{name!r} is not a structured trace of torch: no line is an entry of one; "
@@ -91,7 +91,7 @@ def program(lines: Iterable[str], name: str) -> ProgramRecord:
         frames=frames,
         graphs=graphs,
         library_skips=elsewhere,
-        events=paired(found.events, began),
+        events=paired_events(found.events, began),
         missing=(*(Missing(*one) for one in NOT_IN_A_LOG), *_damaged(damage)),
         notes=_notes(lost),
         created=_when(began),
@@ -130,7 +130,7 @@ def _notes(lost: list[str]) -> tuple[str, ...]:
 Place = tuple[str, str, int]
 
 
-def _place(own: Compile, found: Log) -> Place | None:
+def _place(own: LoggedCompile, found: CompileLog) -> Place | None:
     """File, function and first line; a code at its limit is told by its older forms."""
     if own.place is not None:
         return own.place
@@ -138,11 +138,11 @@ def _place(own: Compile, found: Log) -> Place | None:
 
 
 def _frames(
-    whole: list[Compile], found: Log
+    whole: list[LoggedCompile], found: CompileLog
 ) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[LibrarySkips, ...]]:
     graphs: list[ProgramGraph] = []
     by_code: dict[tuple[tuple[str, int], Place], list[FrameEvaluation]] = {}
-    forms: dict[str, Form] = {}
+    forms: dict[str, LoggedVariant] = {}
     elsewhere: Counter[str] = Counter()
     for own in whole:
         place = _place(own, found)
@@ -154,7 +154,7 @@ def _frames(
         made = _graphs(own, len(graphs))
         visit = _visit(own, place, number, made, found, forms)
         if visit.outcome in (COMPILED, NO_GRAPH):
-            forms[own.id] = Form(visit, own.guards)
+            forms[own.id] = LoggedVariant(visit, own.guards)
         graphs += made
         by_code.setdefault((own.code, place), []).append(visit)
     places = [place for _, place in by_code]
@@ -167,7 +167,7 @@ _UNSAID = "no operation to compile (the log does not say why)"
 
 def _frame(place: Place, visits: tuple[FrameEvaluation, ...], places: list[Place]) -> ProgramFrame:
     file, function, line = place
-    name, resumes = messages.plain(function), messages.resumes(function)
+    name, resumes = messages.plain_name(function), messages.resume_line(function)
     if resumes is not None:
         line = max((at for of, own, at in places if (of, own) == (file, name) and at <= line), default=line)
     if name == "inner" and file.replace("\\", "/").endswith(_THROUGH):
@@ -183,7 +183,7 @@ _UNNAMED = "a callable (the log does not say which)"
 _OF_BACKENDS = ("BackendCompilerFailed", "InductorError", "BackendError")
 
 
-def _graphs(own: Compile, first: int) -> list[ProgramGraph]:
+def _graphs(own: LoggedCompile, first: int) -> list[ProgramGraph]:
     metrics = own.metrics or {}
     texts = own.graphs
     if (
@@ -210,7 +210,12 @@ def _seconds(value: Any) -> float:
 
 
 def _visit(
-    own: Compile, place: Place, number: int, made: list[ProgramGraph], found: Log, forms: dict[str, Form]
+    own: LoggedCompile,
+    place: Place,
+    number: int,
+    made: list[ProgramGraph],
+    found: CompileLog,
+    forms: dict[str, LoggedVariant],
 ) -> FrameEvaluation:
     metrics = own.metrics or {}
     breaks = tuple(_broken(text, place, made) for text in own.breaks)
@@ -220,10 +225,10 @@ def _visit(
     compiled = outcome in (COMPILED, NO_GRAPH)
     attempt = own.graphs[-1][0] if own.graphs else own.attempts
     made_symbols = (facts for of, facts in own.symbols if of == attempt)
-    dynamic = graph_text.symbols(made_symbols, {symbol for of, symbol in own.fixed if of == attempt})
+    dynamic = graph_text.dynamic_dims(made_symbols, {symbol for of, symbol in own.fixed if of == attempt})
     guards = graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else ()
     if own.guards:  # the log of a compile that raised, or was left, has none
-        dynamic = ranges.with_asked(dynamic, (g.text for g in guards if g.kind in SIZES))
+        dynamic = guard_values.with_constraints(dynamic, (g.text for g in guards if g.kind in SIZES))
     reason = str(metrics.get("fail_reason") or "")
     limit = re.search(r"exceeding the (\w+)", reason) if outcome == AT_LIMIT else None
     return FrameEvaluation(
@@ -242,7 +247,7 @@ def _visit(
     )
 
 
-def _outcome(own: Compile, graphs: bool) -> str:
+def _outcome(own: LoggedCompile, graphs: bool) -> str:
     metrics = own.metrics or {}
     type_, reason = str(metrics.get("fail_type") or ""), str(metrics.get("fail_reason") or "")
     # "has_guarded_code" is told of code without an operation too, which is left to Python.
@@ -251,7 +256,7 @@ def _outcome(own: Compile, graphs: bool) -> str:
     if "recompile limit exceeded" in reason or "RecompileLimitExceeded" in type_:
         return AT_LIMIT
     if type_ in ("", "SkipFrame"):
-        return NOTHING if not reason or messages.nothing(reason) else SKIPPED
+        return NOTHING if not reason or messages.is_nothing_to_compile(reason) else SKIPPED
     # An error is told to the program unless Dynamo logged it as a graph break, or was asked to go on.
     return SKIPPED if own.breaks or metrics.get("config_suppress_errors") else RAISED
 
@@ -265,7 +270,7 @@ def _why(
     type_ = str(metrics.get("fail_type") or "")
     kind = LIMIT if outcome == AT_LIMIT else BREAK if type_ in ("Unsupported", "UserError") else NOT_TRACED
     file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
-    at = Frame(place[0], place[2], messages.plain(place[1]))
+    at = Frame(place[0], place[2], messages.plain_name(place[1]))
     if isinstance(file, str) and type(line) is int:
         at = Frame(file, line, at.function if file == at.file else "")
     return messages.ending(reason, (at,), kind) if reason else Ending(kind, _UNSAID)
@@ -290,10 +295,12 @@ def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
     if not frames:
         at = re.match(r"Graph break in user code at (?P<file>.*):(?P<line>\d{1,9})$", text.partition("\n")[0])
         frames = (Frame(at["file"], int(at["line"]), ""),) if at else ()
-    inside = [i for i, f in enumerate(frames) if (f.file, f.function) == (place[0], messages.plain(place[1]))]
+    inside = [
+        i for i, f in enumerate(frames) if (f.file, f.function) == (place[0], messages.plain_name(place[1]))
+    ]
     ending = messages.ending(own, frames[inside[0] :] if inside else frames)
     number = re.search(r"/(gb\d+)\.html", ending.link)
-    made_of = messages.broken(
+    made_of = messages.graph_break(
         told,
         ending,
         ending.reason.partition("\n")[0].strip(),
@@ -314,32 +321,32 @@ def _stack(text: str) -> tuple[Frame, ...]:
     for line in text.splitlines():
         at = _PLACE.match(line)
         if at:
-            frames.append(Frame(at["file"], int(at["line"]), messages.plain(at["function"])))
+            frames.append(Frame(at["file"], int(at["line"]), messages.plain_name(at["function"])))
         elif frames and not frames[-1].text and line.strip(" ~^"):
             frames[-1] = dataclasses.replace(frames[-1], text=line.strip())
     return tuple(frames)
 
 
 def _recompilation(
-    own: Compile,
+    own: LoggedCompile,
     dynamic: tuple[DynamicDim, ...],
     guards: tuple[GuardOrigin, ...],
-    found: Log,
-    forms: dict[str, Form],
+    found: CompileLog,
+    forms: dict[str, LoggedVariant],
 ) -> Recompilation | None:
     if not own.again:
         return None
     failed = []
     for text in own.reasons:
-        guard = failed_guards.failed(text, lambda _: "")
-        of_text = graph_text.whole(guard.line, found.files.values(), {})
+        guard = failed_guards.failed_guard(text, lambda _: "")
+        of_text = graph_text.with_full_path(guard.line, found.files.values(), {})
         older = forms.get(guard.id)
         seen = next((d.observed for d in dynamic if messages.plain_source(d.source) == guard.source), "")
         guard = dataclasses.replace(guard, line=of_text, new=guard.new or seen)
-        failed.append(messages.with_line(guard, older.visit.guards if older is not None else ()))
+        failed.append(messages.with_guard_line(guard, older.visit.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    made = Form(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
-    at = nearest(failed, forms, made)
+    made = LoggedVariant(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
+    at = nearest_variant(failed, forms, made)
     known = Recompilation(
         tuple(failed), count if type(count) is int else len(failed), found.limit, nearest_entry=at
     )
@@ -347,5 +354,5 @@ def _recompilation(
     form = forms.get(changed.id) if changed is not None else None
     earlier = {d.source for d in form.visit.dynamic} if form is not None else set()
     became = tuple(d for d in dynamic if form is not None and d.source not in earlier)
-    asks = messages.asks(changed, dynamic, guards) if changed is not None else None
+    asks = messages.specializing_line(changed, dynamic, guards) if changed is not None else None
     return dataclasses.replace(known, dynamic=became, specializing_line=asks)

@@ -10,13 +10,13 @@ from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.fusion import NOT_FUSED, Why, why
 from compile_lens.measures.members import resolve
-from compile_lens.measures.neighbours import Apart, apart
+from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.record.autotuning import TEMPLATES, no_template_reason
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.support import NEEDS
-from compile_lens.record.templates import TEMPLATES, why_none
 
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
@@ -130,17 +130,17 @@ def _add_calls(capture: Record, found: Why, reasons: list[str], remedies: list[s
 
 def _of_library(capture: Record, name: str) -> tuple[str, str]:
     """The reason why an operator is a library call, as far as known, and what to try."""
-    feature, words = NEEDS.get(operators.bare(name), ("", ""))
+    feature, words = NEEDS.get(operators.base_name(name), ("", ""))
     if feature:
         return (
             f"{name}: Inductor writes {words} itself where its backend can, and within limits; here it did not",
             f"compile_lens.support({name!r}) says which of its backends can",
         )
-    if operators.bare(name) in TEMPLATES:
-        why_none = _no_templates(capture, operators.bare(name))
-        if why_none:
+    if operators.base_name(name) in TEMPLATES:
+        no_template_reason = _no_templates(capture, operators.base_name(name))
+        if no_template_reason:
             return (
-                f"{name}: a library computes it; what stands beside it is not fused with it: {why_none}",
+                f"{name}: a library computes it; what stands beside it is not fused with it: {no_template_reason}",
                 "",
             )
         return (
@@ -163,9 +163,11 @@ def _no_templates(capture: Record, operator: str) -> str:
         for stage, graph in compilation.graphs.items()
         if stage.endswith("post_grad")
         for node in graph.calls
-        if operators.bare(node.target.removeprefix("aten.").partition(".")[0]) == operator
+        if operators.base_name(node.target.removeprefix("aten.").partition(".")[0]) == operator
     }
-    reasons = [why_none(capture.environment.target, model, operator, dtype) for dtype in types or {""}]
+    reasons = [
+        no_template_reason(capture.environment.target, model, operator, dtype) for dtype in types or {""}
+    ]
     return reasons[0] if all(reasons) else ""
 
 
@@ -238,7 +240,7 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
     kernel_of = {group: k for k in code.kernels for group in k.groups}
     pairs = [
         pair
-        for pair in apart(capture, place.compilation.id, place.phase)
+        for pair in unfused_pairs(capture, place.compilation.id, place.phase)
         if kernel_of.get(pair.first) is not kernel_of.get(pair.second)
     ]
     shown = set()
@@ -283,7 +285,7 @@ def _reaches(needs: Mapping[str, Iterable[str]], start: Iterable[str], wanted: s
     return bool(seen & wanted)
 
 
-def ranked(pairs: Iterable[Apart]) -> list[Apart]:
+def ranked(pairs: Iterable[UnfusedPair]) -> list[UnfusedPair]:
     """Pairs, the most bytes at stake first; what everyone expects, that nothing fuses with a library call, last."""
     return sorted(pairs, key=lambda pair: (pair.why.reason == "extern", -(pair.why.saved or 0)))
 
@@ -307,7 +309,7 @@ def groups(capture: Record, phase: str = "") -> Explained:
             if node.kind != "nop":
                 at = chain.lines(place.at("groups", node.name), derivatives=False)
                 facts.append(f"{place.title}: {named.named(node.name)}{lines(at)}")
-        for pair in ranked(apart(capture, place.compilation.id, place.phase)):
+        for pair in ranked(unfused_pairs(capture, place.compilation.id, place.phase)):
             reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
             remedies.append(pair.why.remedy)
             _add_calls(capture, pair.why, reasons, remedies)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compile_lens.measures.cached import once
+from compile_lens.measures.memo import memoized
 from compile_lens.record.capture import Record
 
 from ..document import Finding
@@ -39,7 +39,7 @@ _MAKERS = (
 )
 
 
-@once
+@memoized
 def findings(capture: Record) -> tuple[Finding, ...]:
     """The findings of a capture, in the order in which they are shown; made once for each capture.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.ledger import ledger as ledger_of
-from compile_lens.measures.steps import stepped
+from compile_lens.measures.steps import at_step
 from compile_lens.record.capture import ABLATIONS, Ablation, Record
 from compile_lens.record.kernel import Kernel
 
@@ -49,7 +49,7 @@ def ablations(capture: Record) -> Finding | None:
 
 
 def _column(capture: Record, step: Ablation) -> Column:
-    alone = stepped(capture, step.step)
+    alone = at_step(capture, step.step)
     total = ledger_of(alone).total
     kernels = alone.kernels
     figures = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.measures.neighbours import Apart, apart
+from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.graph import Node
@@ -33,7 +33,7 @@ def fusion(capture: Record) -> Finding | None:
     count = 0
     silent = [p.title for p in seen if p.phase not in dict(p.compilation.decisions)]
     for place in seen:
-        pairs = apart(capture, place.compilation.id, place.phase)
+        pairs = unfused_pairs(capture, place.compilation.id, place.phase)
         count += len(pairs)
         reasons = _reasons(place, pairs)
         sections += reasons
@@ -59,9 +59,9 @@ def _nothing(place: Place) -> str:
     return f"No two of the {len(working)} groups touch common data that fusing them could save."
 
 
-def _reasons(place: Place, pairs: Sequence[Apart]) -> list[Table]:
+def _reasons(place: Place, pairs: Sequence[UnfusedPair]) -> list[Table]:
     """A table for each kind of reason, the most bytes at stake first."""
-    kinds: dict[str, list[Apart]] = {}
+    kinds: dict[str, list[UnfusedPair]] = {}
     for pair in pairs:
         kinds.setdefault(pair.why.reason, []).append(pair)
     tables = []
@@ -79,17 +79,17 @@ def _reasons(place: Place, pairs: Sequence[Apart]) -> list[Table]:
     return tables
 
 
-def _stake(pairs: Sequence[Apart]) -> int:
+def _stake(pairs: Sequence[UnfusedPair]) -> int:
     return sum(pair.why.saved or 0 for pair in pairs)
 
 
-def _pair(place: Place, groups: Groups, pair: Apart) -> Row:
+def _pair(place: Place, groups: Groups, pair: UnfusedPair) -> Row:
     shown = "; ".join((sentences.touching(pair), *_shown(pair)))
     cells = (groups.named(pair.first), groups.named(pair.second), bytes_cell(pair.why.saved), shown)
     return Row(cells, (place.at("groups", pair.first), place.at("groups", pair.second)))
 
 
-def _shown(pair: Apart) -> list[str]:
+def _shown(pair: UnfusedPair) -> list[str]:
     """The evidence for the reason: the last decision's figures and words, or the facts."""
     if pair.why.reason != "extern" and pair.why.decisions:
         last = pair.why.decisions[0]

@@ -9,8 +9,8 @@ from compile_lens.measures.chain import Address
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
-from compile_lens.record.lowering import REALISED, Lowered
-from compile_lens.record.rewrite import Pass, Rewrite
+from compile_lens.record.lowering import REALIZED, Lowered
+from compile_lens.record.passes import Pass, Rewrite
 
 from ..document import (
     NAME,
@@ -74,10 +74,10 @@ def _counts(ours: Sequence[Lowered]) -> str:
 
 def _realised(place: Place, ours: Sequence[Lowered]) -> Table:
     rows, left = cut([_row(place, one) for one in ours], NODES)
-    kinds = dict.fromkeys(one.reason for one in ours if one.reason in REALISED)
+    kinds = dict.fromkeys(one.reason for one in ours if one.reason in REALIZED)
     words = [
-        f"{kind}: {REALISED[kind].sentence}"
-        + (f" To try: {REALISED[kind].remedy}" if REALISED[kind].remedy else "")
+        f"{kind}: {REALIZED[kind].sentence}"
+        + (f" To try: {REALIZED[kind].remedy}" if REALIZED[kind].remedy else "")
         for kind in kinds
     ]
     title = f"{place.title}: {quantities.plural(len(ours), 'value')} given a buffer"

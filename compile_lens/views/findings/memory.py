@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.room import FITS, room
+from compile_lens.measures.memory_budget import FITS, memory_budget
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
@@ -69,19 +69,19 @@ def _brief(place: Place, held: Memory, more: str) -> str:
 
 def _too_much(capture: Record, held: Memory) -> str:
     """The memory that does not fit the device model; ``""`` if all fits, or nothing is known."""
-    fit = room(capture, held)
+    fit = memory_budget(capture, held)
     if fit is None or fit.verdict == FITS or capture.target is None:
         return ""
     more = (
-        f" with {in_memory(fit.besides)} that the function and its arguments hold and this graph does not read, at "
-        f"least {in_memory(fit.needed)},"
-        if fit.besides
+        f" with {in_memory(fit.other_bytes)} that the function and its arguments hold and this graph does not read, at "
+        f"least {in_memory(fit.needed_bytes)},"
+        if fit.other_bytes
         else ""
     )
-    there = memory_in_short(fit.least)
-    if fit.most != fit.least:
-        published = f"{fit.least // 10**9} GB are published, of 10^9 or 2^30 bytes"
-        there = f"{there} to {memory_in_short(fit.most)}: {published}"
+    there = memory_in_short(fit.smallest_memory)
+    if fit.largest_memory != fit.smallest_memory:
+        published = f"{fit.smallest_memory // 10**9} GB are published, of 10^9 or 2^30 bytes"
+        there = f"{there} to {memory_in_short(fit.largest_memory)}: {published}"
     return f"{more} which {fit.verdict}: {capture.target.model.title} has {there}".strip()
 
 

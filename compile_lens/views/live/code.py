@@ -7,8 +7,7 @@ from dataclasses import asdict
 
 from compile_lens.measures.chain import kernel_lines
 from compile_lens.record.capture import Record
-from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.machine_code import Form
+from compile_lens.record.kernel import Code, Form, Kernel
 
 from ..words import machine, outline, quantities, sentences, stamp
 from ..words.characters import clean, line

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
-from compile_lens.measures.neighbours import apart
 from compile_lens.measures.source_units import instances
+from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.graph import Frame, Graph, Source
 from compile_lens.record.kernel import Code
-from compile_lens.record.messages import plain
+from compile_lens.record.messages import plain_name
 
 from ..document import Step
 from ..findings import findings
@@ -147,7 +147,7 @@ def _compilation(
             {
                 "phase": lane.phase,
                 "steps": [_step(items, index, step) for step in lane.steps],
-                "apart": len(apart(capture, compilation.id, lane.phase)) if lane.phase else 0,
+                "apart": len(unfused_pairs(capture, compilation.id, lane.phase)) if lane.phase else 0,
             }
             for lane in outline.lanes(capture, compilation)
         ],
@@ -209,7 +209,7 @@ def _reason(ending: Ending) -> dict[str, object]:
 def frame_line(frame: Frame) -> str:
     """A frame in one line: ``"/home/ada/f.py:5 in f: return x.sin()"``."""
     text = frame.text.strip()
-    return line(f"{frame.file}:{frame.line} in {plain(frame.function)}" + (f": {text}" if text else ""))
+    return line(f"{frame.file}:{frame.line} in {plain_name(frame.function)}" + (f": {text}" if text else ""))
 
 
 def _step(items: Items, index: int, step: Step) -> dict[str, object]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from compile_lens.layout.nest import Body, Geometry, Nest, nest_all
 from compile_lens.measures.chain import walk
 from compile_lens.measures.ledger import MODELLED, Figure
-from compile_lens.measures.neighbours import apart
+from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
 
@@ -90,7 +90,7 @@ class Graphs:
         """Pairs of groups that stayed apart, and why."""
         if seen.stage.key != f"{seen.stage.phase}.groups":
             return
-        for pair in apart(self._capture, seen.id, seen.stage.phase):
+        for pair in unfused_pairs(self._capture, seen.id, seen.stage.phase):
             saved = pair.why.saved
             yield {
                 "first": seen.locals[pair.first],

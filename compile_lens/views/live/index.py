@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.measures.address import python
+from compile_lens.measures.address import line_address
 from compile_lens.measures.chain import PYTHON, Chain, walk
 from compile_lens.measures.ledger import counts
 from compile_lens.measures.source_units import Unit, units
@@ -142,7 +142,7 @@ def coloured(capture: Record, items: Items) -> dict[str, object]:
         own_units = every[compilation.id]
         start = len(units_data)
         units_data += [
-            _unit(number, i, unit, items, texts, short(python(unit.file, unit.line)))
+            _unit(number, i, unit, items, texts, short(line_address(unit.file, unit.line)))
             for i, unit in enumerate(own_units.all)
         ]
         for address, own in own_units.of.items():
@@ -157,7 +157,7 @@ def _unit(
 ) -> dict[str, object]:
     column, end = texts.span(unit)
     nodes = [items.item(address) for address in unit.nodes]
-    at = items.item(python(unit.file, unit.line))
+    at = items.item(line_address(unit.file, unit.line))
     # A call that takes all of its line goes by the line: there is nothing else in it.
     columns = "" if unit.end_column is None else f":{unit.column}-{unit.end_column}"
     return {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from compile_lens.record.breaks import BREAK
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Kernel
-from compile_lens.record.messages import plain
+from compile_lens.record.messages import plain_name
 
 from ..document import (
     ANY,
@@ -236,7 +236,7 @@ def _entry(out: Out, entry: Entry) -> None:
     ]
     out.add("\n\n".join(line for line in lines if line))
     frames = [
-        f"- {code(f'{f.file}:{f.within}')} in {code(plain(f.function))}"
+        f"- {code(f'{f.file}:{f.within}')} in {code(plain_name(f.function))}"
         + (f": {code(f.text.strip())}" if f.text.strip() else "")
         for f in entry.frames
     ]

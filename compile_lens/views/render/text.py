@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from compile_lens.record.messages import plain
+from compile_lens.record.messages import plain_name
 
 from ..document import (
     ANY,
@@ -250,7 +250,7 @@ def _entry(paper: Paper, entry: Entry, style: str) -> None:
         limit = 4 if entry.detail else 6
         paper.text_block(text, f"    {label}: " if label else "    ", "      " if hangs else None, limit)
     for frame in entry.frames[-5:]:
-        paper.line(f"    at {frame.file}:{frame.within} in {plain(frame.function)}")
+        paper.line(f"    at {frame.file}:{frame.within} in {plain_name(frame.function)}")
         if frame.text.strip():
             paper.line(f"       {frame.text.strip()}")
     if entry.code is not None:

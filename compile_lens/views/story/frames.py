@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.address import python
-from compile_lens.record import ranges
+from compile_lens.measures.address import line_address
+from compile_lens.record import guard_values
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Skip
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.messages import plain_source
-from compile_lens.record.rewrite import MERGING
+from compile_lens.record.passes import MERGING
 
 from ..words.outcome import reason
 from ..words.outline import place, places
@@ -32,7 +32,7 @@ def left_to_python(teller: Teller) -> None:
         if skip.kind == NEVER_RAN:
             why = skip.consequence or why
         key = _SKIPS.get(skip.kind, "skip")
-        about = (python(skip.file, skip.line),)
+        about = (line_address(skip.file, skip.line),)
         if key == "left" and skip.count > 1:
             teller.say(
                 "left_often", "", about, function=name, place=_lines(skip, at), reason=why,
@@ -69,7 +69,7 @@ def dynamo(teller: Teller, compilation: Compilation) -> None:
         here.say("again")
     for failed in compilation.recompile_reasons:
         here.say("guard_failed", guard=failed)
-    for dim in ranges.of_form(compilation):
+    for dim in guard_values.constrained_dims(compilation):
         _symbol(here, dim)
     if compilation.guards:
         here.say("guards", n=Amount(len(compilation.guards), "condition"))
@@ -108,7 +108,7 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
         )
     frames = _innermost(calls)
     if frames:
-        about = [python(frame.file, frame.line) for frame in frames]
+        about = [line_address(frame.file, frame.line) for frame in frames]
         key = "line" if len(calls) == 1 else "lines"
         lines = places(sorted(frames, key=lambda f: (f.file, f.line)))
         here.say(key, graph.key, about, n=Amount(len(frames), "line"), places=lines)
@@ -150,7 +150,9 @@ def _ending(here: Teller, compilation: Compilation) -> None:
         here.say("ended", kind=ending.kind, reason=reason_of.what)
     elif ending.frames:
         frame = ending.frames[-1]
-        here.say("break", "", (python(frame.file, frame.line),), place=place(frame), reason=reason_of.what)
+        here.say(
+            "break", "", (line_address(frame.file, frame.line),), place=place(frame), reason=reason_of.what
+        )
     else:
         here.say("break_nowhere", reason=reason_of.what)
     if reason_of.hint:

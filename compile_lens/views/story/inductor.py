@@ -6,14 +6,14 @@ from compile_lens.measures.control_flow import GENERATED, walk
 from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of
-from compile_lens.measures.neighbours import Apart, apart
-from compile_lens.record.absent import Absent
+from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.decision import REASONS
 from compile_lens.record.figures import MODELLED, AtLeast, Figure
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.lowering import REALISED
+from compile_lens.record.lowering import REALIZED
+from compile_lens.record.missing import AbsentStage
 
 from ..words.outline import Origins, phase_of
 from .frames import passes
@@ -30,7 +30,7 @@ def inductor(teller: Teller, compilation: Compilation) -> None:
     origins = Origins(teller.capture) if compilation.code else None
     for phase in PHASES:
         row: Row = getattr(ledgers[compilation.id], phase)
-        absent = [s for s in compilation.stages if isinstance(s, Absent) and phase_of(s.stage) == phase]
+        absent = [s for s in compilation.stages if isinstance(s, AbsentStage) and phase_of(s.stage) == phase]
         if not row.exists and not absent:
             continue
         here = teller.at(compilation, phase)
@@ -88,7 +88,7 @@ def _lowering(here: Teller, compilation: Compilation, phase: str, row: Row) -> N
         here.say("inlined", stage, inlined, n=Amount(len(inlined), "operator"), names=Names(inlined))
     for reason in dict.fromkeys(one.reason for one in lowered if one.buffer):
         nodes = tuple(one.node for one in lowered if one.buffer and one.reason == reason)
-        clause = Word(f"realised.{reason if reason in REALISED else 'other'}")
+        clause = Word(f"realised.{reason if reason in REALIZED else 'other'}")
         here.say("buffered", stage, nodes, n=Amount(len(nodes), "value"), names=Names(nodes), clause=clause)
     for one in lowered:
         parts = tuple(dict.fromkeys((*one.parts, *((one.buffer,) if one.buffer else ()))))
@@ -106,7 +106,7 @@ def _fusion(here: Teller, compilation: Compilation, phase: str, row: Row) -> Non
         here.say("one_loop", groups.key)
         return
     _joined(here, groups, row.groups)
-    pairs = apart(here.capture, compilation.id, phase)
+    pairs = unfused_pairs(here.capture, compilation.id, phase)
     for pair in pairs[:SOME]:
         about = (pair.first, pair.second)
         here.say("apart", groups.key, about, first=pair.first, second=pair.second, clause=_clause(pair))
@@ -126,7 +126,7 @@ def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
         here.say("groups", groups.key, n=Amount(count, "group"))
 
 
-def _clause(pair: Apart) -> Value:
+def _clause(pair: UnfusedPair) -> Value:
     """The reason why two were not fused, as a clause of the language; in the record's words where it has none."""
     sentence = pair.why.sentence
     if sentence in (LIBRARY_CALL_BETWEEN, NOT_PROPOSED):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from compile_lens.measures.address import Address
-from compile_lens.record.absent import Missing, NotApplicable
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.figures import AtLeast, Figure
+from compile_lens.record.missing import Missing, NotApplicable
 
 from ..words.characters import wrap
 from ..words.outline import UNSAID

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.cached import once
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.memo import memoized
 from compile_lens.measures.quantities import graphs as count_graphs
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import summed
@@ -23,7 +23,7 @@ LANGUAGES = {language.name: language for language in (ENGLISH, CHINESE)}
 """The languages that a story can be told in, by their codes."""
 
 
-@once
+@memoized
 def story(capture: Record, lang: str = "en") -> Story:
     """A capture told stage by stage. Raises ``UsageError`` for a language that there is not."""
     language = LANGUAGES.get(lang)

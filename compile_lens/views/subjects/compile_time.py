@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from compile_lens.measures import program as measures
-from compile_lens.measures.caches import caches as caches_of
 from compile_lens.measures.compile_time import BUILDING, PARTS, Spent
+from compile_lens.measures.compile_time import caches as caches_of
 from compile_lens.measures.compile_time import compile_time as time_by_function
 from compile_lens.record.program import ProgramFrame, ProgramRecord
 

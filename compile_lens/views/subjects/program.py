@@ -178,12 +178,12 @@ def _sources(program: ProgramRecord) -> Listings:
 
 
 def _breaks(program: ProgramRecord) -> Finding | None:
-    after = measures.after(program)
+    after = measures.resume_graphs(program)
     met = {id(b): v.number for v in program.evaluations for b in v.breaks}
     rows = []
-    for breaks_there in measures.places(program.breaks).values():
+    for breaks_there in measures.break_sites(program.breaks).values():
         first = breaks_there[0]
-        at = measures.at_line(first)
+        at = measures.break_line(first)
         note = [f"    {at.text.strip()}"] if at is not None and at.text.strip() else []
         note += [first.consequence] if first.consequence else []
         what = f"{first.gb_id} {reason(first.ending).what}".strip()
@@ -204,7 +204,7 @@ def _breaks(program: ProgramRecord) -> Finding | None:
         "Each place in the source once, in how many frames Dynamo met it, the graphs around it, and the bytes of "
         "the tensors that the one returns and the other is given, for the sizes that were seen: each pair of several."
     )
-    least = measures.places_at_least(program)
+    least = measures.sites_are_lower_bound(program)
     if least:
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
     fact = f"{len(program.breaks)} in frames, {'at least ' if least else ''}{len(rows)} in the source"
@@ -212,7 +212,7 @@ def _breaks(program: ProgramRecord) -> Finding | None:
 
 
 def _columns(one: Break) -> str:
-    at = measures.at_line(one)
+    at = measures.break_line(one)
     where = words.place(at)
     if at is None or at.column is None:
         return where

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from compile_lens.measures.program import compile_seconds, counts
-from compile_lens.measures.ranks import collectives, said
+from compile_lens.measures.ranks import collectives, difference_text
 from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Document, Finding, Row, Table
@@ -34,7 +34,8 @@ def document(record: RanksRecord) -> Document:
 
 
 def state(record: RanksRecord) -> str:
-    """``compiled`` where all ranks compiled the same, and all of it; otherwise ``partial``, or ``nothing``."""
+    """``compiled`` where all ranks compiled the same, and all of it; otherwise ``partial``, or
+    ``nothing``."""
     if not any(program.graphs for program in record.programs):
         return "nothing"
     whole = all(words.state(program) == "compiled" for program in record.programs)
@@ -152,7 +153,7 @@ def _collectives(record: RanksRecord) -> Finding | None:
         for graph, one, compared in collectives(program):
             size = "" if one.bytes is None else bytes_in_short(one.bytes)
             of = graph or ("Python" if compared else "Python, not compared")
-            rows.append((rank, (of, said(one), size, words.place(one.line) if one.line else "")))
+            rows.append((rank, (of, difference_text(one), size, words.place(one.line) if one.line else "")))
     if not rows:
         return None
     by_cells: dict[tuple[int, tuple[str, ...]], list[int]] = {}

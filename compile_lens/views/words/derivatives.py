@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from compile_lens.measures import address_text
+from compile_lens.measures import address
 from compile_lens.measures.chain import Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
@@ -80,7 +80,7 @@ def _words(compilation: Compilation) -> dict[Address, str]:
 
 def _operator(node: Node) -> str:
     """``sin`` of ``torch.sin``, and of a method of that name; ``scan`` of ``lib.scan.default``."""
-    return address_text.function(node.target)
+    return address.function(node.target)
 
 
 def _word(node: Node, lines: Collection[int]) -> str:

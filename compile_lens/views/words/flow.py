@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compile_lens.measures.ledger import Ledger
-from compile_lens.measures.neighbours import apart
 from compile_lens.measures.source_units import units
+from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 
@@ -57,7 +57,7 @@ def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way
     every = []
     for phase, steps in lanes.items():
         figures = [quantities.figure(f) for f in rows[phase]] if phase in rows else []
-        pairs = len(apart(capture, compilation.id, phase))
+        pairs = len(unfused_pairs(capture, compilation.id, phase))
         rest = _rest(phase, steps, figures, pairs, shared.get("joint"), failed)
         every.append(Way(phase, (*start, *rest)))
     return tuple(every)
@@ -80,7 +80,7 @@ def _rest(
     phase: str,
     steps: dict[str, Step],
     figures: list[str],
-    apart: int,
+    unfused_pairs: int,
     joint: Step | None,
     failed: str,
 ) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _rest(
         yield "inlined"
         yield counted(loops, 2, "loop")
     if groups := steps.get(f"{phase}.groups"):
-        yield f"fused ({apart:,} apart)" if apart else "fused"
+        yield f"fused ({unfused_pairs:,} apart)" if unfused_pairs else "fused"
         yield counted(groups, 3, "group")
     if code := steps.get(f"{phase}.code"):
         yield "written"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compile_lens.record.kernel import Kernel
-from compile_lens.record.machine_code import Candidate, Form
+from compile_lens.record.kernel import Candidate, Form, Kernel
 
 from .quantities import plural
 

@@ -181,7 +181,8 @@ class Eager:
 def eager(capture: Record) -> tuple[Eager, ...]:
     """Every place where Python took over: graph breaks in the order of their graphs, then what was skipped.
 
-    Breaks of several frames at one place are one, as in ``broken``, where Dynamo went on after each in the same way.
+    Breaks of several frames at one place are one, as in ``broken``, where Dynamo went on after each in the same
+    way.
 
     Those in functions of the user's come first, those in torch's own (an optimizer's) after them.
     """

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.ledger import MODELLED, Figure
-from compile_lens.measures.sharing import computed_again, instead_of
-from compile_lens.record.absent import Missing, NotApplicable
+from compile_lens.measures.operators import is_alternative, recomputing_kernels
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation, Stage
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import Missing, NotApplicable
 
 from ..document import Lane, Step
 from .derivatives import Derivatives, Whose, of_names, phrase
@@ -221,13 +221,13 @@ class Origins:
             for code in compilation.code.values():
                 graph = compilation.graphs.get(f"{code.phase}.post_grad")
                 kinds = {n.name: n.kind for n in graph.nodes if n.compute} if graph else {}
-                others = computed_again(code, kinds)
+                others = recomputing_kernels(code, kinds)
                 for k in code.kernels:
                     self._whose[id(k)] = derivatives.of(compilation.id, k)
                     shared = tuple((o, kernels) for o in k.origins if (kernels := others(k, o)))
                     parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
                     self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
-                    self._instead[id(k)] = tuple(o.name for o in code.kernels if instead_of(k, o))
+                    self._instead[id(k)] = tuple(o.name for o in code.kernels if is_alternative(k, o))
 
     def of(self, kernel: Kernel) -> Origin:
         """The origins of one kernel. A Python line that several operators share stands once."""

@@ -16,10 +16,10 @@ from compile_lens.measures.causes import (
     RUNS_EAGERLY,
     Cause,
 )
-from compile_lens.measures.program import Counts, counts, in_part, places_at_least
+from compile_lens.measures.program import Counts, counts, is_partly_compiled, sites_are_lower_bound
 from compile_lens.record.eager_frames import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
-from compile_lens.record.messages import plain, plain_source
+from compile_lens.record.messages import plain_name, plain_source
 from compile_lens.record.program import (
     COMPILED,
     ERROR_ON_RECOMPILE,
@@ -89,7 +89,7 @@ def verdict(program: ProgramRecord) -> str:
 
 def in_source(program: ProgramRecord, places: int) -> str:
     """The number of places of graph breaks in the source; a lower bound where columns are not known."""
-    return f"{'at least ' if places_at_least(program) else ''}{plural(places, 'place')}"
+    return f"{'at least ' if sites_are_lower_bound(program) else ''}{plural(places, 'place')}"
 
 
 def _left(program: ProgramRecord, own: Counts) -> list[str]:
@@ -189,9 +189,9 @@ def head(cause: Cause, program: ProgramRecord) -> str:
     elif (
         cause.kind == GRAPH_BREAK
         and cause.place is not None
-        and plain(cause.place.function) != cause.function
+        and plain_name(cause.place.function) != cause.function
     ):
-        what = f"{place(cause.place)} in {plain(cause.place.function)}"
+        what = f"{place(cause.place)} in {plain_name(cause.place.function)}"
         did = f"{did} of {cause.function}"
     if not cause.certain:
         did = f"{_unasked(cause)}{_AS_FAR}"
@@ -236,7 +236,7 @@ def because(cause: Cause) -> str:
         return ""
     reason_of = reason(cause.ending)
     met = (
-        f"{place(cause.origin_line)} in {plain(cause.origin_line.function)}"
+        f"{place(cause.origin_line)} in {plain_name(cause.origin_line.function)}"
         if cause.origin_line is not None
         else ""
     )
@@ -315,6 +315,6 @@ def of_torch(cause: Cause) -> bool:
 
 def outcome(visit: FrameEvaluation) -> str:
     """The outcome of a frame evaluation in a few words."""
-    if in_part(visit):
+    if is_partly_compiled(visit):
         return "compiled in part"
     return visit.outcome

@@ -7,10 +7,10 @@ import os
 import re
 
 from compile_lens.record.compilation import DynamicDim
-from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, made_for
+from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, compiled_for
 from compile_lens.record.graph import Frame
+from compile_lens.record.guard_values import guarded_values
 from compile_lens.record.messages import plain_source
-from compile_lens.record.nearness import abouts
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
 from .outline import UNSAID
@@ -212,7 +212,7 @@ class MadeAt:
         if not failed.text.startswith("tensor '"):
             return ""
         older = [form for form in self._forms.get(failed.id, ()) if form.number < visit.number]
-        names = set(abouts(failed.source))
+        names = set(guarded_values(failed.source))
         guards = older[-1].guards if older else ()
         lines = {
             place(guard.line)
@@ -232,7 +232,7 @@ def takes(symbol: DynamicDim) -> str:
     source = plain_source(symbol.source)
     own, others = [], []
     for condition in symbol.constraints:
-        about, words = made_for(condition)
+        about, words = compiled_for(condition)
         if about == source:
             own.append(words)
         elif condition == f"not math.isnan({source})":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compile_lens.measures.ends import NO_WORK
-from compile_lens.measures.neighbours import Apart
+from compile_lens.measures.dead_ends import NO_WORK
 from compile_lens.measures.source_units import units
+from compile_lens.measures.unfused_pairs import UnfusedPair
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import UNSAID_ORIGIN
@@ -115,6 +115,6 @@ def sourceless(kernel: Kernel) -> str:
     return "the record holds no source for it"
 
 
-def touching(pair: Apart) -> str:
+def touching(pair: UnfusedPair) -> str:
     """The relation of two separate groups through common data."""
     return "the second reads what the first writes" if pair.follows else "both read the same"

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from compile_lens import capture
-from compile_lens.measures.chain import python
+from compile_lens.measures.chain import line_address
 from compile_lens.record.graph import Frame, Node
 from compile_lens.results.capture import Capture
 from compile_lens.views.live.graphs import told
@@ -63,7 +63,7 @@ def test_a_function_of_torch_is_the_line_that_calls_it(needs: bool) -> None:
         (own,) = node.innermost
         assert own.file == __file__
         up = chain.up(("0/0", "dynamo", node.name))
-        assert up[0] == python(own.file, own.line)
+        assert up[0] == line_address(own.file, own.line)
         assert len(up) == len({(f.file, f.line) for f in node.frames}), "torch's own stay, behind it"
 
 

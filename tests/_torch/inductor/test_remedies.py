@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 import compile_lens
-from compile_lens.measures import neighbours
+from compile_lens.measures import unfused_pairs
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
-from compile_lens.record.lowering import REALISED
+from compile_lens.record.lowering import REALIZED
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -78,7 +78,7 @@ OWN_TESTS = {"split reduction"}
 
 def test_every_remedy_has_a_test() -> None:
     assert {key for key, _, _ in CASES} | OWN_TESTS == {k for k, r in REASONS.items() if r.remedy}
-    assert {k for k, r in REALISED.items() if r.remedy} == {key for key, _, _, _ in LIMITS}
+    assert {k for k, r in REALIZED.items() if r.remedy} == {key for key, _, _, _ in LIMITS}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_remedy_of_lowering_inlines_the_value(reason: str, function: Any, coun
 
 def apart(capture: Capture) -> list[tuple[str, str]]:
     places = [(c.id, p) for c in capture.compilations for p in PHASES if f"{p}.groups" in c.graphs]
-    pairs = [pair for cid, phase in places for pair in neighbours.apart(capture, cid, phase)]
+    pairs = [pair for cid, phase in places for pair in unfused_pairs.unfused_pairs(capture, cid, phase)]
     return [(pair.why.reason, pair.why.remedy) for pair in pairs]
 
 
@@ -210,11 +210,11 @@ def as_view(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize("function", [total, both, centred, kept, as_view], ids=lambda f: f.__name__)
 def test_what_fusing_saves_is_what_the_ablation_without_it_moves_more(function: Callable[..., Any]) -> None:
-    from compile_lens.measures.steps import stepped
+    from compile_lens.measures.steps import at_step
     from compile_lens.record.capture import ABLATIONS
 
     made = compile_lens.ablate(function, torch.rand(1000, 64))
-    without = stepped(made, ABLATIONS[1])
+    without = at_step(made, ABLATIONS[1])
     one, two = (
         node.name for node in without.compilations[0].graphs["inference.groups"].calls if node.compute
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compile_lens._torch.operators.native_functions import implementation, other_keys, parse
-from compile_lens.measures import missing_types
+from compile_lens.measures import operators
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Tensor
@@ -149,8 +149,8 @@ def test_types_that_a_device_lacks_are_found_by_line() -> None:
     )
     compilation = Compilation("0/0", "f", "m.py", 1, (Graph("inference", "", "", nodes),))
     capture = Capture("f", Environment("", "", "", "", "", "cpu", "cpu"), compilations=(compilation,))
-    assert [(lack.op, lack.frames[0].line) for lack in missing_types.lacking(capture, "mps")] == [
+    assert [(lack.op, lack.frames[0].line) for lack in operators.unsupported_types(capture, "mps")] == [
         ("an input", 3),
         ("aten.mul", 3),
     ]
-    assert missing_types.lacking(capture, "cuda") == ()
+    assert operators.unsupported_types(capture, "cuda") == ()

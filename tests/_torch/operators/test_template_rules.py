@@ -13,7 +13,7 @@ from torch._inductor.codegen import common
 from torch._inductor.ir import FixedLayout
 
 from compile_lens.devices.models import resolve
-from compile_lens.record import templates
+from compile_lens.record import autotuning
 
 pytestmark = pytest.mark.torch
 
@@ -33,8 +33,8 @@ def test_by_type(dtype: torch.dtype) -> None:
     ):
         torchs = [utils.use_triton_template(layout, enable_int32=more) for more in (False, True)]
     name = str(dtype).removeprefix("torch.")
-    for operator in templates.OF_FLOATS:
-        assert (templates.why_none("cuda", resolve("h100"), operator, name) == "") is any(torchs)
+    for operator in autotuning.OF_FLOATS:
+        assert (autotuning.no_template_reason("cuda", resolve("h100"), operator, name) == "") is any(torchs)
 
 
 @pytest.mark.parametrize("target", ["t4", "l4", "a10g", "rtx3090", "a100", "h100"])
@@ -47,5 +47,5 @@ def test_by_the_size_of_the_device(target: str) -> None:
 
     with mock.patch.object(utils.DeviceProperties, "create", create):
         torchs = getattr(utils.is_big_gpu, "__wrapped__", utils.is_big_gpu)(torch.device("cuda", 0))
-    assert (templates.too_small(model) == "") is torchs
-    assert (templates.why_none("cuda", model, "mm", "float32") == "") is torchs
+    assert (autotuning.too_small_reason(model) == "") is torchs
+    assert (autotuning.no_template_reason("cuda", model, "mm", "float32") == "") is torchs

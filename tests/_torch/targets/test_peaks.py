@@ -14,7 +14,7 @@ import torch
 from device_programs import programs
 
 from compile_lens import capture
-from compile_lens.measures.room import room
+from compile_lens.measures.memory_budget import memory_budget
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -38,7 +38,9 @@ def test_a_step_needs_what_the_allocator_held(name: str) -> None:
     fn, args = program.make("cpu")
     found: Any = capture(fn, *args, target="h100")
     (compilation,) = found.compilations
-    needed = [there.needed for held in compilation.memory if (there := room(found, held)) is not None]
+    needed = [
+        there.needed_bytes for held in compilation.memory if (there := memory_budget(found, held)) is not None
+    ]
     assert 0 <= ALLOCATED[name] - max(needed) <= ROUNDED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from compile_lens.record.messages import plain
+from compile_lens.record.messages import plain_name
 
 from ...document import (
     ANY,
@@ -254,7 +254,7 @@ class _Sections:
         parts = [_labelled(label, words) for label, words in entry.lines]
         for place in entry.frames:
             at = mono(f"{place.file}:{place.within}", "font-size:12px")
-            at += faint(f" in {text(plain(place.function))}", "font-size:12px")
+            at += faint(f" in {text(plain_name(place.function))}", "font-size:12px")
             line = place.text.strip()
             code = div(mono(line, "font-size:12px"), "padding-left:18px") if line else ""
             parts.append(div(at + code, "margin:6px 0 0", "frame"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.record.capture import Record
-from compile_lens.record.kernel import Kernel
-from compile_lens.record.machine_code import Form
+from compile_lens.record.kernel import Form, Kernel
 
 from ...words import machine, quantities
 from ...words.characters import short

@@ -106,7 +106,7 @@ def block(value: str) -> str:
 
 
 def tag(name: str, content: str, style: str = "", cls: str = "", extra: str = "") -> str:
-    """An element around HTML. ``cls`` is a class of ours, ``saved_bytes`` further attributes as HTML."""
+    """An element around HTML. ``cls`` is a class of ours, ``extra`` further attributes as HTML."""
     attributes = f' class="cl-{cls}"' if cls else ""
     attributes += f' style="{style}"' if style else ""
     attributes += f" {extra}" if extra else ""

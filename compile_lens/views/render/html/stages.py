@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from compile_lens.record.absent import Absent
 from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import AbsentStage
 
 from ...document import Compiled, Step
 from ...drawing.svg import to_svgs
@@ -104,7 +104,7 @@ class Stages:
             return div(
                 f"{summary} {faint(elsewhere, 'font-size:13px;font-style:italic')}", "padding:4px 13px"
             )
-        if isinstance(stage, Absent):
+        if isinstance(stage, AbsentStage):
             ink = MISSING_INK if step.missing else FAINT
             body = div(text(step.missing or step.none), f"color:{ink}")
         elif isinstance(stage, Code):

@@ -18,35 +18,42 @@ TANGENT = "tangents_"
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryBudget:
     """What a graph needs of the device's memory at the least, and what there is.
 
     Attributes:
         peak: what the graph reads and makes, at most at once.
-        besides: what the function and its arguments hold and the graph does not read, as far as is known.
-        least, most: the device's memory. Published are gigabytes, and it is not said whether of 10^9 or of 2^30 bytes.
+        other_bytes: what the function and its arguments hold and the graph does not read, as far as is known.
+        smallest_memory, largest_memory: the device's memory. Published are gigabytes, and it is not said whether of
+            10^9 or of 2^30 bytes.
 
     Not counted are the optimizer's state and gradients that are not there yet, what other graphs keep for their
     backward, and what the driver, the libraries and the allocator take.
     """
 
     peak: int
-    besides: int
-    least: int
-    most: int
+    other_bytes: int
+    smallest_memory: int
+    largest_memory: int
 
     @property
-    def needed(self) -> int:
+    def needed_bytes(self) -> int:
         """At least so much."""
-        return self.peak + self.besides
+        return self.peak + self.other_bytes
 
     @property
     def verdict(self) -> str:
         """One of ``FITS``, ``MAY_FIT``, ``DOES_NOT``."""
-        return DOES_NOT if self.needed > self.most else MAY_FIT if self.needed > self.least else FITS
+        return (
+            DOES_NOT
+            if self.needed_bytes > self.largest_memory
+            else MAY_FIT
+            if self.needed_bytes > self.smallest_memory
+            else FITS
+        )
 
 
-def room(capture: Record, held: Memory) -> Room | None:
+def memory_budget(capture: Record, held: Memory) -> MemoryBudget | None:
     """It, of one phase; ``None`` where no model says how much memory the device has, or the peak is not known."""
     target = capture.target
     total = target.model.figure("total_memory") if target is not None else None
@@ -54,7 +61,7 @@ def room(capture: Record, held: Memory) -> Room | None:
         return None
     total = int(total)
     most = total // _GB * GIB if total % _GB == 0 else total
-    return Room(held.peak, max(0, (target.resident_bytes or 0) - _read(capture, held)), total, most)
+    return MemoryBudget(held.peak, max(0, (target.resident_bytes or 0) - _read(capture, held)), total, most)
 
 
 def _read(capture: Record, held: Memory) -> int:

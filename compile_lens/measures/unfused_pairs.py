@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compile_lens.measures.cached import once
 from compile_lens.measures.fusion import NOT_FUSED, Why, _Place
 from compile_lens.measures.members import Members
+from compile_lens.measures.memo import memoized
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import Decision
 
@@ -20,14 +20,14 @@ CROWD = 6
 
 
 @dataclass(frozen=True)
-class Apart:
+class UnfusedPair:
     """Two groups of one phase that stayed apart; ``first`` runs before ``second``.
 
     ``follows`` says whether the second reads what the first writes; else both read the same. ``why`` is what
     ``capture.why`` says of them.
     """
 
-    cid: str
+    compilation: str
     phase: str
     first: str
     second: str
@@ -35,8 +35,8 @@ class Apart:
     why: Why
 
 
-@once
-def apart(capture: Record, cid: str, phase: str) -> tuple[Apart, ...]:
+@memoized
+def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, ...]:
     """The pairs of one phase of one compilation, in the order in which they run.
 
     Left out is what nobody would expect in one kernel: groups that do no work (views, memory set aside), and
@@ -54,7 +54,7 @@ def apart(capture: Record, cid: str, phase: str) -> tuple[Apart, ...]:
         one, two = (_group(place, name) for name in (first, second))
         why = place.why(one, two)
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
-            found.append(Apart(cid, phase, first, second, follows, why))
+            found.append(UnfusedPair(cid, phase, first, second, follows, why))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from ..errors import StageMissing
 
 
 @dataclass(frozen=True)
-class Absent:
+class AbsentStage:
     """A stage that is not there, and why."""
 
     stage: str
@@ -28,12 +28,12 @@ class Absent:
 
 
 @dataclass(frozen=True)
-class Missing(Absent):
+class Missing(AbsentStage):
     """A stage that could not be seen, and why."""
 
 
 @dataclass(frozen=True)
-class NotApplicable(Absent):
+class NotApplicable(AbsentStage):
     """A stage that this function does not have, or that was not asked for: nothing is missing."""
 
     @property
@@ -42,10 +42,10 @@ class NotApplicable(Absent):
         return f"there is no stage {self.stage}: {self.reason}"
 
 
-class Codes(dict[str, Any]):
+class CodeByPhase(dict[str, Any]):
     """Generated code by phase. A phase without code raises ``StageMissing``, a ``KeyError``, with the reason."""
 
-    def __init__(self, codes: Mapping[str, Any], absent: Mapping[str, Absent]) -> None:
+    def __init__(self, codes: Mapping[str, Any], absent: Mapping[str, AbsentStage]) -> None:
         super().__init__(codes)
         self._absent = absent
 

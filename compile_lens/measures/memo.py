@@ -13,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def once(make: Callable[Concatenate[Record, P], T]) -> Callable[Concatenate[Record, P], T]:
+def memoized(make: Callable[Concatenate[Record, P], T]) -> Callable[Concatenate[Record, P], T]:
     """A function of a capture (and of plain values) that is run once for each. It may not keep the capture."""
     # By identity: hashing or comparing a large record would cost as much as what is made of it.
     known: dict[int, tuple[weakref.ref[Record], dict[tuple[object, ...], T]]] = {}

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compile_lens.measures.address import PYTHON, Address, walk
-from compile_lens.record.absent import Absent
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code
-from compile_lens.record.rewrite import UNNAMED
+from compile_lens.record.missing import AbsentStage
+from compile_lens.record.passes import UNNAMED
 
 SILENT = "the record does not say what became of it"
 """The reason where there is none."""
@@ -46,7 +46,7 @@ NOT_LEFT = {
 """The reason of a node whose readers did become something, where it is known what was done but not what for."""
 
 
-class End(NamedTuple):
+class DeadEnd(NamedTuple):
     """Why a chain ends: in ``words`` that many nodes share, and ``more`` about this one (``""``: nothing)."""
 
     words: str
@@ -63,11 +63,11 @@ class _Stage:
     graph: Graph
     nodes: dict[str, Node] = field(default_factory=dict)
     readers: dict[str, list[str]] = field(default_factory=dict)
-    taken: dict[str, End] = field(default_factory=dict)
+    taken: dict[str, DeadEnd] = field(default_factory=dict)
     """Nodes that a pass named among those that it rewrote."""
 
 
-class Ends:
+class DeadEnds:
     """The ends of the chains of one capture. ``down`` gives what a node directly became."""
 
     def __init__(self, capture: Record, down: Mapping[Address, Collection[Address]]) -> None:
@@ -75,35 +75,35 @@ class Ends:
         self._down = down
         self._stages: dict[tuple[str, str], _Stage] = {}
 
-    def why(self, address: Address) -> End:
+    def why(self, address: Address) -> DeadEnd:
         """Why nothing came of a Python line or a node from which nothing came."""
         cid, key, name = address
         if key == PYTHON:
-            return End("no tensor operation of the capture is on this line")
+            return DeadEnd("no tensor operation of the capture is on this line")
         return self._node(cid, self._stage(cid, key), name)
 
-    def _node(self, cid: str, stage: _Stage, name: str) -> End:
+    def _node(self, cid: str, stage: _Stage, name: str) -> DeadEnd:
         node = stage.nodes[name]
         if unseen := self._unseen(cid, stage.graph, node):
-            return End("there is no stage after it", unseen)
+            return DeadEnd("there is no stage after it", unseen)
         if stage.graph.stage == "groups" and node.target in ("Conditional", "Switch", "WhileLoop"):
-            return End("control flow: the code around the kernels does it")
+            return DeadEnd("control flow: the code around the kernels does it")
         if name in stage.taken:
             return stage.taken[name]
         if node.kind == "mutation" and len(node.args) > 1 and len(node.inputs) == 1:
-            return End("it writes a value to where that is already")
+            return DeadEnd("it writes a value to where that is already")
         if node.kind == "constant" and self._folded(cid, stage, name):
-            return End("a constant: what it holds was worked out while the graph was compiled")
+            return DeadEnd("a constant: what it holds was worked out while the graph was compiled")
         if not node.compute:
-            return End(NO_WORK.get(node.kind, "it does no work"))
+            return DeadEnd(NO_WORK.get(node.kind, "it does no work"))
         readers = stage.readers.get(name, [])
         if not readers:
-            return End(SILENT if node.kind == "mutation" else "nothing reads what it computes")
+            return DeadEnd(SILENT if node.kind == "mutation" else "nothing reads what it computes")
         if stage.graph.stage != "groups" and not any(
             self._down.get((cid, stage.graph.key, reader)) for reader in readers
         ):
-            return End("what reads it is gone as well", ", ".join(readers))
-        return End(NOT_LEFT.get(stage.graph.stage, SILENT))
+            return DeadEnd("what reads it is gone as well", ", ".join(readers))
+        return DeadEnd(NOT_LEFT.get(stage.graph.stage, SILENT))
 
     def _folded(self, cid: str, stage: _Stage, name: str) -> bool:
         """Whether a constant stands for operators of the program."""
@@ -126,7 +126,7 @@ class Ends:
             keys = ["backward" if node.derivative else "forward"]
         if any(isinstance(stages.get(key), (Graph, Code)) for key in keys):
             return ""
-        said = [s for key in keys if isinstance(s := stages.get(key), Absent)]
+        said = [s for key in keys if isinstance(s := stages.get(key), AbsentStage)]
         return said[-1].message if said else ""
 
     def _stage(self, cid: str, key: str) -> _Stage:
@@ -153,10 +153,10 @@ AFTER: dict[str, str | tuple[str, ...]] = {
 """The stages that come after one: of the same phase, or one of several."""
 
 
-def _taken(compilation: Compilation, key: str) -> dict[str, End]:
+def _taken(compilation: Compilation, key: str) -> dict[str, DeadEnd]:
     """Nodes of a stage that a pass over its graph named among those that it rewrote, and what stands for them."""
     graphs = compilation.graphs
-    found: dict[str, End] = {}
+    found: dict[str, DeadEnd] = {}
     for done in compilation.passes:
         after = graphs[done.stage] if done.stage in graphs else None
         if after is None or after.before != key:
@@ -168,5 +168,5 @@ def _taken(compilation: Compilation, key: str) -> dict[str, End]:
                 f"{stands} {'stand' if len(rewrite.after) > 1 else 'stands'} in its place" if stands else ""
             )
             for name in rewrite.origins:
-                found[name] = End(f"taken away by {by}", more)
+                found[name] = DeadEnd(f"taken away by {by}", more)
     return found

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from samples_machine import h100
 
-from compile_lens.measures.room import DOES_NOT, FITS, MAY_FIT, Room, room
+from compile_lens.measures.memory_budget import DOES_NOT, FITS, MAY_FIT, MemoryBudget, memory_budget
 from compile_lens.record.device import DeviceProperty
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
 from compile_lens.results.capture import Capture
@@ -32,21 +32,25 @@ def held(peak: int | None, inputs: int) -> Memory:
 
 def test_a_published_gigabyte_may_be_of_either_kind() -> None:
     """80 GB are 80,000,000,000 bytes, or 80 times 2^30: 85,899,345,920."""
-    assert room(given(0), held(80 * G, 0)) == Room(80 * G, 0, 80 * G, 85_899_345_920)
+    assert memory_budget(given(0), held(80 * G, 0)) == MemoryBudget(80 * G, 0, 80 * G, 85_899_345_920)
     verdicts = [(80 * G, FITS), (80 * G + 1, MAY_FIT), (85_899_345_920, MAY_FIT), (85_899_345_921, DOES_NOT)]
     for peak, verdict in verdicts:
-        found = room(given(0), held(peak, 0))
+        found = memory_budget(given(0), held(peak, 0))
         assert found is not None and found.verdict == verdict
 
 
 def test_what_a_graph_does_not_read_is_there_too() -> None:
     """60 GB are given, of which the graph reads 10 at most: 50 are beside its peak of 40."""
-    found = room(given(60 * G), held(40 * G, 10 * G))
-    assert found is not None and (found.besides, found.needed, found.verdict) == (50 * G, 90 * G, DOES_NOT)
-    found = room(given(5 * G), held(40 * G, 10 * G))  # other inputs are an earlier graph's
-    assert found is not None and (found.besides, found.needed, found.verdict) == (0, 40 * G, FITS)
-    found = room(given(None), held(40 * G, 10 * G))
-    assert found is not None and found.besides == 0
+    found = memory_budget(given(60 * G), held(40 * G, 10 * G))
+    assert found is not None and (found.other_bytes, found.needed_bytes, found.verdict) == (
+        50 * G,
+        90 * G,
+        DOES_NOT,
+    )
+    found = memory_budget(given(5 * G), held(40 * G, 10 * G))  # other inputs are an earlier graph's
+    assert found is not None and (found.other_bytes, found.needed_bytes, found.verdict) == (0, 40 * G, FITS)
+    found = memory_budget(given(None), held(40 * G, 10 * G))
+    assert found is not None and found.other_bytes == 0
 
 
 @pytest.mark.parametrize("peak", [None, 7])
@@ -55,9 +59,9 @@ def test_nothing_is_said_where_nothing_is_known(peak: int | None) -> None:
     assert made.target is not None
     model = dataclasses.replace(made.target.model, properties=())
     unknown = dataclasses.replace(made, target=dataclasses.replace(made.target, model=model))
-    assert room(unknown, held(7, 7)) is None
-    assert room(dataclasses.replace(made, target=None), held(7, 7)) is None
-    assert (room(made, held(peak, 0)) is None) is (peak is None)
+    assert memory_budget(unknown, held(7, 7)) is None
+    assert memory_budget(dataclasses.replace(made, target=None), held(7, 7)) is None
+    assert (memory_budget(made, held(peak, 0)) is None) is (peak is None)
 
 
 def test_a_backward_is_not_given_what_its_forward_made() -> None:
@@ -75,8 +79,8 @@ def test_a_backward_is_not_given_what_its_forward_made() -> None:
     )
     partition = Partition((*kept, SavedTensor("sum_1", 2 * G, alias_of="sum_1")))
     compilation = dataclasses.replace(made.compilations[0], memory=(forward, backward), partition=partition)
-    found = room(dataclasses.replace(made, compilations=(compilation,)), backward)
-    assert found is not None and (found.besides, found.needed) == (58 * G, 78 * G)
+    found = memory_budget(dataclasses.replace(made, compilations=(compilation,)), backward)
+    assert found is not None and (found.other_bytes, found.needed_bytes) == (58 * G, 78 * G)
     unknown = dataclasses.replace(compilation, partition=None)  # any of its inputs may have been given
-    found = room(dataclasses.replace(made, compilations=(unknown,)), backward)
-    assert found is not None and found.needed == 70 * G
+    found = memory_budget(dataclasses.replace(made, compilations=(unknown,)), backward)
+    assert found is not None and found.needed_bytes == 70 * G
