@@ -25,7 +25,7 @@ class RecordError(LensError, ValueError):
 
 
 def needs_torch(what: str) -> ModuleNotFoundError:
-    """What is raised where something has to run torch, and there is none."""
+    """Return the error to raise where something has to run torch, and there is none."""
     said = (
         f"{what} runs torch, which is not installed here: install it (https://pytorch.org/get-started/locally), or "
         "open a record that was made elsewhere, which needs none: compile_lens.load('capture.json')"

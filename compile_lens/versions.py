@@ -33,7 +33,7 @@ TRITON = {
 
 
 def triton_command(torch: tuple[int, int] | None = None) -> str:
-    """How to install the Triton that a torch is made with, the running one unless it is given."""
+    """Return the command that installs the Triton for a torch, by default the running one."""
     fitting = TRITON.get(torch or torch_version())
     return f"pip install 'triton=={fitting}.*'" if fitting else "pip install 'compile-lens[triton]'"
 
@@ -47,7 +47,7 @@ def torch_version() -> tuple[int, int]:
 
 
 def note() -> str:
-    """What a reader should know about the running torch, or ``""``."""
+    """Return a note about the running torch for a reader, or ``""``."""
     running = torch_version()
     if running < OLDEST:
         return f"torch {running[0]}.{running[1]} is older than the oldest supported, {OLDEST[0]}.{OLDEST[1]}"

@@ -1,4 +1,4 @@
-"""What-if trials: one compiler setting changed at a time, to see how the code of a function changes."""
+"""Trials of one compiler setting at a time, to see how the code of a function changes."""
 
 from __future__ import annotations
 

@@ -48,19 +48,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Level:
-    """What one opened box shows. ``module`` is the path that all of its nodes share."""
+    """Content of one opened box. ``module`` is the path that all of its nodes share."""
 
     module: str
     parts: tuple[Part, ...]
 
     @property
     def start(self) -> int:
-        """Where its nodes start in the line."""
+        """Index of the first of its nodes in the line."""
         return self.parts[0].start
 
     @property
     def stop(self) -> int:
-        """Where its nodes stop in the line."""
+        """Index after the last of its nodes in the line."""
         return self.parts[-1].stop
 
 
@@ -74,7 +74,7 @@ class Fold:
 
     @property
     def folds(self) -> bool:
-        """Whether any box holds several nodes."""
+        """True if any box holds several nodes."""
         return len(self.levels) > 1
 
 
@@ -248,7 +248,7 @@ class _Folding:
         return runs
 
     def _shared(self, start: int, stop: int, depth: int) -> int:
-        """How many steps nodes ``start`` to ``stop`` share, of which ``depth`` are known."""
+        """Return the number of steps that nodes ``start`` to ``stop`` share, of which ``depth`` are known."""
         first = self.steps[start]
         shared = len(first)
         for index in range(start + 1, stop):
@@ -312,15 +312,16 @@ class _Folding:
         return [s[0] if len(s) == 1 else _Run(s[0].start, s[-1].stop, depth, tuple(s)) for s in stretches]
 
     def _counts(self, run: _Run) -> bool:
-        """Whether a run counts where stretches are made even. What takes nothing (an input, a filled tensor) stands in
-        the first of equal layers alone, whose spans would begin elsewhere than those of the others."""
+        """Return True if a run counts where stretches are evened out. A node without inputs (an input, a filled tensor)
+        stands in the first of several equal layers only, whose spans would begin elsewhere than those of the others.
+        """
         return not run.single or bool(self.line[run.start].inputs)
 
     def _path(self, run: _Run, depth: int) -> str:
         return ".".join(self.steps[run.start][depth : run.depth])
 
     def _ends(self, span: _Run, depth: int) -> tuple[str, str]:
-        """What the first and the last of a span's boxes are called, ``depth`` steps down."""
+        """Return the names of the first and the last box of a span, ``depth`` steps down."""
         first, last = span, span
         while first.runs:
             first = first.runs[0]

@@ -62,7 +62,7 @@ _SIMPLER = 6
 
 @dataclass(frozen=True)
 class NestedBox:
-    """What stands in a box.
+    """Content of a box.
 
     Attributes:
         name: unique in its graph: the node's name, or the module path or span of the nodes it holds.

@@ -93,7 +93,7 @@ class Layout:
 
 
 class OverBudget(LayoutError):
-    """What there is to draw is more than was asked for; nobody asked Graphviz."""
+    """The drawing is larger than the limit; Graphviz was not run."""
 
 
 def place(graph: Graph, *, limit: int = 1500, timeout: float = 20.0) -> Layout:

@@ -1,4 +1,4 @@
-"""What a drawing shows, before it has coordinates: boxes, edges, and which edges are cut into stubs.
+"""Plan of a drawing before it has coordinates: boxes, edges, and the edges that are cut into stubs.
 
 Graphviz' time grows with the length of edges, counted in ranks, far more than with the number of nodes: each
 edge gets a dummy node on every rank that it crosses. Saved activations run from the start of a training
@@ -218,7 +218,7 @@ def _flows(nodes: Sequence[Node], owner: dict[str, int]) -> tuple[dict[Pair, lis
 def split(
     count: int, pairs: Sequence[Pair], longest: int = LONGEST_EDGE
 ) -> tuple[list[Pair], list[Pair], int]:
-    """Which edges between ``count`` boxes to draw whole, which to cut, and the most ranks that one may span."""
+    """Return the edges between ``count`` boxes to draw whole, those to cut, and the most ranks that one may span."""
     spans = _spans(count, pairs)
     longest = _threshold(spans, longest, CROSSINGS + CROSSINGS_PER_BOX * count)
     kept = [pair for pair in pairs if spans[pair] <= longest]
@@ -226,7 +226,7 @@ def split(
 
 
 def _spans(count: int, pairs: Sequence[Pair]) -> dict[Pair, int]:
-    """How many ranks each edge spans: ranks by longest path, sources next to their first use.
+    """Return the number of ranks that each edge spans: ranks by longest path, sources next to their first use.
 
     Boxes are in execution order. An edge against it (no well-formed graph has one) has no say in the ranks.
     """
@@ -256,7 +256,7 @@ def _threshold(spans: dict[Pair, int], longest: int, crossings: int) -> int:
 
 
 def flow_label(sources: Sequence[Node]) -> str:
-    """What an edge says of the values that it stands for."""
+    """Return the label of an edge: a description of the values that it stands for."""
     texts = [outputs_text(n) for n in sources]
     if len(texts) == 1:
         outputs = len(sources[0].outputs)

@@ -115,7 +115,8 @@ def tensor_text(tensor: Tensor) -> str:
 
 
 def outputs_text(node: Node) -> str:
-    """What ``node`` makes, for an edge: its one tensor, two of them, or how many; ``""`` if none is known."""
+    """Return the text of an edge for the outputs of ``node``: its one tensor, two of them, or their number; ``""`` if
+    none is known."""
     if not node.outputs:
         return ""
     if len(node.outputs) > 2:

@@ -1,4 +1,4 @@
-"""What a link leads from and to: the address of a node, a kernel, a line of one, a Python line."""
+"""Addresses: ends of a link, such as a node, a kernel, a line of one, a Python line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compile_lens.errors import UsageError
 from compile_lens.record.graph import Frame, Graph, Node
 
 Address = tuple[str, str, str]
-"""Where something stands: ``(compile id, stage key, node name)``.
+"""Place in a capture: ``(compile id, stage key, node name)``.
 
 A Python line is ``("", "python", "file:line")``, a kernel ``(compile id, "forward.code", kernel name)``, one
 of its lines ``(compile id, "forward.code", "kernel name:7")``, counted from 1 in its own source, and a node of
@@ -65,14 +65,14 @@ class _Call(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """What people may call it."""
+        """Names by which people may call it."""
         said = {self.inside, _callee(self.frame.call)}
         if not self.inside:
             said |= {self.address[2], function(self.node.target)}
         return said - {""}
 
     def named(self, name: str) -> bool:
-        """Whether it is called so, by its whole name as well: ``torch.sin``."""
+        """Return True if this is its name, or its whole name: ``torch.sin``."""
         return name in self.names or (not self.inside and name == self.node.target)
 
 
@@ -131,11 +131,11 @@ class AddressTexts:
         raise UsageError(self._no_form(text))
 
     def is_form(self, text: str) -> bool:
-        """Whether a text has the form of a place or of a name at one."""
+        """Return True if a text has the form of a place, or of a name at one."""
         return bool(_PLACE.fullmatch(text) or _NAMED.fullmatch(text))
 
     def __contains__(self, text: str) -> bool:
-        """Whether a text stands for something, without doubt."""
+        """Return True if a text unambiguously stands for something."""
         try:
             return bool(self.find(text))
         except UsageError:
@@ -301,7 +301,7 @@ def _by_line(line: Address) -> tuple[str, int]:
 
 
 def _ends(path: str, file: str) -> bool:
-    """Whether a path is that of a file which is named by its end, or by ``""``, as any is."""
+    """Return True if a path ends in the name of a file; every path does in ``""``."""
     path, file = path.replace("\\", "/"), file.replace("\\", "/")
     return not file or path == file or path.endswith("/" + file)
 

@@ -79,7 +79,7 @@ def name_of(node: Node) -> str:
 
 
 def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) -> int:
-    """How many operations ``node`` takes.
+    """Return the number of arithmetic operations of ``node``.
 
     Args:
         nodes: the nodes of its graph by name, for the shapes of what it takes.
@@ -115,7 +115,7 @@ RUNS = {
 
 
 def _run_by(node: Node) -> Node:
-    """What a node runs which sees to the generator of random numbers beside; each other node itself."""
+    """Return the node that a node runs which also keeps the state of the random generator; any other node itself."""
     outer, _, inner = node.target.partition("(")
     if not inner or outer not in RUNS:
         return node
@@ -126,7 +126,7 @@ def _run_by(node: Node) -> Node:
 
 
 def special(node: Node, count: int) -> int:
-    """How many of the operations that a node takes are transcendental functions, roots or divisions.
+    """Return how many of a node's operations are transcendental functions, roots or divisions.
 
     Args:
         count: what ``operations`` gives for it.
@@ -193,7 +193,7 @@ class _Shapes:
         return 2 * grad * weight[-1] * sum(mask[:2]) + (grad if mask[2] else 0)
 
     def _wanted(self) -> tuple[bool, ...]:
-        """Which gradients a backward makes: of what it took, of the weight and of the bias."""
+        """Return which gradients a backward computes: of its input, of the weight and of the bias."""
         wanted = self.node.args[-1]
         if isinstance(wanted, tuple) and len(wanted) == 3:
             return tuple(bool(m) for m in wanted)
@@ -325,4 +325,4 @@ _FUNCTIONS: dict[str, Any] = {
     "CleanDiv": lambda a, b: a // b,
     "CeilDiv": lambda a, b: -(-a // b),
 }
-"""What torch writes into the text of a size."""
+"""Functions that torch writes into the text of a size."""

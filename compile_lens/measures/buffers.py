@@ -31,7 +31,7 @@ class Buffers:
         self._lowered = tuple(lowered)
 
     def common(self, ga: Collection[str], gb: Collection[str]) -> list[str]:
-        """What one writes and the other reads, and what both read: loops and inputs by name, in order."""
+        """Return the loops and inputs that one writes and the other reads, or that both read, by name, in order."""
         reads_a, writes_a = self._touched(ga)
         reads_b, writes_b = self._touched(gb)
         found = (writes_a & reads_b) | (writes_b & reads_a) | (reads_a & reads_b)

@@ -1,4 +1,4 @@
-"""Why a program is not faster: what keeps parts of it from being compiled, or compiles them too often, ranked."""
+"""Causes that keep a program from being faster: parts that are not compiled, or compiled too often, ranked."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ KINDS = (
     RECOMPILED,
     COMPILE_TIME,
 )
-"""What a ``Cause`` can be, in the order in which they are told: what ends its call, then what runs without any compiled
-code."""
+"""Kinds of a ``Cause``, in the order in which they are reported: first those that end a call, then code that runs
+without any compiled code."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ def _unasked(program: ProgramRecord) -> list[Cause]:
 
 
 def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None]:
-    """Where a code is that something was met in, and the line that was met where it is another one: of a function the
-    line itself where it is in it, and where it begins else."""
+    """Return the place of the code in which something was met, and the line that was met where it is another one. In a
+    function of the program it is the line itself if it lies in it, else the function's first line."""
     own = Frame(frame.file, frame.resume_line or frame.line, frame.function)
     at = why.frames[-1] if why is not None and why.frames else None
     if at is None or (at.file, at.line, plain_name(at.function)) == (own.file, own.line, own.function):
@@ -176,7 +176,7 @@ def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None
 
 
 def _inside(at: Frame, frame: ProgramFrame) -> bool:
-    """Whether a line is one of a code's own, and not of a function that it calls."""
+    """Return True if a line is one of a code's own, and not of a function that it calls."""
     lines = not frame.code_lines or any(first <= at.line <= last for first, last in frame.code_lines)
     return (at.file, plain_name(at.function)) == (frame.file, frame.function) and lines
 
@@ -208,7 +208,7 @@ def _broken(program: ProgramRecord) -> list[Cause]:
 
 
 def _is_why(found: Break, visit: FrameEvaluation) -> bool:
-    """Whether a compile raised for a break itself, and not for what it could not do about it."""
+    """Return True if a compile raised for the break itself, and not for what it could not do about it."""
     return (
         found.outcome == CALL_RAISED
         and visit.cause is not None
@@ -244,8 +244,8 @@ def _again(program: ProgramRecord) -> list[Cause]:
 
 
 def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompilation, ...]:
-    """What the forms of a code were made for before one call found no place: the last recompile of each thing that
-    changed, first that for which most forms were made; without what changed in that call."""
+    """Return what the cache entries of a code were compiled for before one call found no place: the last recompile for
+    each thing that changed, most entries first; without what changed in that call."""
     made: dict[str, list[Recompilation]] = {}
     for visit in frame.evaluations:
         if visit.recompilation is not None and visit.outcome == COMPILED and visit.number < ended.number:

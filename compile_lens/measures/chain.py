@@ -63,7 +63,7 @@ class Chain:
 
     @cached_property
     def texts(self) -> AddressTexts:
-        """What texts for addresses stand for in this capture."""
+        """Texts for addresses in this capture."""
         links = self._links
         return AddressTexts(links.nodes, links.kernels, links.code_lines, links.lines, links.framed)
 
@@ -87,7 +87,7 @@ class Chain:
             yield address, self._links.up.get(address, _NONE).keys()
 
     def up(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """What it directly came from."""
+        """Return what it directly came from."""
         links, known = self._links, self._known(address)
         found = ((at, to) for at in known for to in links.up.get(at, ()))
         return _each(
@@ -95,13 +95,13 @@ class Chain:
         )
 
     def down(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
-        """What it directly became."""
+        """Return what it directly became."""
         links, known = self._links, self._known(address)
         found = ((at, to) for at in known for to in links.down.get(at, ()))
         return _each(to for at, to in found if derivatives or not self._needed(at, to))
 
     def _needed(self, above: Address, below: Address) -> bool:
-        """Whether what is below is there for a derivative of what is above, or serves it."""
+        """Return True if what is below exists for a derivative of what is above, or serves it."""
         derived = self._links.derived
         return _phase(below) == "forward" if above in derived else below in derived
 
@@ -117,8 +117,8 @@ class Chain:
         return self._beside(known, self._below(known, derivatives), below=True)
 
     def beside(self, address: Address | str) -> tuple[Address, ...]:
-        """What a line of a kernel stands in, and of a loop, a group or a kernel the lines that stand in it: parts of
-        one, not steps of the way, since of a loop's nodes a line serves some."""
+        """Return what a line of a kernel stands in, and for a loop, a group or a kernel the lines that stand in it.
+        These are parts, not steps of the chain: a line serves only some of a loop's nodes."""
         return _each(to for at in self._known(address) for to in self._links.places.get(at, ()))
 
     def _beside(self, start: Sequence[Address], found: Sequence[Address], below: bool) -> tuple[Address, ...]:
@@ -204,8 +204,8 @@ class Chain:
         )
 
     def why_not(self, address: Address | str) -> str:
-        """Why the chain ends at an address: why nothing is above it, or where something is, why nothing came of it;
-        ``""`` if it goes on both ways, or has come down to the generated code.
+        """Return why the chain ends at an address: why nothing is above it, or where something is, why nothing came of
+        it; ``""`` if it goes on both ways, or has come down to the generated code.
 
         Of a text for several, ``""`` if it goes on at one of them, else what is said of each.
         """
@@ -226,7 +226,7 @@ class Chain:
         return said or "the record names no origin and no source line for it"
 
     def end(self, address: Address | str) -> DeadEnd:
-        """Why nothing came of a Python line or a node from which nothing came; of several the first such."""
+        """Return why nothing came of a Python line or a node; of several the first such."""
         known = self._known(address)
         return self._ends.why(next((a for a in known if not self._links.down.get(a)), known[0]))
 

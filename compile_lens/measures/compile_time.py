@@ -1,4 +1,4 @@
-"""Where the time of compiling went: by function and by part of the compiler, from torch's own events."""
+"""Compile time by function and by part of the compiler, from torch's own events."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ _EVENT = re.compile(r"(?P<cache>\w+_cache)_(?P<what>hit|miss|bypass|disabled)")
 
 @dataclass(frozen=True)
 class Cache:
-    """How often one cache was asked, as torch's own counters have it: what AOTAutograd's cache has stands in part in
-    that of Inductor's graphs, which is asked for each of them then.
+    """Lookups of one cache, by torch's own counters. AOTAutograd's cache stands in part for that of Inductor's graphs,
+    which is then looked up for each of its own misses.
 
     Attributes:
         name: in words, or as torch names it.

@@ -22,7 +22,7 @@ NOT_FOLLOWED = "it loops or branches while it runs, and the record does not say 
 
 
 def controls_flow(graph: Graph) -> bool:
-    """Whether a graph holds a loop or a branch."""
+    """Return True if a graph holds a loop or a branch."""
     return any(_name(node) in CHOICES | LOOPS for node in walk(graph))
 
 
@@ -71,7 +71,7 @@ def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:
 
 
 def launches(code: Code, kernels: Iterable[Kernel]) -> Count:
-    """How often a call launches some kernels of a module."""
+    """Return how often a call launches some kernels of a module."""
     if code.flow is None:
         return Count(sum(kernel.launches for kernel in kernels))
     held: dict[str, int] = {}

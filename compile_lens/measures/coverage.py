@@ -76,7 +76,7 @@ class StageCoverage:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What ``capture.coverage()`` returns.
+    """Result of ``capture.coverage()``.
 
     Attributes:
         phases: counts for each phase that has code, in the order of the record.
@@ -104,7 +104,7 @@ class Coverage:
 
     @property
     def unexplained(self) -> tuple[tuple[str, int], ...]:
-        """Why computing lines reach nothing, with the number of lines."""
+        """Reasons why computing lines reach nothing, with the number of lines."""
         return tuple((reason, count) for reason, count in self.reasons if reason not in LINE_FORMS)
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ IN_A_CIRCLE = "what came of it leads back to it"
 
 
 def _end(chain: Chain, address: Address) -> str:
-    """Why no kernel came of a node: where the first of the ways down from it ends."""
+    """Return why no kernel came of a node: the end of the first way down from it."""
     way = (address, *chain.descendants(address))
     return next((chain.end(a).words for a in way if not chain.down(a)), IN_A_CIRCLE)
 
@@ -209,14 +209,14 @@ def _because(kernel: Kernel) -> str:
 
 
 class _Reaching:
-    """Which nodes reach a Python line; each is looked up once."""
+    """Nodes that reach a Python line; each is looked up once."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
         self._known: dict[Address, str] = {}
 
     def why_not(self, cid: str, phase: str, line: LineOrigin) -> str:
-        """Why a line reaches no Python line; ``""`` if it does."""
+        """Return why a line reaches no Python line; ``""`` if it does."""
         if not line.origins:
             return line.no_origin
         found = [self._node((cid, f"{phase}.post_grad", name)) for name in line.origins]

@@ -1,4 +1,4 @@
-"""What torch would record of a graph of a program as CUDA graphs, with the lines: read from a capture of that graph."""
+"""CUDA graphs that torch would record of a program's graph, with the lines, from a capture of that graph."""
 
 from __future__ import annotations
 

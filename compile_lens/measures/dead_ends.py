@@ -1,4 +1,4 @@
-"""Where the chain ends on its way down, and why: what became of a node from which nothing of the next stage came.
+"""Ends of the chain on its way down: nodes from which nothing of the next stage came, and why.
 
 The reason is read from the record: a pass says that it took the node away, nothing reads what it computes, the
 next stage was not seen. A node for which none of it holds is *silent*: the record does not say what became of it.
@@ -30,7 +30,7 @@ NO_WORK = {
     "allocation": "it only sets memory aside",
     "nop": "a nop: it runs nothing",
 }
-"""Why nothing needs to come of a node that does no work, by its kind."""
+"""Reasons why nothing needs to come of a node that does no work, by its kind."""
 
 
 FEW = 4
@@ -47,7 +47,7 @@ NOT_LEFT = {
 
 
 class DeadEnd(NamedTuple):
-    """Why a chain ends: in ``words`` that many nodes share, and ``more`` about this one (``""``: nothing)."""
+    """Reason why a chain ends: ``words`` that many nodes share, and ``more`` about this one (``""``: nothing)."""
 
     words: str
     more: str = ""
@@ -76,7 +76,7 @@ class DeadEnds:
         self._stages: dict[tuple[str, str], _Stage] = {}
 
     def why(self, address: Address) -> DeadEnd:
-        """Why nothing came of a Python line or a node from which nothing came."""
+        """Return why nothing came of a Python line or a node."""
         cid, key, name = address
         if key == PYTHON:
             return DeadEnd("no tensor operation of the capture is on this line")
@@ -106,7 +106,7 @@ class DeadEnds:
         return DeadEnd(NOT_LEFT.get(stage.graph.stage, SILENT))
 
     def _folded(self, cid: str, stage: _Stage, name: str) -> bool:
-        """Whether a constant stands for operators of the program."""
+        """Return True if a constant stands for operators of the program."""
         node, graphs = stage.nodes[name], self._compilations[cid].graphs
         if stage.graph.before not in graphs or node.target in dict(stage.graph.subgraphs):
             return False
@@ -118,7 +118,7 @@ class DeadEnds:
         )
 
     def _unseen(self, cid: str, graph: Graph, node: Node) -> str:
-        """Why the stage that this node would have led to is not there; ``""`` if it is."""
+        """Return why the stage after this node is missing; ``""`` if it is not."""
         stages = {s.key: s for s in self._compilations[cid].stages}
         after = AFTER.get(graph.stage, ())
         keys = [f"{graph.phase or graph.key}.{after}"] if isinstance(after, str) else list(after)

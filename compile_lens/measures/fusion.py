@@ -1,4 +1,4 @@
-"""Why two things are one kernel, or are not: ``capture.why(a, b)``, from the record alone.
+"""Fusion of two things: whether they are one kernel, and why (``capture.why(a, b)``), from the record alone.
 
 Three things must not be confused. *Inlined*: lowering put both into one loop, before any fusion. *Fused*: the
 scheduler made one group of their loops. *Not fused*: they stay groups of their own, even where the C++
@@ -24,7 +24,7 @@ from compile_lens.record.lowering import REALIZED
 SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
     "same", "inlined", "fused", "not fused", "different graphs", "no loop",
 )  # fmt: skip
-"""What ``Why.verdict`` can be."""
+"""Values of ``Why.verdict``."""
 
 _VERDICTS = {
     SAME: "They are the same.",
@@ -37,7 +37,7 @@ _VERDICTS = {
 LIBRARY_CALL_BETWEEN = (
     "A call of a library stands between them: all of it has to run after one and before the other."
 )
-"""What keeps two apart that are no library calls themselves."""
+"""Reasons that keep two apart which are not library calls themselves."""
 
 NOT_PROPOSED = "Inductor did not propose the pair."
 _PART = "One is, at least in part, what the other does."
@@ -45,7 +45,7 @@ _PART = "One is, at least in part, what the other does."
 
 @dataclass(frozen=True)
 class Why:
-    """What ``capture.why(a, b)`` returns.
+    """Result of ``capture.why(a, b)``.
 
     Attributes:
         a, b: the two things, as they were asked for.
@@ -90,7 +90,7 @@ class Why:
 
 
 def why(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
-    """Why ``a`` and ``b`` are one kernel, or are not.
+    """Return whether ``a`` and ``b`` are one kernel, and why.
 
     Each is a kernel (or its name), the name of an ATen node, of a loop or of a group, a name of the program (a node
     that Dynamo saw, or a function or operator that is called once: ``"gelu"``), a Python line (``"model.py:7"``;
@@ -187,7 +187,7 @@ class _Place:
         )
 
     def _inlined(self, node: Members, loops: list[str]) -> Iterator[str]:
-        """What lowering made of an ATen node that is in these loops."""
+        """Yield how an ATen node in these loops was lowered."""
         entry = self.lowered.get(node.name) if node.kind == "node" else None
         if entry is None:
             return
@@ -203,7 +203,7 @@ class _Place:
             yield f"{entry.buffer} is the loop of {node.name}, whose value has a buffer ({entry.reason})"
 
     def _realised(self, node: Members, loops: Collection[str]) -> Iterator[str]:
-        """Why an ATen node was not inlined into loops that read it."""
+        """Yield why an ATen node was not inlined into loops that read it."""
         entry = self.lowered.get(node.name) if node.kind == "node" else None
         if entry is None or entry.reason not in REALIZED:
             return
@@ -296,7 +296,7 @@ class _Place:
         return tuple(dict.fromkeys(called(k.name) for k in found))
 
     def _timed_elsewhere(self, groups: Collection[str]) -> Iterator[str]:
-        """Which of the calls max-autotune would time against templates, on the device."""
+        """Yield the library calls that max-autotune would time against templates on the device."""
         for group in dict.fromkeys(groups):
             members = [self.loops[m] for m in self.groups[group].members if m in self.loops]
             nodes = {name for loop in members for name in loop.origins}
@@ -314,12 +314,12 @@ class _Place:
         return {name for name in names if name in self._aten and self._aten[name].kind == "reduction"}
 
     def _steps_of_one(self, ga: list[str], gb: list[str]) -> bool:
-        """Whether both do a part of the same reduction, and nothing else of one."""
+        """Return True if both do a part of the same reduction, and of no other."""
         one, two = self._reductions(ga), self._reductions(gb)
         return bool(one) and one == two
 
     def _over_other_dimensions(self, ga: list[str], gb: list[str]) -> bool:
-        """Whether one of them reduces, and not over the last dimension: a reduction over that could be fused."""
+        """Return True if one of them reduces, and not over the last dimension: a reduction over that could be fused."""
         return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
 
     def _about(self, a: Collection[str], b: Collection[str]) -> Iterator[Decision]:
@@ -377,7 +377,7 @@ class _Place:
 
 
 def _custom(group: Node) -> bool:
-    """Whether a group calls an operator of the user's own: neither PyTorch's nor a library's."""
+    """Return True if a group calls a custom operator of the user: neither PyTorch's nor a library's."""
     space, dot, _ = group.target.partition(".")
     return group.kind == "extern" and bool(dot) and space not in _LIBRARIES
 
@@ -388,7 +388,7 @@ _LIBRARIES = frozenset(
 
 
 def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
-    """Whether a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
+    """Return True if a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
     dims = node.args[1] if len(node.args) > 1 else ()
     dims = (dims,) if isinstance(dims, int) else dims
     source = nodes.get(node.inputs[0]) if node.inputs else None

@@ -218,7 +218,7 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
 
 
 def _outside(compilation: Compilation) -> tuple[str, ...]:
-    """What is said of a backward that autograd makes of views alone, without the compiler."""
+    """Return notes on a backward that autograd makes of views alone, without the compiler."""
     count = sum(op.count for op in compilation.eager or () if op.phase == "backward")
     reasons = [stage.reason for stage in compilation.not_applicable if stage.stage == "backward"]
     return tuple(
@@ -269,7 +269,7 @@ def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) 
 
 
 def _empty(compilation: Compilation, phase: str) -> bool:
-    """Whether what was handed to Inductor is known, and is no operation at all."""
+    """Return True if the graph handed to Inductor is known, and has no operation at all."""
     graph = compilation.graphs.get(phase)
     return graph is not None and not graph.calls
 
@@ -286,7 +286,7 @@ def _launches(compilation: Compilation, phase: str) -> _Found:
 
 
 def _lost(compilation: Compilation, code: Code) -> bool:
-    """Whether the code loops or branches, and where was not read (an older record, calls that stand in C++)."""
+    """Return True if the code loops or branches at places that were not read (an older record, calls in C++)."""
     if code.flow is not None:
         return any(NOWHERE in kernel.launch_functions for kernel in code.kernels)
     graph = compilation.graphs.get(code.phase)
@@ -298,7 +298,7 @@ NOWHERE = "?"
 
 
 def _reason(stages: dict[str, Any], key: str) -> str:
-    """Why a stage is not there: its own reason, or that of the graph it belongs to."""
+    """Return why a stage is missing: its own reason, or that of the graph it belongs to."""
     for name in (key, key.partition(".")[0]):
         stage = stages.get(name)
         if isinstance(stage, AbsentStage):
@@ -321,8 +321,8 @@ def _works(node: Node) -> bool:
 
 
 def counts(graph: Graph, node: Node, path: str = "") -> bool:
-    """Whether the count that is said of a stage has a node in it: ATen's compute operators, loops and groups that do
-    work, as in a row; of any other graph its calls, without those in its bodies (``path`` says in which it is)."""
+    """Return True if the count of a stage includes a node: ATen's compute operators, loops and groups that do work, as
+    in a row; of any other graph its calls, without those in its bodies (``path`` names the body)."""
     if graph.key in PHASES:
         return node.compute
     if graph.stage in ("loops", "groups"):
@@ -367,7 +367,7 @@ def _moved(node: Node) -> int:
 
 
 def _unknown(nodes: list[Node], what: str) -> str:
-    """Why the bytes of nodes are not known; ``""`` where they are."""
+    """Return why the bytes of nodes are unknown; ``""`` where they are known."""
     unknown = [node.name for node in nodes if node.reads is None or node.writes is None]
     if not unknown:
         return ""

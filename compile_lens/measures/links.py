@@ -16,7 +16,7 @@ from compile_lens.record.missing import AbsentStage
 
 @dataclass
 class Links:
-    """What a chain knows. It must not hold the capture itself, whose life bounds its own."""
+    """Links of a chain. It must not hold the capture itself, whose life bounds its own."""
 
     nodes: dict[Address, Node] = field(default_factory=dict)
     kernels: dict[Address, Kernel] = field(default_factory=dict)
@@ -26,8 +26,8 @@ class Links:
     up: dict[Address, dict[Address, None]] = field(default_factory=dict)
     down: dict[Address, dict[Address, None]] = field(default_factory=dict)
     places: dict[Address, dict[Address, None]] = field(default_factory=dict)
-    """What a line of a kernel stands in: loops, groups, its kernel; and of each of these its lines. Not to go on from:
-    what a loop also came from, a line of it did not."""
+    """Loops, groups and kernel in which a line of a kernel stands, and the lines of each of these. The chain does not
+    continue from here: a line did not come from all that its loop came from."""
     framed: set[Address] = field(default_factory=set)
     """Nodes that are linked to their own frames."""
     derived: set[Address] = field(default_factory=set)

@@ -1,4 +1,5 @@
-"""Which loops a kernel, an ATen node, a group or a Python line stands for, in each graph that it is part of."""
+"""Members of a fusion question: the loops that a kernel, an ATen node, a group or a Python line stands for, in each
+graph."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Members:
 def resolve(
     capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = ""
 ) -> tuple[Members, Members, Place | None]:
-    """What ``a`` and ``b`` stand for, and the one place where both are (``None`` if there is none).
+    """Return what ``a`` and ``b`` stand for, and the one place where both are (None if there is none).
 
     Raises ``UsageError`` for what is unknown, and where both are in several places and ``phase`` picks none.
     """
@@ -79,7 +80,7 @@ class _Finder:
         ]
 
     def find(self, what: Kernel | str | int) -> Members:
-        """What ``what`` stands for; the first of these that there is: kernel, line, ATen node, loop, group."""
+        """Return what ``what`` stands for; the first of these that exists: kernel, line, ATen node, loop, group."""
         if isinstance(what, Kernel):
             return self._kernels(what.name, self._home(what))
         if isinstance(what, int) and not isinstance(what, bool):
@@ -122,7 +123,7 @@ class _Finder:
         )
 
     def _at(self, name: str, found: tuple[Address, ...]) -> Members:
-        """What a line, or a call or a node at one, stands for."""
+        """Return what a line, or a call or a node at one, stands for."""
         kind = "line" if any(a[1] == PYTHON for a in found) else "node"
         places = self._loops(list(found))
         return Members(name, kind, places, "" if places else "it became no loop")
@@ -156,7 +157,8 @@ class _Finder:
         return Members(name, "node", places, note)
 
     def _written(self, name: str) -> Members | None:
-        """What a name of the program stands for: a node that Dynamo saw, or the only call of a function or operator.
+        """Return what a name of the program stands for: a node that Dynamo saw, or the only call of a function or
+        operator.
 
         Such a call may be decomposed: it stands for the loops of all that it became. ``None`` for no such name.
         """

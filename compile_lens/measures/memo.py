@@ -1,4 +1,4 @@
-"""What is made of a capture once, however often it is asked for, and goes when the capture goes."""
+"""Memo of values computed once from a capture; it goes when the capture goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what one graph holds fits into the memory of the device that stood for one."""
+"""Memory budget of one graph: whether its live memory fits into the modelled device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TANGENT = "tangents_"
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """What a graph needs of the device's memory at the least, and what there is.
+    """Least memory that a graph needs on the device, and the memory that there is.
 
     Attributes:
         peak: what the graph reads and makes, at most at once.

@@ -1,4 +1,4 @@
-"""Where an operator stands in a capture: in the graphs that were handed to Inductor, after its passes, in calls."""
+"""Places of an operator in a capture: in the graphs handed to Inductor, after its passes, in calls."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def base_name(target: str) -> str:
 
 
 def matches_operator(name: str, op: str) -> bool:
-    """Whether an operator is one that is asked for: ``aten.sort.stable`` is ``aten.sort`` and ``sort``."""
+    """Return True if an operator matches a name: ``aten.sort.stable`` is ``aten.sort`` and ``sort``."""
     if not op:
         return True
     wanted, parts = operator(op).split("."), name.split(".")
@@ -95,7 +95,7 @@ def matches_operator(name: str, op: str) -> bool:
 
 
 def is_alternative(kernel: Kernel, other: Kernel) -> bool:
-    """Whether a line of the module launches the one or the other: it launches one kernel."""
+    """Return True if a line of the module launches the one or the other: it launches one kernel."""
     return other.name != kernel.name and not {*kernel.launch_lines}.isdisjoint({*other.launch_lines} - {0})
 
 
@@ -128,14 +128,15 @@ def recomputing_kernels(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, s
 
 
 def _computed(kernel: Kernel) -> Iterable[str]:
-    """What a kernel computes itself, by its lines where they were followed: the second part of a reduction came from
-    the same operators as the first, and computes none of those inlined there."""
+    """Return what a kernel computes itself, by its lines where they were traced: the second part of a reduction came
+    from the same operators as the first, and computes none of those inlined there."""
     followed = {origin for line in kernel.lines for origin in line.origins}
     return followed.intersection(kernel.origins) or kernel.origins
 
 
 def unsupported_types(capture: Record, device: str) -> tuple[UnsupportedOperator, ...]:
-    """What makes or is such a tensor, by type and operator, with the Python lines; those handed to Inductor."""
+    """Return the operators handed to Inductor that take or make such a tensor, by dtype and operator, with the Python
+    lines."""
     found: dict[tuple[str, str], dict[Frame, None]] = {}
     for compilation in capture.compilations:
         for stage in compilation.stages:

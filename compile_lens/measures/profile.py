@@ -42,7 +42,8 @@ def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[GraphRun]]:
 
 
 def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str]) -> Mapping[str, str]:
-    """What a caller said of ids, for compilations of the record. Raises ``UsageError`` for one that is not there."""
+    """Return the ids that a caller gave for compilations of the record. Raises ``UsageError`` for one that does not
+    exist."""
     own = [c.id for c in record.compilations if c.code]
     there = list(dict.fromkeys(run.id for run in trace.runs if run.id))
     if isinstance(id, str):
@@ -136,7 +137,7 @@ def profile_of_graphs(
 
 
 def _fits(compilation: Compilation, id: str, runs: Runs) -> bool:
-    """Whether each run of a compile id is a call of this code: the same launches in the same order."""
+    """Return True if each run of a compile id is a call of this code: the same launches in the same order."""
     seen = False
     for (own, phase), found in runs.items():
         if own != id:
@@ -267,15 +268,15 @@ class _Plan:
         return name if name in self._known else ""
 
     def in_order(self, run: GraphRun) -> bool:
-        """Whether what a run shows of the launches is them, in the order of the code."""
+        """Return True if the launches that a run shows are these, in the order of the code."""
         return self._ordered and [n for r in run.operations if (n := self.visible(r))] == [
             n for n, _ in self.steps
         ]
 
 
 def operator(name: str) -> str:
-    """What a profiler calls a library call of the generated code (``extern_kernels.mm#2`` is ``aten::mm``); ``""``
-    where it is none of one operator."""
+    """Return the profiler's name of a library call of the generated code (``extern_kernels.mm#2`` is ``aten::mm``);
+    ``""`` where it is not one operator."""
     plain = re.sub(r"#\d+$", "", name)
     own = re.fullmatch(r"extern_kernels\.([a-z]\w*)", plain)
     if own is not None:

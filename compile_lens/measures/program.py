@@ -1,4 +1,4 @@
-"""What a watched program comes to: counts as torch counts them, and the state of each line of its source."""
+"""Counts of a watched program as torch counts them, and the state of each line of its source."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from compile_lens.record.program import (
 
 BROKE, EAGER, TRACED, NEVER = "broke", "eager", "compiled", "never"
 STATES = (BROKE, EAGER, TRACED, NEVER)
-"""What a line can be, the worst first: a graph broke on it; it was left to Python; it is in a graph; Dynamo was asked
-about its function, and neither traced it nor left it to Python."""
+"""States of a line, the worst first: a graph broke on it; it runs eagerly; it is in a graph; Dynamo evaluated its
+function, and neither traced the line nor left it to Python."""
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,18 @@ def counts(program: ProgramRecord) -> Counts:
 
 
 def is_permanently_eager(visit: FrameEvaluation) -> bool:
-    """Whether Dynamo met nothing to compile and looks at the code no more, though another call may compute: torch then
-    runs no form of it that it compiled before, either."""
+    """Return True if Dynamo had nothing to compile and never looks at the code again, though another call may compute:
+    torch then runs no cache entry that it compiled before, either."""
     return visit.outcome == NOTHING and visit.may_compute
 
 
 def is_partly_compiled(visit: FrameEvaluation) -> bool:
-    """Whether a code was compiled up to a line, and left to Python from there."""
+    """Return True if a code was compiled up to a line, and runs eagerly from there."""
     return visit.outcome == COMPILED and any(found.outcome == REST_RUNS_EAGERLY for found in visit.breaks)
 
 
 def break_site(found: Break) -> tuple[str, int, int | None, int | None, str]:
-    """Where a break is in the source, and what it is: breaks of which this is the same are one place."""
+    """Return the place of a break in the source, and its reason: breaks for which this is equal are one place."""
     at = break_line(found)
     where = ("", 0, None, None) if at is None else (at.file, at.line, at.column, at.end_column)
     return (*where, found.gb_id or found.type)
@@ -123,7 +123,7 @@ def calling_line(ending: Ending, caller: Frame | None) -> Frame | None:
 
 
 _LIBRARY = re.compile(r"(?:[/\\]lib\d*[/\\]python3\.\d+t?|^[A-Za-z]:.*\\Lib)[/\\](\w+)", re.IGNORECASE)
-"""Where Python keeps its own library, on any machine: the record may come from another one."""
+"""Path of Python's own library, on any machine: the record may come from another one."""
 
 
 def _of_library(frame: Frame) -> bool:
@@ -142,8 +142,8 @@ def break_sites(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int 
 
 
 def sites_are_lower_bound(program: ProgramRecord) -> bool:
-    """Whether there may be more places in the source than are told apart: of a log, which has no columns, and where
-    breaks of one line have none."""
+    """Return True if there may be more places in the source than can be told apart: in a log, which has no columns, and
+    where breaks of one line have none."""
     unclear = (
         len(found) > 1 and (at := break_line(found[0])) is not None and at.column is None
         for found in break_sites(program.breaks).values()

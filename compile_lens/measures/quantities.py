@@ -37,7 +37,7 @@ def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
 
 
 def unknown_parts(capture: Record, phase: str = "") -> tuple[str, ...]:
-    """Why figures of the ledger are not known, wholly or in part."""
+    """Return why figures of the ledger are unknown, wholly or in part."""
     found = ledger_of(capture)
     row: Row = getattr(found, phase or "total")
     return row.notes
@@ -90,8 +90,8 @@ def saved(capture: Record) -> Quantity:
 
 
 def graphs(capture: Record) -> int:
-    """How many graphs Dynamo handed to the backend, as torch counts them (``unique_graphs``): a compilation without
-    one is none, one that the backend got in parts (``0/0.1``) is one."""
+    """Return the number of graphs that Dynamo handed to the backend, as torch counts them (``unique_graphs``): a
+    compilation without one is none, one that the backend got in parts (``0/0.1``) is one."""
     found = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
     return len({c.id.partition(".")[0] for c in found})
 
@@ -111,7 +111,7 @@ def recompiles(capture: Record) -> Quantity:
 
 
 def _least(capture: Record, count: int) -> Quantity:
-    """What Dynamo does, of a record that does not see all of it."""
+    """Return a count of Dynamo's as a lower bound, for a record that does not see all of it."""
     return f"at least {count:,}: {capture.not_observed}" if capture.not_observed else Figure(count)
 
 
@@ -201,7 +201,7 @@ class Bounds:
         )
 
     def holds(self, figure: Figure | AtLeast) -> bool | None:
-        """Whether a figure is within them; ``None`` where what is known of it does not say."""
+        """Return whether a figure lies within them; None where what is known of it does not decide."""
         least: int = figure if isinstance(figure, Figure) else figure.least
         most: int | None = figure if isinstance(figure, Figure) else figure.most
         if (self.high is not None and least > self.high) or (

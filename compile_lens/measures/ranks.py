@@ -1,4 +1,4 @@
-"""What differs between the programs of several ranks. They are compared by function, and by which compile of it."""
+"""Differences between the programs of several ranks. They are compared by function, and by compile of it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from compile_lens.record.ranks import (
 from .program import break_line
 
 NONE = "none"
-"""What a rank has where others have something."""
+"""Value of a rank that lacks what others have."""
 
 _Key = tuple[str, str, int, int | None]
 
 
 def differences(programs: Mapping[int, ProgramRecord]) -> tuple[RankDifference, ...]:
-    """What is not the same on all ranks, by level, and in the order in which the lowest rank met it."""
+    """Return what is not the same on all ranks, by level, and in the order in which the lowest rank met it."""
     visits = {rank: _visits(program) for rank, program in programs.items()}
     keys = list(dict.fromkeys(key for found in visits.values() for key in found))
     found = _collectives(programs)
@@ -96,9 +96,9 @@ def _again(program: ProgramRecord, visit: FrameEvaluation) -> str:
 
 
 def collectives(program: ProgramRecord) -> list[tuple[str, Collective, bool]]:
-    """Those of graphs where the graph was compiled, and those that Python called where it did: each with the id of
-    its graph (``""``: Python called it) and whether it is compared. In a group of some ranks alone Python calls what
-    the other ranks do not."""
+    """Return the collectives of graphs where the graph was compiled, and those that Python called where it did: each
+    with the id of its graph (``""``: Python called it) and whether it is compared. In a group of some ranks only,
+    Python calls what the other ranks do not."""
     found: list[tuple[str, Collective, bool]] = []
     outside = list(program.eager_collectives or ())
     for position, graph in enumerate(program.graphs):

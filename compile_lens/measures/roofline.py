@@ -33,7 +33,7 @@ COMPUTE = "compute"
 
 @dataclass(frozen=True)
 class Bound:
-    """What bounds one kernel.
+    """Bound of one kernel.
 
     Attributes:
         kernel: its traffic.
@@ -68,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What ``capture.roofline()`` returns. ``speed`` is ``None``, and ``note`` says why, where there is no roof."""
+    """Result of ``capture.roofline()``. ``speed`` is None where there is no roof, and ``note`` is the reason."""
 
     speed: DeviceSpeed | None
     bounds: tuple[Bound, ...] = ()
@@ -90,7 +90,7 @@ class Roofline:
 
     @property
     def products(self) -> bool:
-        """Whether a kernel computes matrix products, convolutions or attention."""
+        """True if a kernel computes matrix products, convolutions or attention."""
         return any(b.kernel.products for b in self.bounds)
 
     @property
@@ -279,7 +279,7 @@ def _slow(kernel: KernelTraffic) -> str:
 
 
 def _caution(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
-    """What a reader must know before trusting the arithmetic side of a verdict."""
+    """Return what a reader must know before trusting the arithmetic side of a verdict."""
     if kernel.dtype == "":
         return ""
     said = ""

@@ -26,7 +26,7 @@ HANDED = ("forward", "inference")
 """Stages in which what computes nothing is gone: a dropout of nothing, an identity."""
 
 BEFORE = (PYTHON, "dynamo", "pre_grad", "joint")
-"""Those before them."""
+"""Stages before them."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,9 @@ def _by_line(work: Mapping[Address, Frame], places: _Places) -> list[Unit]:
 
 
 def _by_module(whole: Unit, nodes: Mapping[Address, Node]) -> list[Unit]:
-    """What is run from the only call, in parts: the modules right below the one that holds all of it, and its own
-    nodes. Nothing where there is but one part: a program that calls a module of a library says no more by its lines.
-    """
+    """Return the parts of what the only call runs: the modules right below the one that holds all of it, and its own
+    nodes. Return nothing where there is only one part: the lines of a program that calls a module of a library add
+    nothing."""
     paths = {address: tuple(filter(None, nodes[address].module.split("."))) for address in whole.nodes}
     # What all begin with, the least and the greatest do.
     least, greatest = min(paths.values()), max(paths.values())
@@ -222,7 +222,7 @@ def _tag(names: list[str]) -> str:
 
 
 class _Places:
-    """Where lines stand: those of the functions that were seen in the order in which they are shown, then others."""
+    """Positions of lines: first those of the recorded functions, in the order in which they are shown, then others."""
 
     def __init__(self, capture: Record) -> None:
         self._sources = [(s.file, s.first_line, s.first_line + s.text.count("\n")) for s in capture.sources]

@@ -55,7 +55,7 @@ def spread(figures: tuple[float, ...]) -> Spread:
 
 
 def ratio(slow: Series, fast: Series) -> Spread:
-    """How many times as long ``slow`` takes as ``fast``: the quotient of each round, then median and quartiles.
+    """Return how many times as long ``slow`` takes as ``fast``: the quotient of each round, then median and quartiles.
 
     Both must have been taken in turns (same ``what``); what disturbed a round disturbed both.
     """
@@ -94,7 +94,7 @@ def break_even(benchmark: Benchmark, what: str = FORWARD) -> BreakEven | None:
 
 
 def disagreements(benchmark: Benchmark) -> tuple[str, ...]:
-    """Where the profiler saw another number of kernels than the ledger has launches, a sentence for each.
+    """Return where the profiler saw another number of kernels than the ledger has launches, a sentence for each.
 
     Eager's operators are not launches: an operator may start several kernels, so eager is never among them.
     """

@@ -32,7 +32,7 @@ LATE = frozenset((*SCATTERS, "index_put", "index_put_", "scatter", "scatter_"))
 
 @dataclass(frozen=True)
 class KernelTraffic:
-    """What one kernel moves and computes, over all of its launches in one call.
+    """Bytes and operations of one kernel, over all of its launches in one call.
 
     Attributes:
         name, phase, kind: of the kernel; ``compilation`` is the compile id.
@@ -81,7 +81,7 @@ class KernelTraffic:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What ``capture.traffic()`` returns: the kernels in the order of the record. All figures are modelled.
+    """Result of ``capture.traffic()``: the kernels in the order of the record. All figures are modelled.
 
     ``nbytes`` and ``before`` are the ledger's ``bytes_after`` and ``bytes_before`` of all phases; ``None`` where it has
     none, and its notes say why.

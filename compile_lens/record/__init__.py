@@ -1,1 +1,1 @@
-"""What was seen: frozen plain data, and its JSON. Nothing here knows how it was seen, or what is made of it."""
+"""Records: frozen plain data, and their JSON. A record does not know how it was observed, or what is made of it."""

@@ -1,4 +1,4 @@
-"""What ``max-autotune`` would time against each other: the ways that Inductor has for one operator on a device."""
+"""Autotuning: the implementations that ``max-autotune`` would time against each other for one operator on a device."""
 
 from __future__ import annotations
 
@@ -64,11 +64,12 @@ OF_FLOATS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
 _CONSTANTS = "on a CPU Inductor has templates for weights that are constants of the graph alone"
 
 _ON_CPU = {"mm": _CONSTANTS, "addmm": _CONSTANTS, "bmm": ""}
-"""Of those for which it has templates in C++, what keeps them from being tried."""
+"""Operators for which there are C++ templates, with the reason why they are not tried."""
 
 
 def no_template_reason(device: str, model: DeviceModel | None, operator: str, dtype: str = "") -> str:
-    """Why ``max-autotune`` has no template of an operator of ``TEMPLATES`` to time; ``""`` where it may have some.
+    """Return why ``max-autotune`` has no template of an operator of ``TEMPLATES`` to time; ``""`` where it may have
+    some.
 
     ``dtype`` is that of its result, ``""`` where it is not known; ``model`` that of the device that is not there.
     """
@@ -82,7 +83,7 @@ def no_template_reason(device: str, model: DeviceModel | None, operator: str, dt
 
 
 def too_small_reason(model: DeviceModel | None) -> str:
-    """Why it tries no template of a product on a GPU, whatever its type; ``""`` where it does."""
+    """Return why it tries no template of a product on this GPU, whatever its dtype; ``""`` where it does."""
     count = model.figure("multi_processor_count") if model is not None else None
     if model is None or model.device != "cuda" or not isinstance(count, int) or count >= FOR_TEMPLATES:
         return ""

@@ -1,4 +1,4 @@
-"""What ``benchmark`` measured: times, in one interleaved run, and the device that they were measured on."""
+"""Measurements of ``benchmark``: times, in one interleaved run, and the device that they were measured on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .delegates import delegate
 
 FORWARD, BOTH = "forward", "forward+backward"
-"""What a series times: one call; one call and the gradients of its results."""
+"""Phases that a series times: one call; one call and the gradients of its results."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True)
 class DeviceSpeed:
-    """How fast a device copies and multiplies: ``measured`` here and now, or of a table.
+    """Speed at which a device copies and multiplies: ``measured`` here and now, or from a table.
 
     ``bandwidth`` is bytes per second (read plus written) of a large copy, ``flops`` floating-point operations
     per second of a large matrix product in ``dtype``. ``vector`` is the rate of all other arithmetic, by the type

@@ -1,4 +1,4 @@
-"""Where compiled code ends and Python runs: graph breaks, functions that were skipped, recompiles."""
+"""Places where compiled code ends and Python runs: graph breaks, functions that were skipped, recompiles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEVER_RAN = "never ran"
 
 @dataclass(frozen=True)
 class Ending:
-    """How compiled code ended, and why.
+    """End of compiled code, and its reason.
 
     Attributes:
         kind: ``return``, ``graph break``, ``recompile limit`` or ``not traced``.

@@ -57,7 +57,7 @@ SETTINGS = ("float32 matmul precision", "deterministic algorithms", "grad mode",
 
 @dataclass(frozen=True)
 class Environment:
-    """Where the capture was made. ``triton`` is ``""`` without it; ``target`` the device code is for.
+    """Environment of a capture. ``triton`` is ``""`` without it; ``target`` is the device that the code is for.
 
     ``settings`` are torch's global ones when the function was called, each a name of ``SETTINGS`` and its value; one
     that is not there is not known. After them what was set in torch's configurations otherwise than torch has it, by
@@ -77,7 +77,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Options:
-    """What ``capture`` was asked for; ``options`` are Inductor's, as Python text."""
+    """Options of a capture; ``options`` are Inductor's, as Python text."""
 
     backward: str = "auto"
     dynamic: bool | None = None
@@ -217,5 +217,5 @@ class Record:
 
     @property
     def autotuning(self) -> tuple[Autotuning, ...]:
-        """What ``max-autotune`` would time on a device that was not there, operator by operator."""
+        """Operators that ``max-autotune`` would time on an absent device."""
         return tuple(found for c in self.compilations for found in c.autotuning)

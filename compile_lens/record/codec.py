@@ -42,7 +42,7 @@ _R = TypeVar("_R", bound="Record | ProgramRecord")
 
 FORMAT = "compile_lens capture"
 PROGRAM = "compile_lens program"
-"""What the JSON of a record says that it is."""
+"""Type that the JSON of a program's record names."""
 
 _NAMES = {
     name: found
@@ -143,7 +143,7 @@ which is safe because nothing deeper is opened: Python's own limit is 1,000 call
 
 
 def _deeper(raw: Any, most: int) -> bool:
-    """Whether lists and objects stand in each other over more levels than ``most``."""
+    """Return True if lists and objects are nested more than ``most`` levels deep."""
     level = [raw]
     for _ in range(most + 1):
         containers = [item for item in level if isinstance(item, (dict, list))]
@@ -194,7 +194,8 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 _Place = Any
-"""Where a value stands in the record: ``"capture"``, or a place and what follows it. It is a text where it is said."""
+"""Position of a value in the record: ``"capture"``, or a position and what follows it. It becomes a text when it is
+printed."""
 
 _Reader = Callable[[Any, _Place, "Counter[str]"], Any]
 """Makes the value of a field of what stands for it in the JSON; counts unknown fields. Raises ``RecordError``."""
@@ -210,7 +211,7 @@ def _text(place: _Place) -> str:
 
 @functools.cache
 def _readers(cls: Any) -> dict[str, _Reader]:
-    """How each field of a class is read."""
+    """Return the reader of each field of a class."""
     return {name: _reader(hint) for name, hint in _hints(cls).items() if name != "unknown_fields"}
 
 

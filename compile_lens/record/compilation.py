@@ -67,7 +67,7 @@ class DynamicDim:
 
     @property
     def is_dimension(self) -> bool:
-        """Whether it is a size or a stride of a tensor, and not a number of the program's."""
+        """True for a size or a stride of a tensor, False for a number of the program's."""
         return ".size(" in self.source or ".stride(" in self.source
 
     @property

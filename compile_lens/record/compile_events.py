@@ -8,19 +8,19 @@ from typing import Any
 from .program import CompileEvent
 
 Event = tuple[str, str, float, int, str, tuple[tuple[str, str], ...]]
-"""Of a part of compiling: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, what torch says more."""
+"""Event of a part of compiling: ``B``, ``E`` or ``i``, name, microseconds, thread, compile id, and torch's details."""
 
 _TOLD = {
     "fn_name", "is_backward", "is_forward", "cache_state", "cache_status", "cache_status_detailed",
     "cache_bypass_reason", "cache_bypass_exception_type", "cache_bypass_hard_exception", "key", "time_taken_ns",
     "num_restarts", "fail_type", "recompile_reason",
 }  # fmt: skip
-"""What of an event's own facts is kept; the others are of torch's own telemetry."""
+"""Details of an event that are kept; the others are torch's own telemetry."""
 _ROOM = 200
 
 
 def event_details(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What is kept of an event's own facts."""
+    """Return the details of an event that are kept."""
     return tuple((k, str(v)[:_ROOM]) for k, v in facts.items() if k in _TOLD and v is not None)
 
 

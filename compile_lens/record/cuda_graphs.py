@@ -1,4 +1,4 @@
-"""Which parts of a graph torch would record as CUDA graphs, and what keeps the others from it, by its own reasons."""
+"""Parts of a graph that torch would record as CUDA graphs, and its reasons against the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REASONS = {
     "dynamic shape ops": "its sizes change, and cudagraph_skip_dynamic_graphs is set",
     "too few kernels": "it has fewer kernels than cudagraph_min_partition_size",
 }
-"""What torch's reasons mean; another one is told as torch says it."""
+"""Meaning of torch's reasons; any other reason is shown in torch's own words."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class MutatedInput:
 
 @dataclass(frozen=True)
 class CudaGraphs:
-    """What becomes of one phase under ``mode="reduce-overhead"``, by the compiler's own questions.
+    """Outcome of one phase under ``mode="reduce-overhead"``, by the compiler's own checks.
 
     Attributes:
         phase: ``forward``, ``backward`` or ``inference``.
@@ -79,7 +79,7 @@ class CudaGraphs:
 
 @dataclass(frozen=True)
 class ProgramCudaGraphs:
-    """What becomes of one phase of a graph of a program.
+    """Outcome of one phase of a graph of a program.
 
     Attributes:
         graph: its number in the program.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a pair was not fused, for a learner: a sentence, and what one could try.
+    """Reason why a pair was not fused, for a learner: a sentence, and a remedy to try.
 
     A remedy stands here only if a test applies it to a case and sees the effect.
     """
@@ -154,7 +154,7 @@ REASONS: dict[str, Reason] = {
 """Every kind of reason, with its sentence."""
 
 CUSTOM_REMEDY = "Write the custom operator with ordinary PyTorch operators, which Inductor can fuse."
-"""Where what keeps two apart is an operator of the user's own."""
+"""Remedy where a custom operator of the user keeps two nodes apart."""
 
 
 THROUGH_OTHERS = "They are in one kernel, since a third was fused with both."
@@ -211,8 +211,8 @@ class Decision:
 
     @property
     def remedy(self) -> str:
-        """What one could try to have them fused, ``""`` where nothing is known. It is of the reason alone:
-        ``capture.why`` looks at the two, and says it where it helps."""
+        """Remedy that might fuse them, ``""`` where none is known. It depends on the reason alone: ``capture.why``
+        looks at the two nodes, and offers it where it helps."""
         found = REASONS.get(self.reason)
         return "" if self.fused or found is None else found.remedy
 

@@ -51,7 +51,7 @@ class DeviceModel:
 
 @dataclass(frozen=True)
 class DeviceQuery:
-    """Where the program did not get what the device would have given, while something stood for it.
+    """Place where the program did not get the device's answer, because something stood in for the device.
 
     Attributes:
         query: what Python that is not traced asked (``"Tensor.is_cuda"``), or the region of autocast that was entered,
@@ -77,7 +77,7 @@ class DeviceQuery:
 
 @dataclass(frozen=True)
 class Target:
-    """What a capture for another device was made with.
+    """Circumstances of a capture for another device.
 
     Attributes:
         requested: the target as it was asked for (``"h100"``, ``"cuda:sm_80"``).

@@ -13,7 +13,7 @@ EAGER_CALL = "inside an eager call"
 TORCH_MODULE = "torch module"
 SKIPPED_BEFORE = "skipped before the watch"
 KINDS = (STANCE, EAGER_CALL, TORCH_MODULE, SKIPPED_BEFORE)
-"""What ``EagerFrame.kind`` can be."""
+"""Values of ``EagerFrame.kind``."""
 
 
 @dataclass(frozen=True)

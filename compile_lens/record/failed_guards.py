@@ -12,10 +12,10 @@ from .messages import clip, parse_expression, plain_source, with_place, without_
 from .program import FailedGuard
 
 Now = Callable[[str], str]
-"""What the value of an expression is now, in words; ``""`` where it cannot be read."""
+"""Function that returns the current value of an expression, in words; ``""`` where it cannot be read."""
 
 STATE = "GLOBAL_STATE changed: "
-"""How torch begins where a setting of the whole process or thread is another one."""
+"""Prefix of torch's message that a setting of the process or thread has changed."""
 
 SAME, OTHER = "the same object as ", "another object than "
 ABSENT, SET = "not set on it", "set on it"
@@ -27,7 +27,7 @@ _CLOSURE_HINT = re.compile(r'guard on "[^"]*"[^,\s]*(?:, |$)')
 _TYPE_HINT = re.compile(r"type (?P<type>\S+)$")
 _DUCK = re.compile(r"  # duck sizing added this equality because .*? \(to (?P<hint>.*)\)$", re.DOTALL)
 _OWN_ZERO_ONE = "due to 0/1 specialization in the framework"
-"""What torch says of a guard that no line of the program asked for."""
+"""torch's words for a guard that no line of the program caused."""
 _DYNAMO = re.compile(r"(?:.*torch[/\\])?_dynamo[/\\]")
 """Torch's own files, which it names where it makes a guard for itself."""
 _BOUNDS = re.compile(
@@ -58,7 +58,7 @@ _NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.+)$")
 _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOTALL)
 _LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
 _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
-"""What is looked up at the class, since the object has no attribute of that name."""
+"""Guard on a name that is looked up at the class, since the object has no such attribute."""
 _NUMBER = re.compile(r"___as_tensor\((?P<source>[^()]+)\)\.item\(\)")
 """A number of the program's, as torch 2.11 asks for its value; of its line it says that there is none."""
 _NO_LINE = re.compile(r"  # \(unknown (?:source|var) .*, please file a bug\)$", re.DOTALL)
@@ -90,14 +90,14 @@ def failure_lines(message: str) -> list[str]:
 
 
 def guarded_object(guard: str) -> str:
-    """What a guard asks for one certain object; ``""`` of other guards."""
+    """Return the identity check of a guard on one certain object; ``""`` for other guards."""
     found = _CHECKED.match(guard)
     return plain_source(found["source"]) if found and found["what"] == "obj" else ""
 
 
 def compiled_for(condition: str) -> tuple[str, str]:
-    """What a condition asks one value for, and the words of it: ``x.size(0)`` and ``2 to 1024``; ``""`` twice where it
-    is about several values, or is no comparison."""
+    """Return the value that a condition checks, and the words for its bound: ``x.size(0)`` and ``2 to 1024``; ``""``
+    twice where it is about several values, or is no comparison."""
     about, words, _ = _compared(condition, lambda _: "")
     return (about, words) if words else ("", "")
 
@@ -114,7 +114,7 @@ def with_compiled_value(found: FailedGuard, held: Mapping[str, str]) -> FailedGu
 
 
 _BY_NAME = ("___check_", "expected type of")
-"""How sentences begin that do not say which object, or which class of tensors, a form was compiled for."""
+"""Prefixes of sentences that do not name the object, or the class of tensors, that a cache entry was compiled for."""
 _NEGATED = {"True": "False", "False": "True"}
 
 
@@ -155,7 +155,7 @@ def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
 
 
 def _told(text: str, type_: str, now: Now) -> tuple[str, str, str]:
-    """What a guard is about, what it was and what it is."""
+    """Return the subject of a guard, its old value and its new one."""
     for reading in (_tensors, _objects, _sentences, _membership):
         found = reading(text, type_, now)
         if found is not None:
@@ -272,7 +272,7 @@ def _membership(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
 
 @dataclasses.dataclass(frozen=True)
 class _Range:
-    """What a number may be: the expression, and its ends."""
+    """Range of a number: the expression, and its ends."""
 
     about: str
     low: float | None
@@ -309,8 +309,8 @@ def _range(tree: ast.expr | None) -> _Range | None:
 
 
 def _compared(guard: str, now: Now) -> tuple[str, str, str]:
-    """What a guard compares. Where that is one value and a constant, what it was; of sizes with each other, what they
-    are now."""
+    """Return the subject of a comparison. For one value and a constant it has the old value; for sizes compared with
+    each other, their current values."""
     tree = parse_expression(guard)
     if (known := _range(tree)) is not None:
         return known.about, known.words, now(known.about)
@@ -337,7 +337,7 @@ def _compared(guard: str, now: Now) -> tuple[str, str, str]:
 
 
 _BARE = re.compile(r"torch\.\w+|device\(.*\)|inf|-inf|nan", re.DOTALL)
-"""How torch writes constants that are none of Python's."""
+"""Constants in torch's notation that Python does not have."""
 
 
 def _literal(node: ast.expr) -> str | None:
@@ -375,7 +375,7 @@ def _class(text: str) -> str:
 
 
 def _part(what: str) -> str:
-    """What of a tensor torch compared, as one would ask for it."""
+    """Return the property of a tensor that torch compared, as one would query it."""
     at = re.match(r"(?P<what>size|stride) mismatch at index (?P<index>\d+)", what)
     if at:
         return f".{at['what']}({at['index']})"

@@ -59,12 +59,12 @@ class Count:
 
     @property
     def least(self) -> int:
-        """What every call makes at least: loops that never turn, and the smaller way of each choice."""
+        """Number that every call reaches at least: loops without iterations, and the smaller branch of each choice."""
         return self.fixed + sum(min(one.least, two.least) for one, two in self.branches)
 
     @property
     def most(self) -> int | None:
-        """What no call exceeds; ``None`` where a loop adds to it at every turn."""
+        """Number that no call exceeds; None where a loop adds to it at each iteration."""
         ways = [(one.most, two.most) for one, two in self.branches]
         if self.iterations or any(None in pair for pair in ways):
             return None
@@ -155,7 +155,8 @@ def total(counts: Iterable[Count]) -> Count:
 
 @dataclass(frozen=True)
 class AtLeast:
-    """What is known of a figure that is no single number. It is no ``int``: nothing is counted with it by mistake.
+    """Lower bound of a figure that is not one known number. It is no ``int``, so that nothing is counted with it by
+    mistake.
 
     Attributes:
         count: what the known parts come to.

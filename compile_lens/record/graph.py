@@ -86,7 +86,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What is known of a tensor at compile time. Sizes are ints, or a symbol's text (``"s0"``) if dynamic.
+    """Tensor as known at compile time. Sizes are ints, or a symbol's text (``"s0"``) if dynamic.
 
     ``nbytes`` counts the distinct elements (an expanded dimension once), with hints for symbols; ``None``
     where even a hint is unknown.

@@ -1,4 +1,4 @@
-"""Which of a code's forms a call came nearest to: what a guard is about, and what keeps a form from a size."""
+"""Nearest cache entry of a call: the subject of a guard, and the reason why an entry does not accept a size."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TENSOR_CHECK = re.compile(
     r"size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])\)",
     re.DOTALL,
 )
-"""What torch asks of a tensor, in words."""
+"""torch's check of a tensor, in words."""
 
 
 def is_zero_one_specialized(failed: FailedGuard) -> bool:
-    """Whether a size is 0 or 1 now, and a form is for each other one as far as the program is concerned."""
+    """Return True if a size is 0 or 1 now, and as far as the program is concerned the entry takes any other size."""
     return failed.new in ("0", "1") and failed.line is None and failed.old.startswith(("2 to ", "at least 2"))
 
 

@@ -17,7 +17,7 @@ from .missing import Missing
 from .program import FrameEvaluation, ProgramFrame, ProgramGraph, ProgramRecord
 
 CUT_OFF = "the program ended without a word, or still runs: this is what was written down until then"
-"""How a program ended whose record was put together from its journal."""
+"""End of a program whose record was assembled from its journal."""
 
 NOTHING_SEEN = "the program ended before anything was seen, or still runs"
 """The same, of a journal that has no visit."""
@@ -43,7 +43,7 @@ def journal_line(record: ProgramRecord) -> str:
 
 
 def is_journal(text: str) -> bool:
-    """Whether a text has lines of a journal, rather than one record."""
+    """Return True if a text has lines of a journal, rather than one record."""
     first, _, rest = text.partition("\n")
     try:
         return bool(rest.strip()) and isinstance(json.loads(first), dict)

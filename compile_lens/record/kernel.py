@@ -16,15 +16,15 @@ UNSAID = "Inductor did not say which operation it is of"
 """``no_origin`` of every other line that has no origin."""
 
 SAME_CODE = "same code, verified"
-"""How the stamp of code begins that was generated again, where its text is that of what ran."""
+"""Prefix of the stamp of code that was generated again and equals the text of what ran."""
 
 NO_LINES = "the lines of kernels have no origins"
-"""How the note of a capture begins whose lines could not be followed."""
+"""Prefix of the note of a capture whose kernel lines could not be traced."""
 
 
 @dataclass(frozen=True)
 class LineOrigin:
-    """Where one line of a kernel came from: names of nodes in ``"<phase>.post_grad"``, or why there is none.
+    """Origin of one line of a kernel: names of nodes in ``"<phase>.post_grad"``, or why there is none.
 
     ``line`` counts from 1 in the kernel's ``source``. Blank lines and lone brackets have no entry.
     """
@@ -36,7 +36,7 @@ class LineOrigin:
 
 @dataclass(frozen=True)
 class Flow:
-    """What one call of the generated code runs, and what it runs by the turn of a loop or by the branch.
+    """Control flow of the generated code: what one call runs, per loop iteration and per branch.
 
     Attributes:
         functions: functions of the module that run each time (``""`` is ``call``); one that is called twice stands
@@ -204,7 +204,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the device's compiler made of one kernel. Nothing of it needs the device.
+    """Output of the device's compiler for one kernel. None of it needs the device.
 
     Attributes:
         arch: what it was compiled for (``sm_90a``, ``avx512``).

@@ -1,4 +1,4 @@
-"""What lowering made of one ATen node: computed inside the loops that read it, or given a buffer, and why.
+"""Lowering of one ATen node: computed inside the loops that read it, or given a buffer, and why.
 
 This is *inlining*, and not fusion: it happens before there is a scheduler. A pointwise node becomes a function
 of an index, and whoever reads the node computes it there and then, until something makes lowering *realise*
@@ -59,7 +59,7 @@ reads`` about an expression that is too large, however often it is read.
 
 @dataclass(frozen=True)
 class Lowered:
-    """What became of one node of ``"<phase>.post_grad"`` that computes something.
+    """Result of lowering one node of ``"<phase>.post_grad"`` that computes something.
 
     Attributes:
         phase: the graph that was being compiled.
@@ -93,7 +93,7 @@ class Lowered:
 
     @property
     def sentence(self) -> str:
-        """What became of it, in plain sentences."""
+        """Result of lowering, in plain sentences."""
         found = REALIZED.get(self.reason)
         why = found.sentence if found is not None else ""
         into = ", ".join(self.inlined)
@@ -107,7 +107,7 @@ class Lowered:
 
     @property
     def remedy(self) -> str:
-        """What one could try to have it inlined, ``""`` where nothing is known."""
+        """Remedy that might have it inlined, ``""`` where none is known."""
         found = REALIZED.get(self.reason)
         return found.remedy if found is not None else ""
 

@@ -90,7 +90,7 @@ class SavedTensor:
 
 @dataclass(frozen=True)
 class Partition:
-    """What the forward keeps for the backward: the choice that was made, and the default partitioner's.
+    """Tensors that the forward saves for the backward: the partition that was chosen, and the default partitioner's.
 
     The min-cut partitioner, which Inductor uses, computes in the backward again what is cheaper to compute
     than to keep. ``recomputed`` names the nodes of the joint graph that both halves compute (views left out).

@@ -1,5 +1,5 @@
-"""What torch says of a compile in words, read: names, graph breaks, guards that failed. The same for a program that was
-watched and for a log of one."""
+"""Reader of torch's messages about a compile: names, graph breaks, guards that failed. It serves a watched program and
+a log alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a capture reads messages too, and needs no program
 _RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.*)_at_(?P<line>\d+)")
 
 CANNOT_RESUME = "Encountered graph break that we cannot resume from"
-"""How the reason begins with which Dynamo logs a break after which it compiles nothing more of the function."""
+"""Prefix of the reason that Dynamo logs for a break after which it compiles nothing more of the function."""
 
 SKIPPED_REST = (
     "Dynamo cannot resume after this graph break: it compiled up to an earlier line and skipped the rest"
@@ -55,7 +55,7 @@ _NOTHING = ("no tensor-related objects", "No ops traced", "no content in functio
 
 
 def is_nothing_to_compile(reason: str) -> bool:
-    """Whether torch says that there was nothing to compile."""
+    """Return True if torch reports that there was nothing to compile."""
     return any(words in reason for words in _NOTHING)
 
 
@@ -71,7 +71,7 @@ _ADDRESS = re.compile(r"(?<!\.)\b(\w*_)?(\d{12,16})(_c\d+)?\b(?!\.\d)")
 
 
 def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
-    """How compiled code ended, from torch's message: the break itself, not what was met while that was handled."""
+    """Return the end of compiled code, from torch's message: the break itself, not an error met while handling it."""
     text = _FROM.split(text, maxsplit=1)[0].strip().partition(SECOND_BREAK)[0].strip()
     hints = (" ".join(found.split()) for found in _HINT.findall(text))
     link = _LINK.search(text)
@@ -79,7 +79,7 @@ def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
 
 
 def consequence(text: str) -> str:
-    """What Dynamo could not do about a break, in a sentence; ``""`` if it says nothing more."""
+    """Return what Dynamo could not do about a break, in a sentence; ``""`` if the message has nothing more."""
     text = _FROM.split(text, maxsplit=1)[0]
     return summary(text.rpartition(SECOND_BREAK)[2]) if SECOND_BREAK in text else ""
 
@@ -150,7 +150,7 @@ def clip(text: str) -> str:
 
 
 OF_SEVERAL = "Duplicate tensors found"
-"""How torch begins where it asks on its own, of several tensors, whether two are one."""
+"""Prefix of torch's check, for several tensors, that no two are the same one."""
 
 
 def with_guard_line(
@@ -211,7 +211,7 @@ _PLAIN_SUMS = (
 
 
 def _holds(guard: str, symbol: str, value: int) -> bool | None:
-    """Whether a guard between sizes holds where a symbol is a value; ``None`` where that hangs on more than it."""
+    """Return whether a guard between sizes holds for a value of a symbol; None where it depends on more than that."""
     tree = parse_expression(guard)
     if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _RELATIONS:
         left, *others = tree.args
@@ -222,7 +222,7 @@ def _holds(guard: str, symbol: str, value: int) -> bool | None:
 
 
 def comparison_holds(tree: ast.expr) -> bool | None:
-    """Whether a comparison of numbers holds; ``None`` where it is none."""
+    """Return whether a comparison of numbers holds; None where it is no such comparison."""
     whole = ast.Expression(tree)
     if not isinstance(tree, ast.Compare) or not all(
         isinstance(node, _PLAIN_SUMS) for node in ast.walk(whole)

@@ -1,4 +1,4 @@
-"""What Inductor's passes change in a graph: which pass, which pattern, the nodes before and after."""
+"""Changes that Inductor's passes make to a graph: the pass, the pattern, the nodes before and after."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from .missing import Missing
 
 BY_NAME = "by name"
 BY_ORDER = "by the order of launches"
-"""What ``MeasuredKernel.matched_by`` can be."""
+"""Values of ``MeasuredKernel.matched_by``."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class MeasuredGraph:
 
 @dataclass(frozen=True)
 class Profile:
-    """What torch's profiler measured of a program, read from a trace that it exported.
+    """Measurements of torch's profiler, read from a trace that it exported.
 
     Attributes:
         source: name of the file.

@@ -61,7 +61,7 @@ class ProfilerTrace:
 
 
 def is_profiler_trace(path: Path) -> bool:
-    """Whether a file looks like a trace of the profiler, rather than a record or a log."""
+    """Return True if a file looks like a profiler trace, rather than a record or a log."""
     try:
         if path.is_dir():
             return False

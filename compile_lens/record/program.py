@@ -30,7 +30,7 @@ LIMIT = "limit"
 NOTHING = "nothing to compile"
 RAISED = "raised"
 OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
-"""What ``FrameEvaluation.outcome`` can be."""
+"""Values of ``FrameEvaluation.outcome``."""
 
 FAIL_ON_RECOMPILE = "fail_on_recompile"
 ERROR_ON_RECOMPILE = "error_on_recompile"
@@ -79,7 +79,7 @@ class Specialization:
 
 @dataclass(frozen=True)
 class FailedGuard:
-    """Why one older form of a code did not fit.
+    """Guard of one older cache entry of a code that failed.
 
     Attributes:
         id: compile id of the older form.
@@ -108,7 +108,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Recompilation:
-    """What made Dynamo compile a code again.
+    """Reason for which Dynamo compiled a code again.
 
     Attributes:
         failed_guards: the guard that failed, one for each older form, the newest first.
@@ -131,8 +131,9 @@ class Recompilation:
 
     @property
     def change(self) -> FailedGuard | None:
-        """What kept the call from the form that it came nearest to. Where it is not known which that is, what kept it
-        from each of them, as the newest has it; ``None`` where that is not one thing, or torch named no guard."""
+        """Guard that kept the call from the cache entry that it came nearest to. Where the nearest entry is not known,
+        the guard that kept it from each of them, as the newest has it; None where that is not one guard, or torch
+        named none."""
         if 0 <= self.nearest_entry < len(self.failed_guards):
             return self.failed_guards[self.nearest_entry]
         alike = len({one.source or one.text for one in self.failed_guards}) == 1
@@ -142,7 +143,7 @@ class Recompilation:
 
     @property
     def other_guards(self) -> tuple[FailedGuard, ...]:
-        """What kept the call from the other forms."""
+        """Guards that kept the call from the other cache entries."""
         return tuple(one for one in self.failed_guards if one is not self.change)
 
 
@@ -325,7 +326,7 @@ class CompileEvent:
 
 @dataclass(frozen=True)
 class LibrarySkips:
-    """What Dynamo left to Python outside of the program, counted: torch's own, the standard library, and installed
+    """Code outside of the program that Dynamo skipped, counted: torch's own, the standard library, and installed
     packages that do not use torch (a notebook's kernel)."""
 
     reason: str
@@ -334,7 +335,7 @@ class LibrarySkips:
 
 @dataclass(frozen=True, repr=False)
 class ProgramRecord:
-    """What was seen of a program while it was watched.
+    """Record of a program that was watched.
 
     Attributes:
         name: of the script, or of where the watch stands.

@@ -19,7 +19,7 @@ LEVELS = {
     BREAKS: "graph breaks",
     RECOMPILES: "what made a function be compiled again",
 }
-"""What can differ between ranks: first what makes processes wait for each other for ever."""
+"""Levels at which ranks can differ: first those that make processes wait for each other for ever."""
 
 
 @dataclass(frozen=True)

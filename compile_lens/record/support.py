@@ -1,4 +1,4 @@
-"""Which backends implement an operator, as torch's own tables say it. No torch needed to read one."""
+"""Operator support of backends, by torch's own tables. No torch is needed to read one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOW = {
     "none": "no implementation",
     "unknown": "not in torch's table, and not registered in this process",
 }
-"""What ``Implementation.kind`` can be, and what it means."""
+"""Values of ``Implementation.kind``, and their meaning."""
 
 NO_TYPES = {"mps": ("float64", "complex128")}
 """Types that a device does not have at all, whatever the operator: Metal has no 64-bit floating point."""
@@ -28,7 +28,7 @@ TYPES_NOTE = (
     "Types are not in the table: a kernel that is there may refuse some of them. On MPS there is no float64 and no "
     "complex128, whatever the operator."
 )
-"""What the tables do not say."""
+"""Limits of the tables."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Overload:
     inductor_note: str = ""
 
     def on(self, backend: str) -> Implementation:
-        """What there is on a backend."""
+        """Return the implementation on a backend."""
         return next(i for i in self.implementations if i.backend == backend)
 
 
 @dataclass(frozen=True, repr=False)
 class Support:
-    """What ``compile_lens.support`` returns.
+    """Result of ``compile_lens.support``.
 
     Attributes:
         operator: the operator as it was asked for.
@@ -122,7 +122,7 @@ class UnsupportedOperator:
 
 @dataclass(frozen=True, repr=False)
 class Unsupported:
-    """What ``compile_lens.api.support.lacking`` returns: everything of a capture that a target lacks.
+    """Result of ``Capture.unsupported``: everything of a capture that a target lacks.
 
     Attributes:
         function: the captured function.
@@ -144,7 +144,7 @@ class Unsupported:
     notes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything is lacking."""
+        """True if the target lacks anything."""
         return bool(self.operators)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What a check against eager PyTorch found: one comparison for each thing that a call can be seen to do."""
+"""Results of a check against eager PyTorch: one comparison for each observable effect of a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {
     GRADIENT: ("gradient", "gradients"),
     ALIAS: ("pair that shares memory", "pairs that share memory"),
 }
-"""What is compared, and the words for one and for several of them."""
+"""Kinds of comparison, and the words for one and for several of them."""
 
 
 AGREES, DISAGREES, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
@@ -99,8 +99,8 @@ class Verification:
 
     @property
     def ok(self) -> bool | None:
-        """Whether all that was compared agrees; ``None`` where that is no verdict: nothing was there to compare, or
-        what was compared leaves out numbers that are drawn, or memory that nothing wrote."""
+        """True if all comparisons agree. None where that is no verdict: nothing was compared, or the comparison leaves
+        out random numbers or uninitialized memory."""
         return {AGREES: True, DISAGREES: False}.get(self.verdict)
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""What single switches of the compiler would change of a function's code, as plain data."""
+"""Trials of single compiler switches and their effect on a function's code, as plain data."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class Trial:
 
     @property
     def changes_figures(self) -> bool:
-        """Whether any figure is another with it."""
+        """True if any figure changes."""
         return bool(self.figures)
 
     @property
     def lower(self) -> tuple[str, ...]:
-        """Which of launches, bytes, peak and what is kept for the backward are less with it."""
+        """Names of the figures (launches, bytes, peak, bytes saved for the backward) that are lower with it."""
         return self._where(lambda before, after: after < before)
 
     @property
     def higher(self) -> tuple[str, ...]:
-        """Which of them are more."""
+        """Names of the figures that are higher with it."""
         return self._where(lambda before, after: after > before)
 
     def improves_on(self, other: Trial) -> bool:
-        """Whether one of them is less than with ``other``, a trial of the same call, and none is more."""
+        """Return True if a figure is lower than with ``other``, a trial of the same call, and none is higher."""
         own, others = dict(self.figures), dict(other.figures)
         less = False
         for name in HELPS:
@@ -83,7 +83,7 @@ class Trial:
 
 @dataclass(frozen=True, repr=False)
 class WhatIfRecord:
-    """What turning switches changes.
+    """Effect of each switch that was turned.
 
     Attributes:
         function: what was captured.

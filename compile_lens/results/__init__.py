@@ -1,1 +1,1 @@
-"""What users hold: the record with the measures and views of it at hand."""
+"""Results: records with their measures and views as methods."""

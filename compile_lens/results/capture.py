@@ -54,13 +54,14 @@ class Capture(Record):
         return Chain(self)
 
     def coverage(self) -> Coverage:
-        """How much of the generated code reaches a Python line: a figure that the tool reports about itself."""
+        """Return the share of the generated code that reaches a Python line, a figure that the tool reports about
+        itself."""
         from ..measures.coverage import coverage
 
         return coverage(self)
 
     def why(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
-        """Why ``a`` and ``b`` are one kernel, or are not (see ``compile_lens.measures.fusion``).
+        """Return whether ``a`` and ``b`` are one kernel, and why (see ``compile_lens.measures.fusion``).
 
         Each is a kernel or its name, the name of an ATen node, a loop or a group, or of a function that is called
         once, a Python line (``"model.py:7"``; a number where there is one file), a call in one by its columns
@@ -78,7 +79,7 @@ class Capture(Record):
         return traffic(self)
 
     def roofline(self, speed: DeviceSpeed | None = None) -> Roofline:
-        """Whether memory or arithmetic bounds each kernel on a device of that ``speed``.
+        """Return whether memory or arithmetic bounds each kernel on a device of that ``speed``.
 
         Without one: the speed that ``benchmark`` measured, or the published peaks of the capture's device.
         """
@@ -87,7 +88,8 @@ class Capture(Record):
         return roofline(self, speed)
 
     def unsupported(self, target: str) -> Unsupported:
-        """Which of its operators and types a target lacks, by torch's own tables (see ``compile_lens.support``)."""
+        """Return the operators and dtypes of the capture that a target lacks, by torch's own tables (see
+        ``compile_lens.support``)."""
         lacking: Unsupported = delegate("Capture.unsupported")(self, target)
         return lacking
 

@@ -1,4 +1,4 @@
-"""What a capture is expected to be: assertions that explain themselves when they fail."""
+"""Expectations of a capture: assertions that explain themselves when they fail."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class NumericAttribute:
 
 
 class Expectations:
-    """What ``compile_lens.expect`` returns: each method holds, and gives this back, or raises ``ExpectationError``.
+    """Result of ``compile_lens.expect``: each method returns this object if the expectation holds, or raises
+    ``ExpectationError``.
 
     Numbers are asked for in one of four forms: ``launches(1)``, ``launches(at_most=2)``, ``launches(at_least=1)``,
     ``launches(within=(1, 3))``, bounds included. What the record does not know for sure (a stage is missing, a call
@@ -94,7 +95,7 @@ class Expectations:
     graph_breaks = NumericAttribute()
     """Graph breaks (measured). A function that was left to Python without one is none: see ``compiled``."""
     recompiles = NumericAttribute()
-    """How often a function was compiled again while it ran (measured)."""
+    """Number of times that a function was compiled again while it ran (measured)."""
 
     def compiled(self) -> Expectations:
         """All of it was compiled: no graph break, nothing left to Python."""

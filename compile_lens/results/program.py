@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """What ``compile_lens.watch`` sees of a program. It may be asked at any time, also while the watch is open.
+    """Result of ``compile_lens.watch``. It can be queried at any time, also while the watch is open.
 
     ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``evaluations``, ``graphs``,
     ``breaks``, ``recompiles``, ``skipped``, ``eager_frames``, ``events`` and ``library_skips`` are of it. From these
@@ -51,7 +51,7 @@ class Program:
 
     @property
     def record(self) -> ProgramRecord:
-        """What was seen until now; once the watch is closed, always the same."""
+        """Record of the program until now; once the watch is closed, always the same."""
         return self._seen()
 
     @property
@@ -86,7 +86,7 @@ class Program:
 
     @property
     def eager_frames(self) -> tuple[EagerFrame, ...]:
-        """What ran eagerly, or may have, and is in no visit."""
+        """Code that ran eagerly, or may have, and is in no frame evaluation."""
         return self.record.eager_frames
 
     @property
@@ -96,7 +96,7 @@ class Program:
 
     @property
     def library_skips(self) -> tuple[LibrarySkips, ...]:
-        """What was left to Python outside of the program, counted."""
+        """Code outside of the program that Dynamo skipped, counted."""
         return self.record.library_skips
 
     @property
@@ -108,7 +108,7 @@ class Program:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """Why it is not faster, ranked (see ``compile_lens.measures.causes``)."""
+        """Causes that keep it from being faster, ranked (see ``compile_lens.measures.causes``)."""
         from ..measures.causes import causes
 
         return causes(self.record)
@@ -122,7 +122,7 @@ class Program:
 
     @property
     def lines(self) -> dict[str, tuple[Line, ...]]:
-        """Of each file the lines that have code, with what became of each."""
+        """Lines that have code, by file, with the state of each."""
         from ..measures.program import lines
 
         return lines(self.record)

@@ -11,7 +11,7 @@ from .program import Program
 
 
 class Ranks(RanksRecord):
-    """What ``compile_lens.merge`` and ``compile_lens.rehearse`` return: programs by rank, and what differs between
+    """Result of ``compile_lens.merge`` and ``compile_lens.rehearse``: programs by rank, and the differences between
     them; ``ranks[2]`` is the program of rank 2."""
 
     def __getitem__(self, rank: int) -> Program:
@@ -29,7 +29,7 @@ class Ranks(RanksRecord):
         return tuple(one for one in self.differences if one.level == level)
 
     def to_dict(self) -> dict[str, Any]:
-        """What differs, and the collectives and buckets of each rank, as plain JSON data."""
+        """Return the differences, and the collectives and buckets of each rank, as plain JSON data."""
         from ..views.subjects.ranks import to_dict
 
         return to_dict(self)

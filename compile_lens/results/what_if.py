@@ -1,4 +1,4 @@
-"""What switches would change, as users hold it."""
+"""Result of what-if trials, with the methods that users call."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from .difference import Difference
 
 
 class WhatIf(WhatIfRecord):
-    """What ``compile_lens.what_if`` returns: a ``WhatIfRecord``, and what can be asked of it."""
+    """Result of ``compile_lens.what_if``: a ``WhatIfRecord`` with methods."""
 
     def diff(self, name: str) -> Difference:
-        """What a switch changes at every level. Raises ``UsageError`` for one that was not captured."""
+        """Return the difference that a switch makes at every level. Raises ``UsageError`` for one that was not
+        captured."""
         from ..measures.diff.levels import difference
 
         made = {trial.name: trial.capture for trial in self.trials if trial.capture is not None}

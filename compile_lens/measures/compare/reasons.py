@@ -1,4 +1,4 @@
-"""Why targets made different kernels of one Python line: facts of the records, by kind.
+"""Reasons why targets have different kernels for one Python line: facts of the records, by kind.
 
 Each function looks for one kind of reason, and gives nothing where there is none. A line that differs and that
 none of them explains is reported as unexplained.

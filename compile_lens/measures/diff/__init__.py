@@ -1,1 +1,1 @@
-"""What differs between two captures, matched by structure and never by name or number: the cause, then its effects."""
+"""Diff of two captures, matched by structure and never by name or number: the cause, then its effects."""

@@ -1,5 +1,5 @@
-"""What goes into a program and comes out of it: arguments, parameters and buffers with their layouts, the modes of
-modules, and the results.
+"""Inputs and outputs of a program: arguments, parameters and buffers with their layouts, the modes of modules, and the
+results.
 
 Sizes, strides and types are read off the placeholders of Dynamo's graphs, which every record holds; whether a module
 was in ``train()`` or ``eval()`` off the guards, which name each flag that the program read.
@@ -19,7 +19,7 @@ from .matching import Item, Match, device
 from .side import Side, matched
 
 STAGE = "dynamo"
-"""Where inputs have the names that the program gives them."""
+"""Stage whose inputs have the names that the program gives them."""
 
 NAMED = 4
 """Inputs or modules that one sentence names."""
@@ -231,7 +231,7 @@ def _source(side: Side, item: Item) -> str:
 _OF_A_MODULE = re.compile(r"_(?:parameters|buffers)_")
 _PACKED = re.compile(r"L\['(\w+)'\]\[(\d+)\]")
 _OWN = ("self", "fn")
-"""What a module itself is called in its guards, by its ``forward`` or by torch's wrapper of it."""
+"""Names of a module itself in its guards: in its ``forward``, or in torch's wrapper of it."""
 
 
 def readable(source: str) -> str:

@@ -14,7 +14,7 @@ from .entries import Damage, Entry
 
 
 class LoggedCompile:
-    """What a log says of one compile."""
+    """Entries of a log for one compile."""
 
     def __init__(self, id: str, generation: int) -> None:
         self.id = id
@@ -33,7 +33,7 @@ class LoggedCompile:
 
 
 class CompileLog:
-    """What a log holds, by compile, in the order in which they begin."""
+    """Contents of a log, by compile, in the order in which they begin."""
 
     def __init__(self) -> None:
         self.compiles: list[LoggedCompile] = []
@@ -75,7 +75,7 @@ _OWN = "_dynamo/convert_frame.py"
 
 
 def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
-    """What the entries say. One that is not as torch writes it is counted in ``damage``."""
+    """Return the compiles that the entries describe. An entry in another format is counted in ``damage``."""
     made = CompileLog()
     for entry in found:
         made.read += 1

@@ -14,7 +14,7 @@ _CONTEXT = {
     "rank", "frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "has_payload", "stack", "subgraph_name",
     "timestamp", "pathname", "thread", "lineno", "process",
 }  # fmt: skip
-"""What of an entry says where it belongs, and not what it is."""
+"""Fields of an entry that place it, rather than describe it."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Entry:
 
 @dataclass
 class Damage:
-    """What of a log could not be read: lines that are none of an entry, payloads that are not what was written, and
-    entries of which a part is not of the type that torch writes."""
+    """Unreadable parts of a log: lines that are no entry, payloads that are not what was written, and entries with a
+    part of another type than torch writes."""
 
     lines: int = 0
     payloads: int = 0

@@ -1,4 +1,4 @@
-"""What a graph takes, and under which conditions it may be used again, from the texts that torch prints of both."""
+"""Inputs of a graph, and the conditions under which it may be used again, from torch's printed texts of both."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin,
 
 
 def leaves(tree: str) -> Iterator[tuple[str, str, str]]:
-    """Of each condition in a printed tree of guards the source that it is about, its kind, and its text."""
+    """Yield, for each condition in a printed tree of guards, the source that it is about, its kind, and its text."""
     owners: dict[int, str] = {}
     for line in tree.splitlines():
         manager = _MANAGER.match(line)

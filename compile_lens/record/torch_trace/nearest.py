@@ -1,4 +1,4 @@
-"""Of several forms of a code, that which a call came nearest to, by the guards that a log holds of them.
+"""Nearest cache entry of a call, by the guards that a log holds of the entries.
 
 A log has no values of a call. What it compiled then has them: its guards are made of what it was called with.
 """
@@ -60,7 +60,7 @@ def nearest_variant(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What forms are compared by: values, parts of tensors, and what each of them was in the call."""
+    """Values by which entries are compared: parts of tensors and others, and what each was in the call."""
 
     abouts: frozenset[str]
     parts: frozenset[str]
@@ -80,7 +80,7 @@ def _plain(text: str) -> str:
 
 
 def _values(new: LoggedVariant) -> dict[str, Any]:
-    """What sizes, numbers and parts of tensors were in the call that became a form."""
+    """Return the sizes, numbers and parts of tensors in the call for which an entry was compiled."""
     found: dict[str, Any] = {}
     for (source, kind), texts in new.leaves.items():
         for text in texts:
@@ -106,14 +106,14 @@ def _of_tensor(source: str, check: re.Match[str]) -> dict[str, Any]:
 _EQUAL = ("EQUALS_MATCH", "LENGTH_CHECK", "DICT_LENGTH", "TUPLE_ITERATOR_LEN", "RANGE_ITERATOR_MATCH")
 _TENSOR = "TENSOR_MATCH"
 SIZES = ("LAMBDA_GUARD", "SYMBOLIC_SHAPE_GUARD")
-"""How torch calls what asks for more than one value, or for a range."""
+"""torch's kinds of guards on more than one value, or on a range."""
 _STATE = "GLOBAL_STATE"
 
 
 def _failing(
     failed: FailedGuard, old: LoggedVariant, new: LoggedVariant, asked: _Asked
 ) -> tuple[set[str], set[str]]:
-    """What fails of a form, and what may fail."""
+    """Return the guards of an entry that fail, and those that may fail."""
     states = _states(old, new) if failed.text.startswith(failed_guards.STATE) else set()
     fails = states or {guard_values.guarded_value(failed.source) or failed.text}
     if not failed.text.startswith(failed_guards.STATE):
@@ -150,7 +150,7 @@ def _state(form: LoggedVariant) -> dict[str, Any]:
 def _parts(
     source: str, kind: str, text: str, new: LoggedVariant, asked: _Asked
 ) -> Iterator[tuple[str, bool | None]]:
-    """What a guard of an older form asks of what forms are compared by, and whether that holds in the call."""
+    """Yield the values that a guard of an older entry checks, and whether each check holds in the call."""
     if kind in SIZES:
         if any(re.search(rf"(?<![\w.]){re.escape(about)}\.", text) for about in asked.abouts):
             about, _ = failed_guards.compiled_for(text)
@@ -175,7 +175,7 @@ def _parts(
 
 
 _ASIDE = (_STATE, "DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES")
-"""What a watch does not compare forms by either."""
+"""Kinds of guards by which a watch does not compare entries either."""
 
 
 def _tensor(
@@ -197,7 +197,7 @@ def _tensor(
 
 
 def _holds(text: str, values: Mapping[str, Any]) -> bool | None:
-    """Whether a comparison of sizes holds in the call, ``None`` where one is not known."""
+    """Return whether a comparison of sizes holds in the call; None where one is not known."""
     tree = messages.parse_expression(text)
     return None if tree is None else messages.comparison_holds(_Values(values).visit(tree))
 

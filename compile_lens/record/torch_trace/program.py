@@ -65,7 +65,7 @@ NOT_IN_A_LOG = (
     ("how long the program ran", "torch writes down its compiles alone"),
     ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
 )
-"""What no structured trace holds of a program, and why."""
+"""Facts of a program that no structured trace holds, and why."""
 
 
 def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
@@ -176,7 +176,7 @@ def _frame(place: Place, visits: tuple[FrameEvaluation, ...], places: list[Place
 
 
 _THROUGH = "torch/_dynamo/external_utils.py"
-"""Where torch has the function through which it calls what it cannot begin with."""
+"""torch's file with the function through which it calls what it cannot start at."""
 _UNNAMED = "a callable (the log does not say which)"
 
 
