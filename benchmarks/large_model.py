@@ -83,7 +83,7 @@ def torchs_own(layers: int) -> int:
 
     net, x = model(layers)
     stand_in = StandIn(resolve(TARGET))
-    patches = {**stand_in.settings(), "force_disable_caches": True, "compile_threads": 1}
+    patches = {**stand_in.settings({}), "force_disable_caches": True, "compile_threads": 1}
     lowered = []
 
     def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:

@@ -123,7 +123,7 @@ delegates.PLACES.update(
         "Graph.to_dot": "views.drawing.dot:to_dot",
         "Graph.to_pydot": "views.drawing.dot:to_pydot",
         "Graph.to_svg": "views.drawing.svg:to_svg",
-        "Lacking.__str__": "views.support:lacking",
+        "Unsupported.__str__": "views.support:lacking",
         "Program.capture": "api.graph_capture:capture_graph",
         "Roofline._repr_html_": "views.render.html.markup:cell_image",
         "Roofline.to_svg": "views.drawing.roofline:to_svg",

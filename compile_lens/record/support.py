@@ -155,10 +155,10 @@ class Unsupported:
         return asdict(self)
 
     def __repr__(self) -> str:
-        return f"<Lacking on {self.target}: {len(self.operators)} of {len(self.checked)} operators>"
+        return f"<Unsupported on {self.target}: {len(self.operators)} of {len(self.checked)} operators>"
 
     def __str__(self) -> str:
-        made: str = delegate("Lacking.__str__")(self)
+        made: str = delegate("Unsupported.__str__")(self)
         return made
 
 

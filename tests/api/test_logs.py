@@ -85,7 +85,7 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
     places, made = set(), 0
     for (frame, seen), (told_of, told) in zip(visits(live), visits(log), strict=True):
         where = f"{frame.function}:{seen.id}"
-        for name in ("function", "file", "line", "resumes"):
+        for name in ("function", "file", "line", "resume_line"):
             assert getattr(frame, name) == getattr(told_of, name), where
         for name in ("outcome", "id", "graphs", "limit", "restarts", "dynamic"):
             assert getattr(seen, name) == getattr(told, name), (where, name)

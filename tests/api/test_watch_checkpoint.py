@@ -180,7 +180,7 @@ def test_just_what_ran_by_its_own_code_is_eager(both: Both) -> None:
 ])  # fmt: skip
 def test_calls_are_counted(both: Both, function: str, operations: str) -> None:
     one = inside(both)[function]
-    assert one.times == both.ran[function]
+    assert one.count == both.ran[function]
     assert not any(f"'{op}'" in both.graphs for op in operations.split())
     assert (one.caller is not None and "checkpoint(" in one.caller.text) or function == "quiet"
 
@@ -195,8 +195,8 @@ def test_a_body_that_is_compiled_by_itself_is_both(both: Both) -> None:
 
 def test_why(both: Both) -> None:
     found = inside(both)
-    assert "the graph broke inside of this call" in found["body"].why.reason
-    assert "torch.utils.checkpoint calls it" in found["quiet"].why.reason, "its call did not break"
+    assert "the graph broke inside of this call" in found["body"].cause.reason
+    assert "torch.utils.checkpoint calls it" in found["quiet"].cause.reason, "its call did not break"
     assert found["Sequential"].file == "" and found["forward"].file.endswith("program.py")
     assert "advised" not in found and "'erfc'" in both.graphs and "'expm1'" in both.graphs, (
         "what is advised holds"

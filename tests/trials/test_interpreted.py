@@ -194,7 +194,7 @@ if __name__ == "__main__":
     lowerings[torch.ops.aten.sin.default] = lowerings[torch.ops.aten.cos.default]
     for fn in (there, elsewhere):
         found = capture(fn, x, target="h100").verify()
-        print(found.verdict, "gives something else there" in found.how, "it is the code that gives" in found.how)
+        print(found.verdict, "gives something else there" in found.runner, "it is the code that gives" in found.runner)
 """
 
 

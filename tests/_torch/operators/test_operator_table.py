@@ -101,8 +101,8 @@ def test_the_page_has_every_backend_and_explains_its_words() -> None:
     assert "further kernels: SparseCPU" in text and "Types are not in it." in text and "the table" in text
     assert found.to_dict()["overloads"][0]["implementations"][2] == {
         "backend": "mps",
-        "how": "none",
-        "by": "",
+        "kind": "none",
+        "function": "",
     }
     assert found.overloads[0].on("cuda").kind == "composite"
 
@@ -132,7 +132,7 @@ def test_what_is_lacking_is_told_with_its_lines_and_nothing_with_a_sentence() ->
         and "every operator has an implementation for mps, by torch's tables (1 looked up)" in str(none)
     )
     assert "there is no operator to look up" in str(Unsupported("f", "mps", "mps", (), ()))
-    assert some.to_dict()["lacks"][0]["op"] == "aten.x"
+    assert some.to_dict()["operators"][0]["op"] == "aten.x"
 
 
 def test_types_that_a_device_lacks_are_found_by_line() -> None:
