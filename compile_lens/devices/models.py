@@ -112,9 +112,9 @@ def read(path: Path) -> DeviceModel:
     try:
         return _model(raw)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
-            f"{path} is not a device model: {said}; {FOLDER / 'h100.json'} shows the form"
+            f"{path} is not a device model: {problem}; {FOLDER / 'h100.json'} shows the form"
         ) from None
 
 
@@ -124,10 +124,10 @@ def _model(raw: dict[str, Any]) -> DeviceModel:
     if raw["device"] not in ("cuda", "mps"):
         raise ValueError(f"its device is {raw['device']!r}, not 'cuda' or 'mps'")
     figures = []
-    for name, said in raw["properties"].items():
-        if isinstance(said["value"], bool) or not isinstance(said["value"], (int, float, str)):
-            raise ValueError(f"its property {name} is {said['value']!r}, not a number or a text")
-        figures.append(DeviceProperty(name, said["value"], str(said["source"])))
+    for name, entry in raw["properties"].items():
+        if isinstance(entry["value"], bool) or not isinstance(entry["value"], (int, float, str)):
+            raise ValueError(f"its property {name} is {entry['value']!r}, not a number or a text")
+        figures.append(DeviceProperty(name, entry["value"], str(entry["source"])))
     model = DeviceModel(
         name=str(raw["name"]),
         title=str(raw["title"]),

@@ -163,8 +163,8 @@ def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
                 if not reply.endswith(b"\n"):
                     _await_end(child)
                     errors.seek(0)
-                    said = errors.read().decode("utf-8", "replace").strip().splitlines()[-1:]
-                    why = ": ".join([f"exit status {child.returncode}", *said])
+                    last_lines = errors.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+                    why = ": ".join([f"exit status {child.returncode}", *last_lines])
                     answers.append(LayoutError(f"Graphviz ended while it placed the graph ({why})"))
                     break
                 answers.append(_answer(reply))

@@ -172,11 +172,11 @@ def nest_all(
 
 def _types(graphs: Sequence[Graph]) -> dict[str, str]:
     """The class of each module on which all nodes of all graphs agree: late stages only know the path."""
-    found: dict[str, set[str]] = {}
+    kinds_by_path: dict[str, set[str]] = {}
     for node in chain.from_iterable(g.nodes for g in graphs):
         if node.module and node.module_type:
-            found.setdefault(node.module, set()).add(node.module_type)
-    return {path: kinds.pop() for path, kinds in found.items() if len(kinds) == 1}
+            kinds_by_path.setdefault(node.module, set()).add(node.module_type)
+    return {path: kinds.pop() for path, kinds in kinds_by_path.items() if len(kinds) == 1}
 
 
 class _Whole:

@@ -55,10 +55,10 @@ def place_shapes(plans: Sequence[Plan], timeout: float) -> list[Geometry | Layou
     ``timeout`` is in seconds and for each layout. One child process places them all.
     """
     shapes, numbers = _shapes(plans)
-    asked = [shape.roomy() for shape in shapes]
+    roomy_plans = [shape.roomy() for shape in shapes]
     answers = [
         layout if isinstance(layout, LayoutError) else _geometry(plan, layout)
-        for plan, layout in zip(asked, place_plans(asked, timeout), strict=True)
+        for plan, layout in zip(roomy_plans, place_plans(roomy_plans, timeout), strict=True)
     ]
     return [answers[number] for number in numbers]
 

@@ -66,10 +66,10 @@ class _Call(NamedTuple):
     @property
     def names(self) -> set[str]:
         """Names by which people may call it."""
-        said = {self.inside, _callee(self.frame.call)}
+        names = {self.inside, _callee(self.frame.call)}
         if not self.inside:
-            said |= {self.address[2], function(self.node.target)}
-        return said - {""}
+            names |= {self.address[2], function(self.node.target)}
+        return names - {""}
 
     def named(self, name: str) -> bool:
         """Return True if this is its name, or its whole name: ``torch.sin``."""
@@ -104,10 +104,10 @@ class AddressTexts:
     @cached_property
     def _by_name(self) -> dict[str, set[str]]:
         """Files by their names without folders."""
-        found: dict[str, set[str]] = {}
+        files: dict[str, set[str]] = {}
         for line in self._lines:
-            found.setdefault(_file(line).replace("\\", "/").rpartition("/")[2], set()).add(_file(line))
-        return found
+            files.setdefault(_file(line).replace("\\", "/").rpartition("/")[2], set()).add(_file(line))
+        return files
 
     def find(self, text: str) -> tuple[Address, ...]:
         """The addresses that a text stands for, in order of the record. Raises ``UsageError`` for none or doubt."""
@@ -149,14 +149,14 @@ class AddressTexts:
         numbered = [a for a in self._lines if a[2].endswith(f":{line}")]
         if not file:  # torch's own lines are told by their file
             numbered = [a for a in numbered if _file(a) not in self._of_torch] or numbered
-        found = [a for a in numbered if _file(a) == file] or [a for a in numbered if _ends(_file(a), file)]
-        if len(found) > 1:
-            files = [_file(a) for a in found]
+        matches = [a for a in numbered if _file(a) == file] or [a for a in numbered if _ends(_file(a), file)]
+        if len(matches) > 1:
+            files = [_file(a) for a in matches]
             raise UsageError(
-                f"line {line} is in {_listed(files)}: name the file, such as '{self.short(found[0])}'"
+                f"line {line} is in {_listed(files)}: name the file, such as '{self.short(matches[0])}'"
             )
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
         if file and not self._files(file):
             files = [*dict.fromkeys(map(_file, self._lines))]
             raise UsageError(f"{name}: the capture has no line of {file!r}; it has lines of {_listed(files)}")
@@ -169,7 +169,7 @@ class AddressTexts:
 
     def _files(self, file: str) -> set[str]:
         """The files that a name could mean."""
-        return {found for found in map(_file, self._lines) if file and _ends(found, file)}
+        return {path for path in map(_file, self._lines) if file and _ends(path, file)}
 
     def _calls(self, line: Address, among: Iterable[Address]) -> Iterator[_Call]:
         for address in among:
@@ -188,9 +188,9 @@ class AddressTexts:
 
     def _spanned(self, text: str, line: Address, span: tuple[int, int]) -> tuple[Address, ...]:
         calls = self._here(line)
-        found = [call for call in calls if call.span == span]
-        if found:
-            return tuple(dict.fromkeys(call.address for call in found))
+        matches = [call for call in calls if call.span == span]
+        if matches:
+            return tuple(dict.fromkeys(call.address for call in matches))
         if not any(call.span for call in calls):
             raise UsageError(
                 f"{text!r}: the record has no columns of this line, which Python tells from 3.11 on, and not of a "
@@ -201,13 +201,13 @@ class AddressTexts:
 
     def _named(self, text: str, name: str, line: Address) -> tuple[Address, ...]:
         calls = self._here(line)
-        found = [call for call in calls if call.named(name)]
-        if found:
-            if len({call.span or call.address[2] for call in found}) > 1:
+        matches = [call for call in calls if call.named(name)]
+        if matches:
+            if len({call.span or call.address[2] for call in matches}) > 1:
                 raise UsageError(
-                    f"{text!r} could be several calls: give one of {_listed(self._apart(line, found))}"
+                    f"{text!r} could be several calls: give one of {_listed(self._apart(line, matches))}"
                 )
-            return tuple(dict.fromkeys(call.address for call in found))
+            return tuple(dict.fromkeys(call.address for call in matches))
         later = self._later(name, line)
         if len({address[2] for address in later}) > 1:
             some = _listed(f"'{a[2]}@{self.short(line)}'" for a in later)
@@ -228,27 +228,27 @@ class AddressTexts:
                 stages.setdefault(call.address[1], []).append(call)
         for calls in stages.values():
             exact = [call.address for call in calls if call.address[2] == name]
-            found = exact or [call.address for call in calls if call.named(name)]
-            if found:
-                return found
+            addresses = exact or [call.address for call in calls if call.named(name)]
+            if addresses:
+                return addresses
         return []
 
     def _apart(self, line: Address, calls: Iterable[_Call]) -> list[str]:
         """Texts, each of one of several calls in a line: by columns, or by a name that no other has."""
         calls, place = list(calls), self.short(line)
-        found: dict[str, None] = {}
+        texts: dict[str, None] = {}
         for call in calls:
             others = [c for c in calls if (c.span or c.address[2]) != (call.span or call.address[2])]
             own = sorted(call.names.difference(*(other.names for other in others)))
             if call.span:
-                found[f"'{place}:{call.span[0]}-{call.span[1]}' ({call.frame.call or call.address[2]})"] = (
+                texts[f"'{place}:{call.span[0]}-{call.span[1]}' ({call.frame.call or call.address[2]})"] = (
                     None
                 )
             elif own:
-                found[f"'{own[0]}@{place}'"] = None
+                texts[f"'{own[0]}@{place}'"] = None
             else:
-                found[repr(call.address)] = None
-        return list(found)
+                texts[repr(call.address)] = None
+        return list(texts)
 
     def short(self, line: Address) -> str:
         """A Python line without its folder, where no other file has its name."""
@@ -288,8 +288,8 @@ def _callee(call: str) -> str:
         if depth == 0:
             outer.append(sign)
         depth += sign in "([{"
-    found = _CALL.fullmatch("".join(outer))
-    return found[1] if found else ""
+    match = _CALL.fullmatch("".join(outer))
+    return match[1] if match else ""
 
 
 def _file(line: Address) -> str:

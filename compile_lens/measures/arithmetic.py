@@ -176,14 +176,14 @@ class _Shapes:
         raise Unknown(f"what {node.target} computes is not modelled")
 
     def _product(self, name: str) -> int:
-        made = self._elements(self._made())
+        elements = self._elements(self._made())
         first = 1 if name in ("addmm", "baddbmm", "addmv") else 0
         inner = self._dims(self._taken(first))
         if not inner:
             raise Unknown(f"the shapes of {self.node.target} are not in the record")
         has_bias = name in ("linear", "_linear_pointwise") and len(self.node.args) > 2
-        bias = made if first or (has_bias and isinstance(self.node.args[2], Ref)) else 0
-        return 2 * made * inner[-1] + bias
+        bias = elements if first or (has_bias and isinstance(self.node.args[2], Ref)) else 0
+        return 2 * elements * inner[-1] + bias
 
     def _linear_backward(self) -> int:
         grad, weight = self._elements(self._taken(1)), self._dims(self._taken(2))
@@ -207,9 +207,9 @@ class _Shapes:
             once = self._convolved(image if turned else grad, weight, turned)
             return once * sum(mask[:2]) + (self._elements(grad) if mask[2] else 0)
         turned = name != "_convolution_pointwise" and self._argument(6) is True
-        made = self._made()
-        bias = self._elements(made) if isinstance(self._argument(2), Ref) else 0
-        return self._convolved(self._taken(0) if turned else made, self._taken(1), turned) + bias
+        output = self._made()
+        bias = self._elements(output) if isinstance(self._argument(2), Ref) else 0
+        return self._convolved(self._taken(0) if turned else output, self._taken(1), turned) + bias
 
     def _convolved(self, places: Tensor, weight: Tensor, turned: bool) -> int:
         """Each element of ``places`` meets all of the weights of its channel, forward or turned around."""
@@ -270,15 +270,15 @@ def length(size: int | str, sizes: Mapping[str, int]) -> int:
     """A size as a number: symbols as they were seen. Raises ``Unknown`` where one depends on data."""
     if isinstance(size, int):
         return size
-    found = -1
+    value = -1
     if len(size) <= LONGEST:
         try:
-            found = _value(ast.parse(size, mode="eval").body, sizes)
+            value = _value(ast.parse(size, mode="eval").body, sizes)
         except (SyntaxError, ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
             raise Unknown(f"the size {size} depends on data") from None
-    if not 0 <= found < 2**64:
+    if not 0 <= value < 2**64:
         raise Unknown(f"the size {size[:LONGEST]} is none that a device holds")
-    return found
+    return value
 
 
 def _value(expression: ast.expr, sizes: Mapping[str, int], room: int = 200) -> int:

@@ -34,8 +34,8 @@ class Buffers:
         """Return the loops and inputs that one writes and the other reads, or that both read, by name, in order."""
         reads_a, writes_a = self._touched(ga)
         reads_b, writes_b = self._touched(gb)
-        found = (writes_a & reads_b) | (writes_b & reads_a) | (reads_a & reads_b)
-        return sorted((name for name in found if name in self._loops), key=self._order.__getitem__)
+        shared = (writes_a & reads_b) | (writes_b & reads_a) | (reads_a & reads_b)
+        return sorted((name for name in shared if name in self._loops), key=self._order.__getitem__)
 
     def saved(self, ga: Collection[str], gb: Collection[str]) -> tuple[int | None, str]:
         """Bytes that one kernel for both would not move, at most; ``None`` and why, where a size is not known.
@@ -73,18 +73,18 @@ class Buffers:
     @cached_property
     def _makers(self) -> dict[str, str]:
         """The group that writes each buffer; one result of a library call is written by the call."""
-        found = {member: name for name, group in self._groups.items() for member in group.members}
+        makers = {member: name for name, group in self._groups.items() for member in group.members}
         for name, loop in self._loops.items():
-            if loop.kind == "nop" and len(loop.inputs) == 1 and loop.inputs[0] in found:
-                found[name] = found[loop.inputs[0]]
-        return found
+            if loop.kind == "nop" and len(loop.inputs) == 1 and loop.inputs[0] in makers:
+                makers[name] = makers[loop.inputs[0]]
+        return makers
 
     @cached_property
     def _made_by(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        loops_by_group: dict[str, list[str]] = {}
         for name, group in self._makers.items():
-            found.setdefault(group, []).append(name)
-        return found
+            loops_by_group.setdefault(group, []).append(name)
+        return loops_by_group
 
     @cached_property
     def _read_by(self) -> dict[str, dict[str, None]]:
@@ -98,11 +98,11 @@ class Buffers:
     @cached_property
     def _readers(self) -> dict[str, dict[str, None]]:
         """The groups that read each buffer."""
-        found: dict[str, dict[str, None]] = {}
+        readers: dict[str, dict[str, None]] = {}
         for group, reads in self._read_by.items():
             for name in reads:
-                found.setdefault(name, {})[group] = None
-        return found
+                readers.setdefault(name, {})[group] = None
+        return readers
 
     def _read(self, loop: Node) -> Iterator[str]:
         """The buffers that a loop reads. A concatenation is read where its pieces are; what does no work reads none."""

@@ -98,11 +98,11 @@ def causes(program: ProgramRecord) -> tuple[Cause, ...]:
 
     How long the eager parts themselves take is not measured, so that it does not enter the order.
     """
-    found = [*_left(program), *_unasked(program), *_broken(program), *_again(program)]
+    unranked = [*_left(program), *_unasked(program), *_broken(program), *_again(program)]
     spent = compile_seconds(program)
     if spent and program.graphs:
-        found.append(Cause(COMPILE_TIME, None, "", len(program.graphs), seconds=spent))
-    return tuple(sorted(found, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.count)))
+        unranked.append(Cause(COMPILE_TIME, None, "", len(program.graphs), seconds=spent))
+    return tuple(sorted(unranked, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.count)))
 
 
 def _of_torch(cause: Cause) -> bool:
@@ -110,7 +110,7 @@ def _of_torch(cause: Cause) -> bool:
 
 
 def _left(program: ProgramRecord) -> list[Cause]:
-    found = []
+    causes_of_kind = []
     for frame in program.frames:
         for outcome, kind in ((RAISED, COMPILE_RAISED), (LIMIT, RECOMPILE_LIMIT), (SKIPPED, RUNS_EAGERLY)):
             ended = [v for v in frame.evaluations if v.outcome == outcome]
@@ -119,7 +119,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
                 why = own[-1].cause
                 times = sum(v.count for v in own)
                 place, met = _place(frame, None if outcome == LIMIT else why)
-                found.append(
+                causes_of_kind.append(
                     Cause(
                         kind,
                         place,
@@ -139,15 +139,17 @@ def _left(program: ProgramRecord) -> list[Cause]:
         if for_ever:
             place, _ = _place(frame, None)
             rest = frame.resume_line is not None
-            found.append(Cause(NOTHING_AT_FIRST, place, frame.function, len(for_ever), after_break=rest))
-    return found
+            causes_of_kind.append(
+                Cause(NOTHING_AT_FIRST, place, frame.function, len(for_ever), after_break=rest)
+            )
+    return causes_of_kind
 
 
 def _unasked(program: ProgramRecord) -> list[Cause]:
-    found = []
+    causes_of_kind = []
     for one in program.eager_frames:
         at = Frame(one.file, one.line, one.function) if one.file else one.caller
-        found.append(
+        causes_of_kind.append(
             Cause(
                 NOT_EVALUATED,
                 at,
@@ -158,7 +160,7 @@ def _unasked(program: ProgramRecord) -> list[Cause]:
                 eager_kind=one.kind,
             )
         )
-    return found
+    return causes_of_kind
 
 
 def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None]:
@@ -182,12 +184,14 @@ def _inside(at: Frame, frame: ProgramFrame) -> bool:
 
 
 def _broken(program: ProgramRecord) -> list[Cause]:
-    found = []
+    causes_of_kind = []
     met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
-    told = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
+    reported = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
     for there in break_sites(program.breaks).values():
         own = [
-            b for b in there if b.outcome in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) and id(b) not in told
+            b
+            for b in there
+            if b.outcome in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) and id(b) not in reported
         ]
         worst = next(
             (b for then in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) for b in own if b.outcome == then), None
@@ -203,8 +207,8 @@ def _broken(program: ProgramRecord) -> list[Cause]:
         reached = [calling_line(b.ending, met[id(b)][1]) for b in (worst, *own)]
         known = list(dict.fromkeys(at for at in reached if at is not None))
         one = Cause(kind, place, frame.function, len(own), worst.ending, origin_line=line)
-        found.append(replace(one, caller=next(iter(known), None), other_callers=tuple(known[1:])))
-    return found
+        causes_of_kind.append(replace(one, caller=next(iter(known), None), other_callers=tuple(known[1:])))
+    return causes_of_kind
 
 
 def _is_why(found: Break, visit: FrameEvaluation) -> bool:
@@ -217,7 +221,7 @@ def _is_why(found: Break, visit: FrameEvaluation) -> bool:
 
 
 def _again(program: ProgramRecord) -> list[Cause]:
-    found = []
+    causes_of_kind = []
     for frame in program.frames:
         own: list[FrameEvaluation] = [
             v for v in frame.evaluations if v.recompilation is not None and v.outcome == COMPILED
@@ -226,7 +230,7 @@ def _again(program: ProgramRecord) -> list[Cause]:
             seconds = sum(v.seconds for v in own)
             place = Frame(frame.file, frame.resume_line or frame.line, frame.function)
             first, *others = _by_cost(own)
-            found.append(
+            causes_of_kind.append(
                 Cause(
                     RECOMPILED,
                     place,
@@ -240,19 +244,19 @@ def _again(program: ProgramRecord) -> list[Cause]:
                     other_recompilations=tuple(others),
                 )
             )
-    return found
+    return causes_of_kind
 
 
 def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompilation, ...]:
     """Return what the cache entries of a code were compiled for before one call found no place: the last recompile for
     each thing that changed, most entries first; without what changed in that call."""
-    made: dict[str, list[Recompilation]] = {}
+    by_change: dict[str, list[Recompilation]] = {}
     for visit in frame.evaluations:
         if visit.recompilation is not None and visit.outcome == COMPILED and visit.number < ended.number:
-            made.setdefault(_what(visit.recompilation), []).append(visit.recompilation)
+            by_change.setdefault(_what(visit.recompilation), []).append(visit.recompilation)
     if ended.recompilation is not None:
-        made.pop(_what(ended.recompilation), None)
-    return tuple(of[-1] for of in sorted(made.values(), key=lambda of: -len(of)))
+        by_change.pop(_what(ended.recompilation), None)
+    return tuple(of[-1] for of in sorted(by_change.values(), key=lambda of: -len(of)))
 
 
 def _what(found: Recompilation) -> str:
@@ -265,8 +269,8 @@ def _by_cost(own: list[FrameEvaluation]) -> list[Recompilation]:
     last: dict[str, Recompilation] = {}
     spent: dict[str, float] = {}
     for visit in reversed(own):
-        if (found := visit.recompilation) is not None:
-            what = _what(found)
-            last.setdefault(what, found)
+        if (recompilation := visit.recompilation) is not None:
+            what = _what(recompilation)
+            last.setdefault(what, recompilation)
             spent[what] = spent.get(what, 0.0) + visit.seconds
     return [last[what] for what in sorted(last, key=lambda what: -spent[what])]

@@ -89,16 +89,16 @@ class Chain:
     def up(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Return what it directly came from."""
         links, known = self._links, self._known(address)
-        found = ((at, to) for at in known for to in links.up.get(at, ()))
+        steps = ((at, to) for at in known for to in links.up.get(at, ()))
         return _each(
-            to for at, to in found if derivatives or not (to in links.derived and _phase(at) == "forward")
+            to for at, to in steps if derivatives or not (to in links.derived and _phase(at) == "forward")
         )
 
     def down(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Return what it directly became."""
         links, known = self._links, self._known(address)
-        found = ((at, to) for at in known for to in links.down.get(at, ()))
-        return _each(to for at, to in found if derivatives or not self._needed(at, to))
+        steps = ((at, to) for at in known for to in links.down.get(at, ()))
+        return _each(to for at, to in steps if derivatives or not self._needed(at, to))
 
     def _needed(self, above: Address, below: Address) -> bool:
         """Return True if what is below exists for a derivative of what is above, or serves it."""
@@ -135,22 +135,22 @@ class Chain:
         """
         if isinstance(of, Kernel):
             return self._frames(self._links.uses[self._position(of)], derivatives)
-        found: dict[Frame, None] = {}
+        lines_in_order: dict[Frame, None] = {}
         for one in self._known(of):
             if one[1] == PYTHON:
                 start = [a for a in self._links.down.get(one, ()) if self._innermost(a) == one]
                 frames = [f for f in self._frames(start) if line_address(f.file, f.line) == one]
             else:
                 frames = list(self._frames([one], derivatives))
-            found.update(dict.fromkeys(frames))
-        return _in_order(found)
+            lines_in_order.update(dict.fromkeys(frames))
+        return _in_order(lines_in_order)
 
     def _frames(self, start: Sequence[Address], derivatives: bool = True) -> tuple[Frame, ...]:
-        found: dict[Frame, None] = {}
+        own_frames: dict[Frame, None] = {}
         for address in (*start, *self._above(start, derivatives)):
             if address in self._links.framed:
-                found.update(dict.fromkeys(self._links.nodes[address].innermost))
-        return _in_order(found) if found or derivatives else self._frames(start)
+                own_frames.update(dict.fromkeys(self._links.nodes[address].innermost))
+        return _in_order(own_frames) if own_frames or derivatives else self._frames(start)
 
     def _above(self, start: Sequence[Address], derivatives: bool) -> tuple[Address, ...]:
         whole, derived = _reach(self._links.up, start), self._links.derived
@@ -209,8 +209,8 @@ class Chain:
 
         Of a text for several, ``""`` if it goes on at one of them, else what is said of each.
         """
-        said = dict.fromkeys(self._why_not(one) for one in self._known(address))
-        return "" if "" in said else "; ".join(said)
+        reasons = dict.fromkeys(self._why_not(one) for one in self._known(address))
+        return "" if "" in reasons else "; ".join(reasons)
 
     def _why_not(self, address: Address) -> str:
         links = self._links
@@ -222,8 +222,8 @@ class Chain:
         if address[1] == PYTHON:
             return "a Python line is where the chain starts"
         item = links.nodes.get(address) or links.kernels.get(address) or links.code_lines[address]
-        said = item.no_origin or links.lost.get(address, "")
-        return said or "the record names no origin and no source line for it"
+        reason = item.no_origin or links.lost.get(address, "")
+        return reason or "the record names no origin and no source line for it"
 
     def end(self, address: Address | str) -> DeadEnd:
         """Return why nothing came of a Python line or a node; of several the first such."""

@@ -97,11 +97,11 @@ def compile_time(program: ProgramRecord) -> tuple[Spent, ...]:
         parts[part] += own / 1e6
         if event.id:
             ids.setdefault(number, {})[event.id] = None
-    found = [
+    parts_by_function = [
         Spent(program.frames[number] if number >= 0 else None, tuple(ids.get(number, ())), parts)
         for number, parts in spent.items()
     ]
-    return tuple(sorted(found, key=lambda one: -one.total))
+    return tuple(sorted(parts_by_function, key=lambda one: -one.total))
 
 
 _BEGINS = "dynamo"
@@ -172,15 +172,15 @@ def caches(program: ProgramRecord) -> tuple[Cache, ...]:
     counts: dict[str, dict[str, int]] = {}
     reasons: dict[str, dict[str, None]] = {}
     for event in program.events:
-        found = _EVENT.fullmatch(event.name)
-        if found is None:
+        match = _EVENT.fullmatch(event.name)
+        if match is None:
             continue
-        name = NAMES.get(found["cache"], found["cache"])
+        name = NAMES.get(match["cache"], match["cache"])
         own = counts.setdefault(name, dict.fromkeys(("hit", "miss", "bypass", "disabled"), 0))
-        own[found["what"]] += 1
+        own[match["what"]] += 1
         facts = dict(event.detail)
-        why = facts.get("cache_bypass_reason", "") if found["what"] in ("bypass", "disabled") else ""
-        if found["what"] == "miss":
+        why = facts.get("cache_bypass_reason", "") if match["what"] in ("bypass", "disabled") else ""
+        if match["what"] == "miss":
             why = facts.get("cache_status_detailed", "").replace("_", " ")
         if why:
             reasons.setdefault(name, {})[why] = None

@@ -219,8 +219,8 @@ class _Reaching:
         """Return why a line reaches no Python line; ``""`` if it does."""
         if not line.origins:
             return line.no_origin
-        found = [self._node((cid, f"{phase}.post_grad", name)) for name in line.origins]
-        return "" if "" in found else found[0]
+        reasons = [self._node((cid, f"{phase}.post_grad", name)) for name in line.origins]
+        return "" if "" in reasons else reasons[0]
 
     def _node(self, address: Address) -> str:
         if address not in self._known:

@@ -113,8 +113,9 @@ class DeadEnds:
         before = self._stage(cid, stage.graph.before)
         origins = [(one, before.nodes[one]) for one in node.origins if one in before.nodes]
         return any(
-            made.op.startswith("call_") or (made.kind == "constant" and self._folded(cid, before, one))
-            for one, made in origins
+            origin_node.op.startswith("call_")
+            or (origin_node.kind == "constant" and self._folded(cid, before, one))
+            for one, origin_node in origins
         )
 
     def _unseen(self, cid: str, graph: Graph, node: Node) -> str:
@@ -126,19 +127,19 @@ class DeadEnds:
             keys = ["backward" if node.derivative else "forward"]
         if any(isinstance(stages.get(key), (Graph, Code)) for key in keys):
             return ""
-        said = [s for key in keys if isinstance(s := stages.get(key), AbsentStage)]
-        return said[-1].message if said else ""
+        absent = [s for key in keys if isinstance(s := stages.get(key), AbsentStage)]
+        return absent[-1].message if absent else ""
 
     def _stage(self, cid: str, key: str) -> _Stage:
         if (cid, key) not in self._stages:
             compilation = self._compilations[cid]
             graph = compilation.graphs[key]
-            made = self._stages[cid, key] = _Stage(graph)
+            stage = self._stages[cid, key] = _Stage(graph)
             for path, node in walk(graph):
-                made.nodes[path + node.name] = node
+                stage.nodes[path + node.name] = node
                 for name in node.inputs:
-                    made.readers.setdefault(path + name, []).append(path + node.name)
-            made.taken = _taken(compilation, key)
+                    stage.readers.setdefault(path + name, []).append(path + node.name)
+            stage.taken = _taken(compilation, key)
         return self._stages[cid, key]
 
 
@@ -156,7 +157,7 @@ AFTER: dict[str, str | tuple[str, ...]] = {
 def _taken(compilation: Compilation, key: str) -> dict[str, DeadEnd]:
     """Nodes of a stage that a pass over its graph named among those that it rewrote, and what stands for them."""
     graphs = compilation.graphs
-    found: dict[str, DeadEnd] = {}
+    dead_ends: dict[str, DeadEnd] = {}
     for done in compilation.passes:
         after = graphs[done.stage] if done.stage in graphs else None
         if after is None or after.before != key:
@@ -168,5 +169,5 @@ def _taken(compilation: Compilation, key: str) -> dict[str, DeadEnd]:
                 f"{stands} {'stand' if len(rewrite.after) > 1 else 'stands'} in its place" if stands else ""
             )
             for name in rewrite.origins:
-                found[name] = DeadEnd(f"taken away by {by}", more)
-    return found
+                dead_ends[name] = DeadEnd(f"taken away by {by}", more)
+    return dead_ends

@@ -36,36 +36,36 @@ class Derivatives:
             return ()
         nodes = self._nodes(cid)
         pending, seen = [address], {address}
-        found: dict[Address, None] = {}
+        addresses: dict[Address, None] = {}
         for item in pending:
             if item[1] == "backward":
-                found.update(nodes.get(item[2], {}))
+                addresses.update(nodes.get(item[2], {}))
             else:
                 above = [a for a in self._up.get(item, ()) if a not in seen]
                 seen.update(above)
                 pending += above
-        return tuple(found)
+        return tuple(addresses)
 
     def _joint(self, address: Address) -> dict[Address, None]:
         """The operators for whose derivative a node of the joint graph is itself there."""
-        made, backwards = self._marks(address[0])
-        found: dict[Address, None] = {}
+        derivatives, backwards = self._marks(address[0])
+        addresses: dict[Address, None] = {}
         for cid, key, name in self._up.get(address, ()):
             if key == PYTHON:
                 continue  # a line of its own is none of an operator's
             call = next((call for body, call in backwards.items() if name.startswith(body)), None)
             if call is not None:
-                found[cid, key, call] = None
-            elif address[2] in made:
-                found[cid, key, name] = None
-        return found
+                addresses[cid, key, call] = None
+            elif address[2] in derivatives:
+                addresses[cid, key, name] = None
+        return addresses
 
     def _marks(self, cid: str) -> tuple[set[str], dict[str, str]]:
         """The nodes of the joint graph that autograd made, and the program's own backwards with their calls."""
         if cid not in self._marked:
             compilation = self._compilations[cid]
-            made = {path + n.name for path, n in walk(compilation.graphs["joint"]) if n.derivative}
-            self._marked[cid] = made, _backwards(compilation)
+            derivatives = {path + n.name for path, n in walk(compilation.graphs["joint"]) if n.derivative}
+            self._marked[cid] = derivatives, _backwards(compilation)
         return self._marked[cid]
 
     def _nodes(self, cid: str) -> dict[str, dict[Address, None]]:
@@ -78,18 +78,18 @@ class Derivatives:
         graphs = compilation.graphs
         if "joint" not in graphs or "backward" not in graphs:
             return {}
-        found: dict[str, dict[Address, None]] = {}
+        by_node: dict[str, dict[Address, None]] = {}
         for path, node in reversed(list(walk(graphs["backward"]))):
-            self._node(compilation.id, path, node, found)
-        return found
+            self._node(compilation.id, path, node, by_node)
+        return by_node
 
     def _node(self, cid: str, path: str, node: Node, found: dict[str, dict[Address, None]]) -> None:
         """Readers come before what they read: what is computed again has by now what they have."""
         name = path + node.name
         joint = [a for a in self._up.get((cid, "backward", name), ()) if a[1] == "joint"]
-        made, _ = self._marks(cid)
+        derivatives, _ = self._marks(cid)
         served = {a: self._joint(a) for a in joint}
-        own = [a for a in joint if a[2] in made or served[a]]
+        own = [a for a in joint if a[2] in derivatives or served[a]]
         mine = {up: None for a in own for up in served[a]}
         again = found.pop(name, {})
         found[name] = {**mine, **(again if len(own) < len(joint) or not joint else {})}

@@ -158,16 +158,16 @@ class _Place:
             facts = (*facts, *self._inlined(one, both), *self._inlined(two, both))
             own_a, own_b = self._own_loops(one, both), self._own_loops(two, both)
             if self.groups and (own_a or own_b):  # a mean: its sum has a loop, and the division is inlined
-                found = self._related(one, two, where, own_a or a, own_b or b)
-                return replace(found, facts=(*facts, *found.facts))
+                answer = self._related(one, two, where, own_a or a, own_b or b)
+                return replace(answer, facts=(*facts, *answer.facts))
             return Why(one.name, two.name, where, INLINED, sentence=_VERDICTS[INLINED], facts=facts)
         if not self.groups:
             note = f"stage {self.phase}.groups is not in the record"
             return Why(
                 one.name, two.name, where, NOTHING, sentence="The groups were not seen.", facts=(note,)
             )
-        found = self._related(one, two, where, a, b)
-        return replace(found, facts=(*found.facts, *self._realised(one, b), *self._realised(two, a)))
+        answer = self._related(one, two, where, a, b)
+        return replace(answer, facts=(*answer.facts, *self._realised(one, b), *self._realised(two, a)))
 
     def _related(self, one: Members, two: Members, where: str, a: Collection[str], b: Collection[str]) -> Why:
         """The answer for loops none of which stand for both."""
@@ -292,8 +292,8 @@ class _Place:
     def _calls(self, groups: Collection[str]) -> tuple[str, ...]:
         """The operators of those that are calls of a library: no kernel or operator of the user's own."""
         own = {g for g in groups if self.groups[g].kind == "extern" and not _custom(self.groups[g])}
-        found = (k for k in self.kernels if k.language == "extern" and own & set(k.groups))
-        return tuple(dict.fromkeys(called(k.name) for k in found))
+        calls = (k for k in self.kernels if k.language == "extern" and own & set(k.groups))
+        return tuple(dict.fromkeys(called(k.name) for k in calls))
 
     def _timed_elsewhere(self, groups: Collection[str]) -> Iterator[str]:
         """Yield the library calls that max-autotune would time against templates on the device."""
@@ -358,11 +358,11 @@ class _Place:
         places = [self._order[g] for g in ends] or [0]
         # No path leaves what lies between in time, where every group runs after those that it reads.
         window = range(min(places), max(places) + 1) if self._in_order else range(len(self.groups))
-        found: set[str] = set()
+        between: set[str] = set()
         for first, last in ((ga, gb), (gb, ga)):
             after = self._reach(first, self._users, window) - ends
-            found |= after & self._reach(last, self._inputs, window) if after else after
-        return sorted(found, key=self._order.__getitem__)
+            between |= after & self._reach(last, self._inputs, window) if after else after
+        return sorted(between, key=self._order.__getitem__)
 
     def _reach(self, start: Collection[str], edges: Mapping[str, Collection[str]], window: range) -> set[str]:
         """The groups that edges lead to, through those of which the place is in the window."""
@@ -399,11 +399,11 @@ def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
 
 def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
     """The sentence and the remedy of a reason."""
-    found = REASONS.get(reason)
-    if wall and found is not None:
-        return LIBRARY_CALL_BETWEEN, found.remedy
-    if found is not None:
-        return found.sentence, found.remedy
+    known_reason = REASONS.get(reason)
+    if wall and known_reason is not None:
+        return LIBRARY_CALL_BETWEEN, known_reason.remedy
+    if known_reason is not None:
+        return known_reason.sentence, known_reason.remedy
     if common:
         return NOT_PROPOSED, ""
     none = REASONS["no shared data"]

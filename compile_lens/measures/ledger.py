@@ -91,12 +91,12 @@ class Row:
 
         ``at_least`` says what is known of a figure that is not one number (it is there if there is one).
         """
-        found = {column: figure for column, figure in zip(COLUMNS, self.figures, strict=True)}
-        bounds = {column: f.to_dict() for column, f in found.items() if isinstance(f, AtLeast)}
+        by_column = {column: figure for column, figure in zip(COLUMNS, self.figures, strict=True)}
+        bounds = {column: f.to_dict() for column, f in by_column.items() if isinstance(f, AtLeast)}
         return {
             "name": self.name,
-            **{column: int(f) if isinstance(f, Figure) else None for column, f in found.items()},
-            "basis": {column: figure.basis for column, figure in found.items() if figure is not None},
+            **{column: int(f) if isinstance(f, Figure) else None for column, f in by_column.items()},
+            "basis": {column: figure.basis for column, figure in by_column.items() if figure is not None},
             **({"at_least": bounds} if bounds else {}),
             "notes": list(self.notes),
         }
@@ -115,8 +115,8 @@ class Ledger:
     @property
     def rows(self) -> tuple[Row, ...]:
         """The rows of phases that exist, then the total. Empty if nothing was compiled."""
-        found = tuple(r for r in (self.forward, self.backward, self.inference) if r.exists)
-        return (*found, self.total) if found else ()
+        rows = tuple(r for r in (self.forward, self.backward, self.inference) if r.exists)
+        return (*rows, self.total) if rows else ()
 
     @property
     def single(self) -> tuple[Row, ...]:
@@ -186,9 +186,9 @@ def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
 
 def eager_bytes(rows: Iterable[Row]) -> Figure | None:
     """Bytes of eager PyTorch's own operators in several rows, if known of each."""
-    found = [row.eager_bytes for row in rows]
-    known = [each for each in found if each is not None]
-    return add(known) if len(known) == len(found) else None
+    figures = [row.eager_bytes for row in rows]
+    known = [each for each in figures if each is not None]
+    return add(known) if len(known) == len(figures) else None
 
 
 def _row(compilation: Compilation, phase: str, declined: bool) -> Row:

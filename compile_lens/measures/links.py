@@ -184,14 +184,14 @@ def _kernel_lines(links: Links, cid: str, code: Code, kernel: Kernel, names: dic
 
 def _only(links: Links, origin: Address, groups: Iterable[Address]) -> Iterator[Address]:
     """The loop and the group of a kernel that compute an origin of its: none of several, of which a line may be."""
-    loops, found = set(), set()
+    loops, fused_groups = set(), set()
     for group in groups:
         above = links.up.get(group, {})
         own = {loop for loop in above if origin in links.up.get(loop, {})}
         loops |= own
         if own or origin in above:
-            found.add(group)
-    for hits in (loops, found):
+            fused_groups.add(group)
+    for hits in (loops, fused_groups):
         if len(hits) == 1:
             yield from hits
 
@@ -204,8 +204,8 @@ def kernel_lines(kernel: Kernel) -> tuple[LineOrigin, ...]:
     """
     if kernel.lines or kernel.machine is None:
         return kernel.lines
-    found = {line for form in kernel.machine.forms for _, line in form.links if line > 0}
-    return tuple(LineOrigin(line) for line in sorted(found))
+    numbers = {line for form in kernel.machine.forms for _, line in form.links if line > 0}
+    return tuple(LineOrigin(line) for line in sorted(numbers))
 
 
 def _resolve(
@@ -218,17 +218,21 @@ def _resolve(
     cid = here[0]
     if before not in names:
         reason = links.missing.get((cid, before), "it is not in the record")
-        said = f"the chain stops here: stage {before!r}, which its origins name, was not seen: {reason}"
-        links.lost.setdefault(here, said)
+        reason_lost = (
+            f"the chain stops here: stage {before!r}, which its origins name, was not seen: {reason}"
+        )
+        links.lost.setdefault(here, reason_lost)
         return []
-    found: list[Address] = []
+    addresses: list[Address] = []
     for name in wanted:
         hits = names[before].find(path, name)
         if not hits:
-            said = f"the chain stops here: its origin {name!r} is not in stage {before!r} of the record"
-            links.lost.setdefault(here, said)
-        found += [(cid, before, hit) for hit in hits]
-    return found
+            reason_lost = (
+                f"the chain stops here: its origin {name!r} is not in stage {before!r} of the record"
+            )
+            links.lost.setdefault(here, reason_lost)
+        addresses += [(cid, before, hit) for hit in hits]
+    return addresses
 
 
 class _Names:

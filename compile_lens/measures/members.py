@@ -104,11 +104,11 @@ class _Finder:
         every = [
             (c.id, k) for c in self.capture.compilations for code in c.code.values() for k in code.kernels
         ]
-        found = [(cid, k) for cid, k in every if k is kernel] or [(cid, k) for cid, k in every if k == kernel]
-        if not found:
+        homes = [(cid, k) for cid, k in every if k is kernel] or [(cid, k) for cid, k in every if k == kernel]
+        if not homes:
             names = ", ".join(dict.fromkeys(k.name for _, k in every)) or "none"
             raise UsageError(f"kernel {kernel.name!r} is not one of this capture, which has {names}")
-        return found
+        return homes
 
     def _kernels(self, name: str, kernels: list[tuple[str, Kernel]]) -> Members:
         places: dict[Place, tuple[str, ...]] = {}
@@ -116,8 +116,8 @@ class _Finder:
             start = [(cid, f"{kernel.phase}.groups", group) for group in kernel.groups]
             start = start or [(cid, f"{kernel.phase}.post_grad", origin) for origin in kernel.origins]
             loops = self._loops(start)
-            for place, found in loops.items():
-                places[place] = tuple(dict.fromkeys((*places.get(place, ()), *found)))
+            for place, loop_names in loops.items():
+                places[place] = tuple(dict.fromkeys((*places.get(place, ()), *loop_names)))
         return Members(
             name, "kernel", places, "the record does not say which loops it runs" if not places else ""
         )
@@ -135,9 +135,9 @@ class _Finder:
             for stage in (f"{phase}.post_grad", phase, f"{phase}.loops", f"{phase}.groups"):
                 if (cid, stage, name) in self.chain:
                     known = True
-                    found = self._loops([(cid, stage, name)]).get((cid, phase))
-                    if found:
-                        places[cid, phase] = found
+                    loop_names = self._loops([(cid, stage, name)]).get((cid, phase))
+                    if loop_names:
+                        places[cid, phase] = loop_names
                     break
         if not known:
             called = self._written(name)
@@ -174,20 +174,22 @@ class _Finder:
                             named.append((address, node))
                         elif node.op.startswith("call") and wanted == function(node.target):
                             calls.append((address, node))
-            found = named or calls
-            if len({address[2] for address, _ in found}) > 1:
+            candidates = named or calls
+            if len({address[2] for address, _ in candidates}) > 1:
                 each = ", ".join(
-                    dict.fromkeys(a[2] + (f" ({_at(n.frames[-1])})" if n.frames else "") for a, n in found)
+                    dict.fromkeys(
+                        a[2] + (f" ({_at(n.frames[-1])})" if n.frames else "") for a, n in candidates
+                    )
                 )
                 raise UsageError(f"{name!r} is called more than once: name one of {each}, or its line")
-            if found:
-                places = self._loops([address for address, _ in found])
+            if candidates:
+                places = self._loops([address for address, _ in candidates])
                 return Members(name, "node", places, "" if places else "it became no loop")
         return None
 
     def _loops(self, start: list[Address]) -> dict[Place, tuple[str, ...]]:
         """The loops of addresses: of a group its members, of all else those that compute what it became."""
-        found: dict[Place, set[str]] = {}
+        loop_names: dict[Place, set[str]] = {}
         for address in start:
             if address not in self.chain:
                 continue
@@ -208,11 +210,11 @@ class _Finder:
                 reached = tuple(loop for node in lowered for loop in self._computing(node))
             for where, at, loop in reached:
                 if at.endswith(".loops"):
-                    found.setdefault((where, at.rpartition(".")[0]), set()).add(loop)
+                    loop_names.setdefault((where, at.rpartition(".")[0]), set()).add(loop)
         return {
-            place: tuple(n for n in self._graph(*place) if n in found[place])
+            place: tuple(n for n in self._graph(*place) if n in loop_names[place])
             for place in self.places
-            if place in found
+            if place in loop_names
         }
 
     def _computing(self, address: Address) -> list[Address]:

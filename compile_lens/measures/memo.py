@@ -29,10 +29,10 @@ def memoized(make: Callable[Concatenate[Record, P], T]) -> Callable[Concatenate[
                     del known[key]
 
             known[key] = (weakref.ref(capture, forget), {})
-        made = known[key][1]
+        values = known[key][1]
         wanted = (*args, *sorted(kwargs.items()))
-        if wanted not in made:
-            made[wanted] = make(capture, *args, **kwargs)
-        return made[wanted]
+        if wanted not in values:
+            values[wanted] = make(capture, *args, **kwargs)
+        return values[wanted]
 
     return of

@@ -70,8 +70,8 @@ def _read(capture: Record, held: Memory) -> int:
     A backward also reads what its forward computed, and the gradients of the results: none of that was given.
     """
     inputs = _inputs(held)
-    if made := _made(capture, held):
-        inputs = [b for b in inputs if b.name not in made and not b.name.startswith(TANGENT)]
+    if created := _made(capture, held):
+        inputs = [b for b in inputs if b.name not in created and not b.name.startswith(TANGENT)]
     return sum(b.nbytes or 0 for b in inputs)
 
 

@@ -29,7 +29,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
 
     A name without an overload stands for all of them, one without a namespace for those of any.
     """
-    found: list[Use] = []
+    uses_of_op: list[Use] = []
     unknown: list[str] = []
     for compilation in capture.compilations:
         for one in phases(capture):
@@ -51,15 +51,15 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
                         and (node.compute or op)
                         and matches_operator(operator(node.target), op)
                     ):
-                        found.append(
+                        uses_of_op.append(
                             Use((compilation.id, key, path + node.name), operator(node.target), node)
                         )
-            found += _calls(compilation.id, compilation.code.get(one), op)
+            uses_of_op += _calls(compilation.id, compilation.code.get(one), op)
     for missing in capture.missing:
         stage = missing.stage.rpartition(" ")[2]
         if stage in ("forward", "backward", "inference") and phase in ("", stage):
             unknown.append(missing.message)
-    return found, list(dict.fromkeys(unknown))
+    return uses_of_op, list(dict.fromkeys(unknown))
 
 
 def _calls(cid: str, code: Code | None, op: str) -> Iterator[Use]:
@@ -115,12 +115,12 @@ def recomputing_kernels(code: Code, nodes: Iterable[str]) -> Callable[[Kernel, s
     def others(kernel: Kernel, origin: str) -> tuple[str, ...]:
         if kernel.language == "extern":
             return ()
-        found = computing.get(origin, {})
-        if kernel.name not in found:
+        kernels_of_origin = computing.get(origin, {})
+        if kernel.name not in kernels_of_origin:
             return ()
         return tuple(
             name
-            for name in found
+            for name in kernels_of_origin
             if name != kernel.name and not is_alternative(kernel, matches_operator[name])
         )
 
@@ -137,7 +137,7 @@ def _computed(kernel: Kernel) -> Iterable[str]:
 def unsupported_types(capture: Record, device: str) -> tuple[UnsupportedOperator, ...]:
     """Return the operators handed to Inductor that take or make such a tensor, by dtype and operator, with the Python
     lines."""
-    found: dict[tuple[str, str], dict[Frame, None]] = {}
+    by_type: dict[tuple[str, str], dict[Frame, None]] = {}
     for compilation in capture.compilations:
         for stage in compilation.stages:
             if not isinstance(stage, Graph) or stage.key not in PHASES:
@@ -146,8 +146,8 @@ def unsupported_types(capture: Record, device: str) -> tuple[UnsupportedOperator
                 name = "an input" if node.op == "placeholder" else node.target.removesuffix(".default")
                 for tensor in node.outputs if node.op != "output" else ():
                     if tensor.dtype in NO_TYPES.get(device, ()):
-                        found.setdefault((tensor.dtype, name), {}).update(dict.fromkeys(node.innermost))
+                        by_type.setdefault((tensor.dtype, name), {}).update(dict.fromkeys(node.innermost))
     return tuple(
         UnsupportedOperator(name, (), tuple(frames), f"it is {dtype}, a type that {device} does not have")
-        for (dtype, name), frames in found.items()
+        for (dtype, name), frames in by_type.items()
     )

@@ -35,10 +35,10 @@ Runs = Mapping[tuple[str, str], list[GraphRun]]
 
 def grouped(trace: ProfilerTrace) -> dict[tuple[str, str], list[GraphRun]]:
     """The runs of each compiled graph of a trace."""
-    found: dict[tuple[str, str], list[GraphRun]] = {}
+    groups: dict[tuple[str, str], list[GraphRun]] = {}
     for run in trace.runs:
-        found.setdefault((run.id, run.phase), []).append(run)
-    return found
+        groups.setdefault((run.id, run.phase), []).append(run)
+    return groups
 
 
 def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str]) -> Mapping[str, str]:
@@ -98,7 +98,7 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
             why = "the trace holds no run of a compiled graph"
         missing.append(Missing(compilation.id, why))
     for id in {id for id, times in Counter(chosen.values()).items() if times > 1}:
-        for compilation_id in [c for c, found in chosen.items() if found == id and c not in ids]:
+        for compilation_id in [c for c, chosen_id in chosen.items() if chosen_id == id and c not in ids]:
             del chosen[compilation_id]
             missing.append(
                 Missing(compilation_id, f"others of its compilations fit {id} of the trace as well")
@@ -124,14 +124,14 @@ def profile_of_graphs(
     or why there is none."""
     graphs = []
     for (id, phase), own in grouped(trace).items():
-        found = code_of(id, phase) if id else "the trace does not say of which compilation it is"
-        if isinstance(found, str):
-            graphs.append(unmatched(id, phase, own, found))
+        resolved = code_of(id, phase) if id else "the trace does not say of which compilation it is"
+        if isinstance(resolved, str):
+            graphs.append(unmatched(id, phase, own, resolved))
         else:
-            record, code = found
+            record, code = resolved
             compilation = next(c.id for c in record.compilations if code in c.code.values())
-            made = _measured(record, compilation, code, id, own, trace.device)
-            graphs.append(made)
+            measured = _measured(record, compilation, code, id, own, trace.device)
+            graphs.append(measured)
     none = () if graphs else (Missing("compiled graphs", "the trace holds no run of one"),)
     return Profile(trace.source, trace.device, tuple(graphs), none)
 
@@ -139,14 +139,14 @@ def profile_of_graphs(
 def _fits(compilation: Compilation, id: str, runs: Runs) -> bool:
     """Return True if each run of a compile id is a call of this code: the same launches in the same order."""
     seen = False
-    for (own, phase), found in runs.items():
+    for (own, phase), runs_of_phase in runs.items():
         if own != id:
             continue
         code = compilation.code.get(phase)
         if code is None:
             return False
-        plan = _Plan(code, found)
-        if not all(plan.in_order(run) for run in found):
+        plan = _Plan(code, runs_of_phase)
+        if not all(plan.in_order(run) for run in runs_of_phase):
             return False
         seen |= bool(plan.steps)
     return seen
@@ -184,15 +184,17 @@ def _measured(
     modules = _modules(record, compilation, code)
     kernels, missing = [], []
     for kernel in code.kernels:
-        found = taken.get(kernel.name, [])
-        timed = [ran for ran in found if not gpu or ran.device_kernels]
+        launches_seen = taken.get(kernel.name, [])
+        timed = [ran for ran in launches_seen if not gpu or ran.device_kernels]
         if not timed:
-            missing.append(Missing(kernel.name, _why(kernel, plan, found, astray, gpu, device)))
+            missing.append(Missing(kernel.name, _why(kernel, plan, launches_seen, astray, gpu, device)))
             continue
-        if len(timed) < len(found):
-            lost = len(found) - len(timed)
+        if len(timed) < len(launches_seen):
+            lost = len(launches_seen) - len(timed)
             missing.append(
-                Missing(kernel.name, f"{lost} of its {len(found)} launches have no kernel in the trace")
+                Missing(
+                    kernel.name, f"{lost} of its {len(launches_seen)} launches have no kernel in the trace"
+                )
             )
         times = [sum(s for _, s in ran.device_kernels) if gpu else ran.seconds for ran in timed]
         names = (n for ran in timed for n in ([x for x, _ in ran.device_kernels] if gpu else [ran.name]))

@@ -99,7 +99,7 @@ def is_permanently_eager(visit: FrameEvaluation) -> bool:
 
 def is_partly_compiled(visit: FrameEvaluation) -> bool:
     """Return True if a code was compiled up to a line, and runs eagerly from there."""
-    return visit.outcome == COMPILED and any(found.outcome == REST_RUNS_EAGERLY for found in visit.breaks)
+    return visit.outcome == COMPILED and any(one.outcome == REST_RUNS_EAGERLY for one in visit.breaks)
 
 
 def break_site(found: Break) -> tuple[str, int, int | None, int | None, str]:
@@ -145,8 +145,8 @@ def sites_are_lower_bound(program: ProgramRecord) -> bool:
     """Return True if there may be more places in the source than can be told apart: in a log, which has no columns, and
     where breaks of one line have none."""
     unclear = (
-        len(found) > 1 and (at := break_line(found[0])) is not None and at.column is None
-        for found in break_sites(program.breaks).values()
+        len(breaks_at_site) > 1 and (at := break_line(breaks_at_site[0])) is not None and at.column is None
+        for breaks_at_site in break_sites(program.breaks).values()
     )
     return bool(program.breaks) and (bool(program.log) or any(unclear))
 
@@ -158,7 +158,7 @@ def resume_graphs(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
     for frame in (*program.frames, *program.prior_frames):
         if frame.resume_line is not None:
             rests.setdefault((frame.file, frame.line, frame.function, frame.resume_line), []).append(frame)
-    found: dict[int, tuple[int, ...] | None] = {}
+    graphs_after: dict[int, tuple[int, ...] | None] = {}
     for frame in program.frames:
         for visit in (v for v in frame.evaluations if v.breaks):
             lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
@@ -170,8 +170,8 @@ def resume_graphs(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
             later = [v for rest in of for v in rest.evaluations if v.number > visit.number]
             known = any(rest.prior_ids or any(v.graphs for v in rest.evaluations) for rest in of)
             none = None if known else ()
-            found[visit.number] = min(later, key=lambda v: v.number).graphs if later else none
-    return found
+            graphs_after[visit.number] = min(later, key=lambda v: v.number).graphs if later else none
+    return graphs_after
 
 
 def compile_seconds(program: ProgramRecord) -> float:
@@ -205,17 +205,17 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
     def code_of(file: str, first: int, code: Ranges, rest: bool = False) -> set[int]:
         """The lines of a function that have code. A function is met once for each of its rests, in which Dynamo's own
         instructions may stand on its first line."""
-        found = met.get((file, first, code))
-        if found is None:
-            found = set(_in(code))
-            found -= {first} if rest and len(found) > 1 else set()
-            met[file, first, code] = found
-            for line in found:
+        numbers = met.get((file, first, code))
+        if numbers is None:
+            numbers = set(_in(code))
+            numbers -= {first} if rest and len(numbers) > 1 else set()
+            met[file, first, code] = numbers
+            for line in numbers:
                 states.setdefault((file, line), set())
-        return found
+        return numbers
 
-    def mark(file: str, found: Ranges, state: str, known: set[int]) -> None:
-        for line in _in(found):
+    def mark(file: str, numbers: Ranges, state: str, known: set[int]) -> None:
+        for line in _in(numbers):
             if line in known:
                 states.setdefault((file, line), set()).add(state)
 
@@ -232,8 +232,8 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                 )  # a rest begins in the middle
                 own = code_of(traced.file, begins, traced.code_lines, same and frame.resume_line is not None)
                 mark(traced.file, traced.lines, TRACED, own)
-            for found in visit.breaks:
-                for at in (break_line(found), calling_line(found.ending, None)):
+            for numbers in visit.breaks:
+                for at in (break_line(numbers), calling_line(numbers.ending, None)):
                     if at is not None:
                         states.setdefault((at.file, at.line), set()).add(BROKE)
         if any(visit.outcome == LIMIT for visit in frame.evaluations):
@@ -248,9 +248,9 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
             mark(one.file, one.eager_lines, EAGER, code_of(one.file, one.line, one.code_lines))
     by_file: dict[str, list[Line]] = {}
     for (file, line), marked in sorted(states.items()):
-        said = tuple(s for s in STATES if s in marked) or (NEVER,)
-        by_file.setdefault(file, []).append(Line(line, said))
-    return {file: tuple(found) for file, found in by_file.items()}
+        line_states = tuple(s for s in STATES if s in marked) or (NEVER,)
+        by_file.setdefault(file, []).append(Line(line, line_states))
+    return {file: tuple(numbers) for file, numbers in by_file.items()}
 
 
 def _in(found: Ranges) -> Iterator[int]:
@@ -260,7 +260,7 @@ def _in(found: Ranges) -> Iterator[int]:
 
 def frames_by_function(program: ProgramRecord) -> dict[tuple[str, int, str], list[ProgramFrame]]:
     """The frames of each function: itself and its rests, in order."""
-    found: dict[tuple[str, int, str], list[ProgramFrame]] = {}
+    frames: dict[tuple[str, int, str], list[ProgramFrame]] = {}
     for frame in program.frames:
-        found.setdefault((frame.file, frame.line, frame.function), []).append(frame)
-    return found
+        frames.setdefault((frame.file, frame.line, frame.function), []).append(frame)
+    return frames

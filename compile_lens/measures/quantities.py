@@ -28,8 +28,8 @@ Quantity = Figure | AtLeast | str
 
 def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
     """A column of the ledger, over all phases or of one."""
-    found = ledger_of(capture)
-    row = getattr(found, phase or "total")
+    whole = ledger_of(capture)
+    row = getattr(whole, phase or "total")
     value: Figure | AtLeast | None = getattr(row, column)
     if value is None:
         return "; ".join(row.notes) or f"there is no {phase or 'graph'}"
@@ -38,8 +38,8 @@ def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
 
 def unknown_parts(capture: Record, phase: str = "") -> tuple[str, ...]:
     """Return why figures of the ledger are unknown, wholly or in part."""
-    found = ledger_of(capture)
-    row: Row = getattr(found, phase or "total")
+    whole = ledger_of(capture)
+    row: Row = getattr(whole, phase or "total")
     return row.notes
 
 
@@ -61,15 +61,15 @@ def extern(capture: Record, phase: str = "") -> Quantity:
 
 def peak(capture: Record, phase: str = "") -> Quantity:
     """The most bytes that the code of one graph holds at once: of all graphs, the largest."""
-    found = [(c, row, {m.phase: m for m in c.memory}.get(row.name)) for c, row in _rows(capture, phase)]
-    known = [m.peak for _, _, m in found if m is not None and m.peak is not None]
-    if found and len(known) == len(found):
+    memories = [(c, row, {m.phase: m for m in c.memory}.get(row.name)) for c, row in _rows(capture, phase)]
+    known = [m.peak for _, _, m in memories if m is not None and m.peak is not None]
+    if memories and len(known) == len(memories):
         return Figure(max(known), MODELLED)
     if known:
-        return AtLeast(Count(max(known)), MODELLED, known=len(known), graphs=len(found))
+        return AtLeast(Count(max(known)), MODELLED, known=len(known), graphs=len(memories))
     notes = dict.fromkeys(
         f"{c.id} {row.name}: {(m.note if m is not None else '') or 'the record holds no buffers of it'}"
-        for c, row, m in found
+        for c, row, m in memories
     )
     return "; ".join(notes) or f"there is no {phase or 'graph'}"
 
@@ -92,8 +92,8 @@ def saved(capture: Record) -> Quantity:
 def graphs(capture: Record) -> int:
     """Return the number of graphs that Dynamo handed to the backend, as torch counts them (``unique_graphs``): a
     compilation without one is none, one that the backend got in parts (``0/0.1``) is one."""
-    found = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
-    return len({c.id.partition(".")[0] for c in found})
+    compiled = (c for c in capture.compilations if any(isinstance(s, (Graph, Code)) for s in c.stages))
+    return len({c.id.partition(".")[0] for c in compiled})
 
 
 def _graphs(capture: Record) -> Quantity:
@@ -136,8 +136,8 @@ OF_ALL: Mapping[str, Callable[[Record], Quantity]] = {
 
 def phases(capture: Record) -> tuple[str, ...]:
     """The phases of which the ledger has a row."""
-    found = ledger_of(capture)
-    return tuple(phase for phase in PHASES if getattr(found, phase).exists)
+    whole = ledger_of(capture)
+    return tuple(phase for phase in PHASES if getattr(whole, phase).exists)
 
 
 def _rows(capture: Record, phase: str) -> Iterator[tuple[Compilation, Row]]:
@@ -182,8 +182,8 @@ class Bounds:
         given = {"equal": equal, "at_most": at_most, "at_least": at_least, "within": within}
         named = {name: value for name, value in given.items() if value is not None}
         if len(named) != 1:
-            said = ", ".join(f"{name}={value!r}" for name, value in named.items()) or "nothing"
-            raise UsageError(f"{what} was given {said}: give one of {FORMS}")
+            arguments = ", ".join(f"{name}={value!r}" for name, value in named.items()) or "nothing"
+            raise UsageError(f"{what} was given {arguments}: give one of {FORMS}")
         ((name, value),) = named.items()
         if name == "within":
             if not (isinstance(value, (tuple, list)) and len(value) == 2):

@@ -31,29 +31,31 @@ _Key = tuple[str, str, int, int | None]
 def differences(programs: Mapping[int, ProgramRecord]) -> tuple[RankDifference, ...]:
     """Return what is not the same on all ranks, by level, and in the order in which the lowest rank met it."""
     visits = {rank: _visits(program) for rank, program in programs.items()}
-    keys = list(dict.fromkeys(key for found in visits.values() for key in found))
-    found = _collectives(programs)
+    keys = list(dict.fromkeys(key for rank_differences in visits.values() for key in rank_differences))
+    rank_differences = _collectives(programs)
     for key in keys:
         file, function, line, resumes = key
         place = Frame(file, resumes or line, function)
         has = {rank: ("compiled or tried" if key in own else NONE) for rank, own in visits.items()}
-        found += _differs(FUNCTIONS, place, 0, has)
+        rank_differences += _differs(FUNCTIONS, place, 0, has)
         if NONE in has.values():
             continue
         for position, row in enumerate(zip_longest(*(visits[rank][key] for rank in programs))):
             by_rank = dict(zip(programs, row, strict=True))
-            found += _compile(place, position, by_rank, programs)
+            rank_differences += _compile(place, position, by_rank, programs)
     levels = list(LEVELS)
-    return tuple(sorted(found, key=lambda one: levels.index(one.level)))
+    return tuple(sorted(rank_differences, key=lambda one: levels.index(one.level)))
 
 
 def _visits(program: ProgramRecord) -> dict[_Key, list[FrameEvaluation]]:
-    found: dict[_Key, list[FrameEvaluation]] = {}
+    evaluations: dict[_Key, list[FrameEvaluation]] = {}
     for frame in program.frames:
         own = [v for v in frame.evaluations if v.outcome != NOTHING]
         if own:
-            found.setdefault((frame.file, frame.function, frame.line, frame.resume_line), []).extend(own)
-    return {key: sorted(own, key=lambda v: v.number) for key, own in found.items()}
+            evaluations.setdefault((frame.file, frame.function, frame.line, frame.resume_line), []).extend(
+                own
+            )
+    return {key: sorted(own, key=lambda v: v.number) for key, own in evaluations.items()}
 
 
 def _compile(
@@ -66,10 +68,10 @@ def _compile(
         values = {r: NONE if v is None else told(programs[r], v) for r, v in by_rank.items()}
         return _differs(level, place, position, values)
 
-    found = differs(OUTCOMES, lambda _, visit: visit.outcome) + differs(RECOMPILES, _again)
+    decisive = differs(OUTCOMES, lambda _, visit: visit.outcome) + differs(RECOMPILES, _again)
     if None in by_rank.values():
-        return found  # what there is of it on some ranks alone says nothing more
-    return [*found, *differs(GRAPHS, _operators), *differs(SHAPES, _inputs), *differs(BREAKS, _breaks)]
+        return decisive  # what there is of it on some ranks alone says nothing more
+    return [*decisive, *differs(GRAPHS, _operators), *differs(SHAPES, _inputs), *differs(BREAKS, _breaks)]
 
 
 def _operators(program: ProgramRecord, visit: FrameEvaluation) -> str:
@@ -84,8 +86,11 @@ def _inputs(program: ProgramRecord, visit: FrameEvaluation) -> str:
 
 
 def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
-    told = ((break_line(found), found.type) for found in visit.breaks)
-    return "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in told) or NONE
+    lines_and_types = ((break_line(one), one.type) for one in visit.breaks)
+    return (
+        "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in lines_and_types)
+        or NONE
+    )
 
 
 def _again(program: ProgramRecord, visit: FrameEvaluation) -> str:
@@ -99,14 +104,14 @@ def collectives(program: ProgramRecord) -> list[tuple[str, Collective, bool]]:
     """Return the collectives of graphs where the graph was compiled, and those that Python called where it did: each
     with the id of its graph (``""``: Python called it) and whether it is compared. In a group of some ranks only,
     Python calls what the other ranks do not."""
-    found: list[tuple[str, Collective, bool]] = []
+    compared: list[tuple[str, Collective, bool]] = []
     outside = list(program.eager_collectives or ())
     for position, graph in enumerate(program.graphs):
         while outside and outside[0].graphs_before <= position:
             one = outside.pop(0)
-            found.append(("", one.collective, one.all_ranks))
-        found += [(graph.id, one, True) for one in graph.collectives]
-    return [*found, *(("", one.collective, one.all_ranks) for one in outside)]
+            compared.append(("", one.collective, one.all_ranks))
+        compared += [(graph.id, one, True) for one in graph.collectives]
+    return [*compared, *(("", one.collective, one.all_ranks) for one in outside)]
 
 
 def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
@@ -119,14 +124,14 @@ def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
         by_rank = dict(zip(programs, row, strict=True))
         first = next((c for c in row if c is not None), None)
         place = first[1].line if first is not None else None
-        found = _differs(
+        by_name = _differs(
             COLLECTIVES,
             place,
             position,
             {r: difference_text(c[1] if c else None) for r, c in by_rank.items()},
         )
-        if found:
-            return found
+        if by_name:
+            return by_name
     return []
 
 
@@ -146,5 +151,5 @@ def _differs(
         by_value.setdefault(values[rank], []).append(rank)
     if len(by_value) < 2:
         return []
-    told = tuple((value, tuple(ranks)) for value, ranks in by_value.items())
-    return [RankDifference(level, place, position, told)]
+    values_and_ranks = tuple((value, tuple(ranks)) for value, ranks in by_value.items())
+    return [RankDifference(level, place, position, values_and_ranks)]

@@ -132,8 +132,8 @@ class Roofline:
         """The roof and the kernels as a self-contained SVG document."""
         from compile_lens.record.delegates import delegate
 
-        made: str = delegate("Roofline.to_svg")(self, title=title)
-        return made
+        svg: str = delegate("Roofline.to_svg")(self, title=title)
+        return svg
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
@@ -141,8 +141,8 @@ class Roofline:
     def _repr_html_(self) -> str:
         from compile_lens.record.delegates import delegate
 
-        made: str = delegate("Roofline._repr_html_")(self)
-        return made
+        html: str = delegate("Roofline._repr_html_")(self)
+        return html
 
     def __str__(self) -> str:
         lines = [roof(self)]
@@ -282,18 +282,18 @@ def _caution(kernel: KernelTraffic, speed: DeviceSpeed) -> str:
     """Return what a reader must know before trusting the arithmetic side of a verdict."""
     if kernel.dtype == "":
         return ""
-    said = ""
+    caution = ""
     if _vector(kernel, speed) is None and kernel.flops != kernel.products:
-        said = " Arithmetic other than products is slower than this roof."
-    if kernel.dtype != speed.dtype and (said or kernel.products):
-        said += f" It computes in {kernel.dtype}, the roof is that of {speed.dtype}."
-    return said
+        caution = " Arithmetic other than products is slower than this roof."
+    if kernel.dtype != speed.dtype and (caution or kernel.products):
+        caution += f" It computes in {kernel.dtype}, the roof is that of {speed.dtype}."
+    return caution
 
 
 def _runs(capture: Record, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...]:
     if capture.benchmark is None:
         return ()
-    found = []
+    runs = []
     for series in capture.benchmark.series:
         if not series.seconds:
             continue
@@ -305,10 +305,10 @@ def _runs(capture: Record, kernels: tuple[KernelTraffic, ...]) -> tuple[Run, ...
             known = [f for f in part if f is not None]
             flops = sum(known) if known and len(known) == len(part) else None
         intensity = flops / series.nbytes if flops and series.nbytes else None
-        found.append(
+        runs.append(
             Run(series.name, series.phases, seconds, bandwidth, intensity, flops / seconds if flops else None)
         )
-    return tuple(found)
+    return tuple(runs)
 
 
 def _count(number: int) -> str:

@@ -78,11 +78,11 @@ Up = Mapping[Address, Iterable[Address]]
 def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
     nodes = _working(compilation, up)
     work = {address: node.innermost[0] for address, node in nodes.items()}
-    found = tuple(_by_call(work) or _by_line(work, places))
-    if len(found) == 1:
-        found = tuple(_by_module(found[0], nodes)) or found
-    own = {address: 1 << number for number, unit in enumerate(found) for address in unit.nodes}
-    return Units(found, _spread(compilation.id, own, _without_derivatives(compilation, up)))
+    units = tuple(_by_call(work) or _by_line(work, places))
+    if len(units) == 1:
+        units = tuple(_by_module(units[0], nodes)) or units
+    own = {address: 1 << number for number, unit in enumerate(units) for address in unit.nodes}
+    return Units(units, _spread(compilation.id, own, _without_derivatives(compilation, up)))
 
 
 def _working(compilation: Compilation, up: Up) -> dict[Address, Node]:
@@ -229,10 +229,10 @@ class _Places:
 
     def of(self, place: tuple[str, int]) -> tuple[int, str, int]:
         file, line = place
-        found = (
+        positions = (
             i for i, (name, first, last) in enumerate(self._sources) if name == file and first <= line <= last
         )
-        return next(found, len(self._sources)), file, line
+        return next(positions, len(self._sources)), file, line
 
 
 def _spread(compilation: str, own: Mapping[Address, int], up: Up) -> dict[Address, tuple[int, ...]]:
@@ -283,10 +283,10 @@ def instances(capture: Record) -> Mapping[Source, tuple[str, ...]]:
             if node.module and node.module_type == source.name.rpartition(".")[0].rpartition(".")[2]:
                 own.setdefault(source, {})[node.module] = None
     return {
-        source: tuple(found)
-        for source, found in own.items()
-        if len(found) > 1
-        and all(any(f"{path}.".startswith(f"{m}.") for m in found) for path in every[source])
+        source: tuple(paths)
+        for source, paths in own.items()
+        if len(paths) > 1
+        and all(any(f"{path}.".startswith(f"{m}.") for m in paths) for path in every[source])
     }
 
 

@@ -39,23 +39,23 @@ def at_step(capture: Record, step: str) -> Record:
 
     Raises ``UsageError`` where the step is not in the record.
     """
-    found = next((a for a in capture.ablations if a.step == step), None)
-    if found is None:
+    ablation = next((a for a in capture.ablations if a.step == step), None)
+    if ablation is None:
         there = ", ".join(repr(a.step) for a in capture.ablations)
         raise UsageError(
             f"step {step!r} is not in this capture; it has {there}"
             if there
             else "this capture has no ablations: make them with compile_lens.ablate(f, x)"
         )
-    if step == ABLATIONS[-1] and not found.compilations:
+    if step == ABLATIONS[-1] and not ablation.compilations:
         return dataclasses.replace(capture, ablations=(), benchmark=None)
-    own = {c.id: c for c in found.compilations}
+    own = {c.id: c for c in ablation.compilations}
     compilations = tuple(_over(c, own[c.id]) for c in capture.compilations if c.id in own)
     return dataclasses.replace(
         capture,
         compilations=compilations,
         timings=(),
-        notes=(*capture.notes, *found.notes),
+        notes=(*capture.notes, *ablation.notes),
         ablations=(),
         benchmark=None,
     )
@@ -112,10 +112,10 @@ def words(capture: Record) -> tuple[str, ...]:
     lines = []
     before: Step | None = None
     for step in steps(capture):
-        said = f"{step.name}: {_count(step.launches, 'launch', 'launches')}, {_bytes(step.nbytes)}"
+        sentence = f"{step.name}: {_count(step.launches, 'launch', 'launches')}, {_bytes(step.nbytes)}"
         if before is not None:
-            said += _saved(before.nbytes, step.nbytes)
-        lines.append(said)
+            sentence += _saved(before.nbytes, step.nbytes)
+        lines.append(sentence)
         lines += [f"    {note}" for note in step.notes]
         before = step
     return tuple(lines)

@@ -114,9 +114,9 @@ def words(benchmark: Benchmark) -> tuple[str, ...]:
     """The benchmark as lines of text: a table for each of forward and forward+backward, then what follows."""
     lines = [f"on {benchmark.device}, {benchmark.clock}"]
     for what in (FORWARD, BOTH):
-        found = [s for s in benchmark.series if s.phases == what]
-        if found:
-            lines += ["", *_table(what, found, benchmark)]
+        series_of_phase = [s for s in benchmark.series if s.phases == what]
+        if series_of_phase:
+            lines += ["", *_table(what, series_of_phase, benchmark)]
             even = break_even(benchmark, what)
             if even is not None:
                 lines.append(_say_even(even))

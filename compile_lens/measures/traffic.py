@@ -148,7 +148,7 @@ class Traffic:
 def traffic(capture: Record) -> Traffic:
     """The traffic of every kernel of a capture."""
     many = len(capture.compilations) > 1
-    found: list[KernelTraffic] = []
+    kernel_traffic: list[KernelTraffic] = []
     notes: list[str] = []
     for compilation in capture.compilations:
         for phase in compilation.phases:
@@ -156,11 +156,11 @@ def traffic(capture: Record) -> Traffic:
             if code is None:
                 notes += [m.reason for m in compilation.missing if m.stage in (f"{phase}.code", phase)]
                 continue
-            found += _Phase(compilation, code, compilation.id if many else "").kernels()
-    if not found and not notes:
+            kernel_traffic += _Phase(compilation, code, compilation.id if many else "").kernels()
+    if not kernel_traffic and not notes:
         notes.append(capture.nothing_compiled or "no kernel was generated")
     total = ledger(capture).total
-    return Traffic(tuple(found), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)
+    return Traffic(tuple(kernel_traffic), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)
 
 
 _Arithmetic = tuple["int | None", int, int, str, list[str]]
@@ -285,10 +285,10 @@ class _Phase:
     def _dtype(self, name: str, node: Node) -> str:
         """The type in which an operator computes: that of what it takes (a comparison makes truth values)."""
         taken = [self.around[name].get(n) for n in node.inputs]
-        found = [t.dtype for source in taken if source is not None for t in source.outputs]
-        made = [t.dtype for t in node.outputs]
-        floats = [d for d in (*found, *made) if d.startswith(("float", "bfloat"))]
-        return (floats or found or made or [""])[0]
+        input_dtypes = [t.dtype for source in taken if source is not None for t in source.outputs]
+        output_dtypes = [t.dtype for t in node.outputs]
+        floats = [d for d in (*input_dtypes, *output_dtypes) if d.startswith(("float", "bfloat"))]
+        return (floats or input_dtypes or output_dtypes or [""])[0]
 
 
 def _inside(kernel: Kernel) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, .
     place = _Place(capture, cid, phase)
     everything = place.decisions
     about = _by_groups(place)
-    found = []
+    pairs = []
     for first, second, follows in _neighbours(place):
         if "nop" in (place.groups[first].kind, place.groups[second].kind):
             continue
@@ -54,8 +54,8 @@ def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, .
         one, two = (_group(place, name) for name in (first, second))
         why = place.why(one, two)
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
-            found.append(UnfusedPair(cid, phase, first, second, follows, why))
-    return tuple(found)
+            pairs.append(UnfusedPair(cid, phase, first, second, follows, why))
+    return tuple(pairs)
 
 
 def _group(place: _Place, name: str) -> Members:
@@ -64,14 +64,14 @@ def _group(place: _Place, name: str) -> Members:
 
 def _by_groups(place: _Place) -> dict[frozenset[str], tuple[Decision, ...]]:
     """The decisions by the two groups that their sides ended up in."""
-    found: dict[frozenset[str], dict[int, Decision]] = {}
+    decisions: dict[frozenset[str], dict[int, Decision]] = {}
     for number, decision in enumerate(place.decisions or ()):
         ones = {place.of[loop] for loop in decision.a if loop in place.of}
         twos = {place.of[loop] for loop in decision.b if loop in place.of}
         for one in ones:
             for two in twos - {one}:
-                found.setdefault(frozenset((one, two)), {})[number] = decision
-    return {pair: tuple(of.values()) for pair, of in found.items()}
+                decisions.setdefault(frozenset((one, two)), {})[number] = decision
+    return {pair: tuple(of.values()) for pair, of in decisions.items()}
 
 
 def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:

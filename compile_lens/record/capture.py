@@ -213,9 +213,9 @@ class Record:
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """Every pair of loops that the scheduler considered for fusion, in order, and what became of it."""
-        return tuple(d for c in self.compilations for _, found in c.decisions for d in found)
+        return tuple(d for c in self.compilations for _, of_phase in c.decisions for d in of_phase)
 
     @property
     def autotuning(self) -> tuple[Autotuning, ...]:
         """Operators that ``max-autotune`` would time on an absent device."""
-        return tuple(found for c in self.compilations for found in c.autotuning)
+        return tuple(one for c in self.compilations for one in c.autotuning)

@@ -133,8 +133,8 @@ def from_json(text: str, cls: type[_R]) -> _R:
         record: _R = _object(cls, body, what, unknown)
     except RecursionError:  # the caller's own stack left too little room
         raise RecordError("the record is nested too deeply to be opened from here") from None
-    found = tuple(f"{path}: {count}" for path, count in sorted(unknown.items()))
-    return dataclasses.replace(record, unknown_fields=found)
+    unknown_fields = tuple(f"{path}: {count}" for path, count in sorted(unknown.items()))
+    return dataclasses.replace(record, unknown_fields=unknown_fields)
 
 
 DEEPEST = 150

@@ -31,7 +31,7 @@ def paired_events(events: Iterable[Event], began: float) -> tuple[CompileEvent, 
     """
     open_: dict[int, list[tuple[int, Event]]] = {}
     threads: dict[int, int] = {}
-    found: list[tuple[int, CompileEvent]] = []
+    paired: list[tuple[int, CompileEvent]] = []
     for position, event in enumerate(events):
         phase, name, at, ident, id, event_details = event
         thread = threads.setdefault(ident, len(threads))
@@ -39,18 +39,18 @@ def paired_events(events: Iterable[Event], began: float) -> tuple[CompileEvent, 
         if phase == "B":
             stack.append((position, event))
         elif phase == "i":
-            found.append((position, _event(name, at - began, 0.0, thread, id, event_details, len(stack))))
+            paired.append((position, _event(name, at - began, 0.0, thread, id, event_details, len(stack))))
         elif phase == "E" and any(e[1] == name for _, e in stack):
             while stack:
                 first, begun = stack.pop()
                 if begun[1] == name:
                     facts = tuple(dict((*begun[5], *event_details)).items())
-                    made = _event(
+                    whole_event = _event(
                         name, begun[2] - began, at - begun[2], thread, id or begun[4], facts, len(stack)
                     )
-                    found.append((first, made))
+                    paired.append((first, whole_event))
                     break
-    return tuple(event for _, event in sorted(found, key=lambda one: one[0]))
+    return tuple(event for _, event in sorted(paired, key=lambda one: one[0]))
 
 
 def _event(

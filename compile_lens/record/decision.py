@@ -206,15 +206,15 @@ class Decision:
         """The decision in one plain sentence."""
         if self.fused:
             return THROUGH_OTHERS if self.through_others else "They were fused."
-        found = REASONS.get(self.reason)
-        return found.sentence if found is not None else "Inductor refused it."
+        reason = REASONS.get(self.reason)
+        return reason.sentence if reason is not None else "Inductor refused it."
 
     @property
     def remedy(self) -> str:
         """Remedy that might fuse them, ``""`` where none is known. It depends on the reason alone: ``capture.why``
         looks at the two nodes, and offers it where it helps."""
-        found = REASONS.get(self.reason)
-        return "" if self.fused or found is None else found.remedy
+        reason = REASONS.get(self.reason)
+        return "" if self.fused or reason is None else reason.remedy
 
     def __str__(self) -> str:
         text = f"round {self.round}: {' + '.join(self.a)} and {' + '.join(self.b)}: "

@@ -83,16 +83,18 @@ def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuar
 
 def failure_lines(message: str) -> list[str]:
     """Torch's sentences about guards that failed, of an error that lists them."""
-    _, _, told = message.partition("triggered by the following guard failure(s):\n")
+    _, _, text_of_guards = message.partition("triggered by the following guard failure(s):\n")
     return [
-        text.strip() for text in re.split(r"^\s*- (?=\S*\d+/\d+: )", told, flags=re.MULTILINE) if text.strip()
+        text.strip()
+        for text in re.split(r"^\s*- (?=\S*\d+/\d+: )", text_of_guards, flags=re.MULTILINE)
+        if text.strip()
     ]
 
 
 def guarded_object(guard: str) -> str:
     """Return the identity check of a guard on one certain object; ``""`` for other guards."""
-    found = _CHECKED.match(guard)
-    return plain_source(found["source"]) if found and found["what"] == "obj" else ""
+    match = _CHECKED.match(guard)
+    return plain_source(match["source"]) if match and match["what"] == "obj" else ""
 
 
 def compiled_for(condition: str) -> tuple[str, str]:
@@ -131,12 +133,12 @@ def _hinted(text: str) -> tuple[str, str, str]:
     backends = _BACKENDS.match(text)
     if backends:
         return text, " ".join(backends["hint"].split()), ""
-    found = _HINT.search(text)
-    if found is None:
+    match = _HINT.search(text)
+    if match is None:
         return text, "", ""
-    hint = _CLOSURE_HINT.sub("", found["hint"], count=1).strip()
+    hint = _CLOSURE_HINT.sub("", match["hint"], count=1).strip()
     type_ = _TYPE_HINT.match(hint)
-    return text[: found.start()].rstrip(), "" if type_ else hint, type_["type"] if type_ else ""
+    return text[: match.start()].rstrip(), "" if type_ else hint, type_["type"] if type_ else ""
 
 
 def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
@@ -157,9 +159,9 @@ def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
 def _told(text: str, type_: str, now: Now) -> tuple[str, str, str]:
     """Return the subject of a guard, its old value and its new one."""
     for reading in (_tensors, _objects, _sentences, _membership):
-        found = reading(text, type_, now)
-        if found is not None:
-            return found
+        parsed = reading(text, type_, now)
+        if parsed is not None:
+            return parsed
     return _compared(text, now)
 
 
@@ -187,32 +189,32 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
         return source, _class(old) if old else "a tensor's", _class(of_type["new"]) or now(source)
     groups = _DUPLICATES.match(text)
     try:
-        found = ast.literal_eval(f"[{groups['groups']}]") if groups else []
+        duplicates = ast.literal_eval(f"[{groups['groups']}]") if groups else []
     except (SyntaxError, ValueError):
-        found = []
-    if not found or not found[0]:
+        duplicates = []
+    if not duplicates or not duplicates[0]:
         return None
-    *others, last = (plain_source(str(name)) for name in found[0])
+    *others, last = (plain_source(str(name)) for name in duplicates[0])
     others_told = ", ".join(others)
     return last, f"{OTHER}{others_told}", f"{SAME}{others_told}"
 
 
 def _keys(old: str, new: str) -> tuple[str, str]:
     """Two sets of dispatch keys by what is in one of them alone; others as they are."""
-    sets = [_KEYS.match(told) for told in (old, new)]
+    sets = [_KEYS.match(keys) for keys in (old, new)]
     if not all(sets):
         return old, new
-    one, two = (set(found["keys"].split(", ")) for found in sets if found)
+    one, two = (set(match["keys"].split(", ")) for match in sets if match)
     parts = [", ".join(sorted(only)) for only in (one - two, two - one)]
     if one ^ two and all(key.startswith(("Autograd", "ADInplaceOrView")) for key in one ^ two):
         if not parts[1]:
             return NORMAL, INFERENCE
         if not parts[0]:
             return INFERENCE, NORMAL
-    told = [
+    keys = [
         f"with the key {only}" if only else f"without {other}" for only, other in zip(parts, reversed(parts))
     ]
-    return told[0], told[1]
+    return keys[0], keys[1]
 
 
 def _objects(text: str, type_: str, now: Now) -> tuple[str, str, str] | None:
@@ -325,8 +327,8 @@ def _compared(guard: str, now: Now) -> tuple[str, str, str]:
         return about, clip(old), now(about)
     other = plain_source(ast.unparse(right))
     if op is ast.Is:
-        told = now(about)
-        return about, f"{SAME}{other}", f"another one ({told})" if told else "another one"
+        value = now(about)
+        return about, f"{SAME}{other}", f"another one ({value})" if value else "another one"
     if op is ast.IsNot:
         return about, f"{OTHER}{other}", "the same"
     measured = sorted({*_measured(left), *_measured(right)})  # torch's order of two sides is not its own
@@ -370,8 +372,8 @@ def _number(text: str) -> float | None:
 
 def _class(text: str) -> str:
     """``<class 'net.Block'>`` as ``net.Block``."""
-    found = _CLASS.match(text.strip())
-    return found["name"] if found else ""
+    match = _CLASS.match(text.strip())
+    return match["name"] if match else ""
 
 
 def _part(what: str) -> str:

@@ -102,13 +102,13 @@ class Count:
         """The numbers that are possible, as far as choices go; ``None`` where it turns."""
         if self.iterations:
             return None
-        found = frozenset((self.fixed,))
+        numbers = frozenset((self.fixed,))
         for pair in self.branches:
             one, two = (way._numbers() for way in pair)
             if one is None or two is None:
                 return None
-            found = frozenset(n + more for n in found for more in one | two)
-        return found
+            numbers = frozenset(n + more for n in numbers for more in one | two)
+        return numbers
 
     def _choices(self) -> int:
         return sum(1 + one._choices() + two._choices() for one, two in self.branches)
@@ -145,12 +145,12 @@ def count(fixed: int = 0, turns: Iterable[Count] = (), either: Iterable[tuple[Co
 def total(counts: Iterable[Count]) -> Count:
     """The sum of counts."""
     parts = tuple(counts)
-    found = count(
+    sum_of_parts = count(
         sum(c.fixed for c in parts),
         [turn for c in parts for turn in c.iterations],
         [pair for c in parts for pair in c.branches],
     )
-    return replace(found, correlated=True) if any(c.correlated for c in parts) else found
+    return replace(sum_of_parts, correlated=True) if any(c.correlated for c in parts) else sum_of_parts
 
 
 @dataclass(frozen=True)
@@ -211,15 +211,15 @@ def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure 
 def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
     """The sum of the figures of graphs, one for each; ``None`` stands for one that is unknown, and comes out where
     nothing is known of any."""
-    asked = tuple(parts)
-    known = [p for p in asked if p is not None]
-    if asked and not known:
+    addends = tuple(parts)
+    known = [p for p in addends if p is not None]
+    if addends and not known:
         return None
     basis = MODELLED if any(p.basis == MODELLED for p in known) else MEASURED
     counts = [Count(int(p)) if isinstance(p, Figure) else p.count for p in known]
-    found = total(counts)
+    sum_of_parts = total(counts)
     if (
         sum(bool(c.branches) for c in counts) > 1
     ):  # of several graphs: one may take the way that the other took
-        found = replace(found, correlated=True)
-    return figure(found, basis, len(known), len(asked))
+        sum_of_parts = replace(sum_of_parts, correlated=True)
+    return figure(sum_of_parts, basis, len(known), len(addends))

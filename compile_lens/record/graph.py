@@ -228,25 +228,25 @@ class Graph:
 
     def to_dot(self) -> graphviz.Source:
         """The graph as a ``graphviz.Source`` (text only: rendering it needs Graphviz's ``dot``)."""
-        made: graphviz.Source = delegate("Graph.to_dot")(self)
-        return made
+        source: graphviz.Source = delegate("Graph.to_dot")(self)
+        return source
 
     def to_pydot(self) -> pydot.Dot:
         """The graph as a ``pydot.Dot``."""
-        made: pydot.Dot = delegate("Graph.to_pydot")(self)
-        return made
+        dot: pydot.Dot = delegate("Graph.to_pydot")(self)
+        return dot
 
     def to_svg(self, title: str = "") -> str:
         """The graph as a self-contained SVG document. Raises ``LayoutError`` if it cannot be placed."""
-        made: str = delegate("Graph.to_svg")(self, title=title)
-        return made
+        svg: str = delegate("Graph.to_svg")(self, title=title)
+        return svg
 
     def _repr_svg_(self) -> str:
         """As ``to_svg``; a drawing that is wider than a cell takes the cell's width, so that nothing has to scroll."""
-        made: str = delegate("Graph._repr_svg_")(self)
-        return made
+        svg: str = delegate("Graph._repr_svg_")(self)
+        return svg
 
     def _repr_html_(self) -> str:
         """As ``_repr_svg_``, as an image with a text in its place: notebooks show a bare SVG without one."""
-        made: str = delegate("Graph._repr_html_")(self)
-        return made
+        html: str = delegate("Graph._repr_html_")(self)
+        return html

@@ -66,12 +66,14 @@ def with_constraints(dims: tuple[DynamicDim, ...], conditions: Iterable[str]) ->
     Torch asks it of one of the values that are one symbol, and of the others that they are as large.
     """
     each = (plain for condition in conditions for plain in _each(condition))
-    asked = [(plain, _parts(plain)) for plain in dict.fromkeys(each)]
+    plain_conditions = [(plain, _parts(plain)) for plain in dict.fromkeys(each)]
     same: dict[str, set[str]] = {}
     for one in dims:
         same.setdefault(one.symbol, set()).add(plain_source(one.source))
     return tuple(
-        dataclasses.replace(one, constraints=tuple(text for text, parts in asked if parts & same[one.symbol]))
+        dataclasses.replace(
+            one, constraints=tuple(text for text, parts in plain_conditions if parts & same[one.symbol])
+        )
         for one in dims
     )
 

@@ -85,15 +85,15 @@ def _joined(record: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRec
         seconds, hooks = max(seconds, part.seconds), max(hooks, part.overhead_seconds)
     graphs.sort(key=lambda g: g.number)
     order = {graph.number: i for i, graph in enumerate(graphs)}
-    visits = sorted(v.number for found in frames.values() for v in found)
+    visits = sorted(v.number for evaluations in frames.values() for v in evaluations)
     numbers = {number: i for i, number in enumerate(visits)}
-    made = tuple(
-        dataclasses.replace(frame, evaluations=tuple(_renumbered(v, order, numbers) for v in found))
-        for frame, found in frames.items()
+    joined_frames = tuple(
+        dataclasses.replace(frame, evaluations=tuple(_renumbered(v, order, numbers) for v in evaluations))
+        for frame, evaluations in frames.items()
     )
     return dataclasses.replace(
         record,
-        frames=tuple(sorted(made, key=lambda f: f.evaluations[0].number)),
+        frames=tuple(sorted(joined_frames, key=lambda f: f.evaluations[0].number)),
         graphs=tuple(dataclasses.replace(g, number=order[g.number]) for g in graphs),
         sources=tuple(sources),
         seconds=seconds,

@@ -140,13 +140,13 @@ class Kernel:
                 f"{self.name} has no {kind}: "
                 + (self.machine_note or "the code was only generated; capture with build=True")
             )
-        found = self.machine.form(kind)
-        if found is None:
+        form = self.machine.form(kind)
+        if form is None:
             reason = dict(self.machine.missing).get(kind) or (
                 f"there is {', '.join(f.kind for f in self.machine.forms) or 'no other form'} of it"
             )
             raise StageMissing(f"{self.name} has no {kind}: {reason}")
-        return found.text
+        return form.text
 
 
 @dataclass(frozen=True)

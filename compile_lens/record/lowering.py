@@ -94,8 +94,8 @@ class Lowered:
     @property
     def sentence(self) -> str:
         """Result of lowering, in plain sentences."""
-        found = REALIZED.get(self.reason)
-        why = found.sentence if found is not None else ""
+        reason = REALIZED.get(self.reason)
+        why = reason.sentence if reason is not None else ""
         into = ", ".join(self.inlined)
         if self.buffer:
             also = f" {into} {_does(self.inlined)} it, or a part of it, as well." if into else ""
@@ -108,8 +108,8 @@ class Lowered:
     @property
     def remedy(self) -> str:
         """Remedy that might have it inlined, ``""`` where none is known."""
-        found = REALIZED.get(self.reason)
-        return found.remedy if found is not None else ""
+        reason = REALIZED.get(self.reason)
+        return reason.remedy if reason is not None else ""
 
     def __str__(self) -> str:
         text = f"{self.node}: {self.sentence}"

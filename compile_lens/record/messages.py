@@ -34,14 +34,14 @@ _FROM = re.compile(r"\n\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE=1)")
 
 def plain_name(name: str) -> str:
     """The name that a function has in the program, where this is what Dynamo calls the rest of it."""
-    found = _RESUME.fullmatch(name)
-    return plain_name(found["name"]) if found else name
+    match = _RESUME.fullmatch(name)
+    return plain_name(match["name"]) if match else name
 
 
 def resume_line(name: str) -> int | None:
     """The line where the rest of a function begins, by the name that Dynamo gives it; ``None`` for a function."""
-    found = _RESUME.fullmatch(name)
-    return int(found["line"]) if found else None
+    match = _RESUME.fullmatch(name)
+    return int(match["line"]) if match else None
 
 
 def summary(message: str) -> str:
@@ -73,7 +73,7 @@ _ADDRESS = re.compile(r"(?<!\.)\b(\w*_)?(\d{12,16})(_c\d+)?\b(?!\.\d)")
 def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
     """Return the end of compiled code, from torch's message: the break itself, not an error met while handling it."""
     text = _FROM.split(text, maxsplit=1)[0].strip().partition(SECOND_BREAK)[0].strip()
-    hints = (" ".join(found.split()) for found in _HINT.findall(text))
+    hints = (" ".join(hint_text.split()) for hint_text in _HINT.findall(text))
     link = _LINK.search(text)
     return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")
 
@@ -166,9 +166,13 @@ def with_guard_line(
     fixed = [
         s.line for s in specialized if s.line is not None and (s.source, s.value) == (found.source, found.old)
     ]
-    told = found.line
-    whole = [line for _, line in lines if told and line.line == told.line and line.file.endswith(told.file)]
-    line = next((of for of in (same, whole, about, fixed) if len(set(of)) == 1), whole or (told,))[0]
+    reported_line = found.line
+    whole = [
+        line
+        for _, line in lines
+        if reported_line and line.line == reported_line.line and line.file.endswith(reported_line.file)
+    ]
+    line = next((of for of in (same, whole, about, fixed) if len(set(of)) == 1), whole or (reported_line,))[0]
     return dataclasses.replace(found, line=line)
 
 

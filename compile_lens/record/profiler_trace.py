@@ -88,10 +88,10 @@ def read_trace(path: Path) -> ProfilerTrace:
     except (OSError, EOFError) as error:
         raise UsageError(f"{str(path)!r} cannot be read: {error}") from None
     try:
-        found = json.loads(raw)
+        document = json.loads(raw)
     except ValueError:  # not UTF-8, or not JSON
-        found = None
-    events = found.get("traceEvents") if isinstance(found, dict) else found
+        document = None
+    events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):
         raise RecordError(
             f"{str(path)!r} is not a trace of torch.profiler: give what profiler.export_chrome_trace(path) wrote"
@@ -118,8 +118,8 @@ def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
     launched.pop(None, None)
     runs: list[tuple[float, GraphRun]] = []
     forwards: dict[int, set[str]] = {}
-    for found in threads.values():
-        runs += _runs(found, launched, forwards)
+    for events_of_thread in threads.values():
+        runs += _runs(events_of_thread, launched, forwards)
     runs.sort(key=lambda one: one[0])
     for _, run in runs:
         if run.phase == "backward" and run.sequence is not None:

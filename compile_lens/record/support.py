@@ -96,8 +96,8 @@ class Support:
         return f"<Support of {self.operator}: {len(self.overloads)} overloads>"
 
     def __str__(self) -> str:
-        made: str = delegate("Support.__str__")(self)
-        return made
+        page: str = delegate("Support.__str__")(self)
+        return page
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ class Unsupported:
         return f"<Unsupported on {self.target}: {len(self.operators)} of {len(self.checked)} operators>"
 
     def __str__(self) -> str:
-        made: str = delegate("Unsupported.__str__")(self)
-        return made
+        page: str = delegate("Unsupported.__str__")(self)
+        return page
 
 
 NEEDS = {

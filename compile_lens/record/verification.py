@@ -108,10 +108,10 @@ class Verification:
 
     def __str__(self) -> str:
         counts = Counter(c.kind for c in self.comparisons)
-        told = [
+        summaries = [
             f"{counts[k]} {one if counts[k] == 1 else more}" for k, (one, more) in KINDS.items() if counts[k]
         ]
-        what = f"{', '.join(told)}; measured" if told else "0 values"
+        what = f"{', '.join(summaries)}; measured" if summaries else "0 values"
         if self.verdict == NOTHING:
             lines = ["compiled and eager: nothing to compare (nothing is returned, nothing is changed)"]
         elif self.verdict in (RANDOM, UNWRITTEN):

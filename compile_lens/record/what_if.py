@@ -104,7 +104,7 @@ class WhatIfRecord:
         """Trials with fewer launches, bytes, a lower peak, or less kept for the backward: those without a drawback
         first, the most saved first; a pair only where it is better than each of its two. Whether any of them is faster
         nobody can tell without running it."""
-        found = [trial for trial in self.trials if trial.lower and trial not in self.pairs_without_gain]
+        trials = [trial for trial in self.trials if trial.lower and trial not in self.pairs_without_gain]
 
         def rank(trial: Trial) -> tuple[bool, float, int, int]:
             shares = [
@@ -114,7 +114,7 @@ class WhatIfRecord:
             ]
             return bool(trial.higher), min(shares, default=1.0), -len(trial.lower), len(trial.settings)
 
-        return tuple(sorted(found, key=rank))
+        return tuple(sorted(trials, key=rank))
 
     @property
     def pairs_without_gain(self) -> tuple[Trial, ...]:

@@ -112,8 +112,8 @@ class Capture(Record):
         from ..measures.profile import known_ids, profile_of_capture
         from ..record.profiler_trace import read_trace
 
-        found = read_trace(Path(trace))
-        return replace(self, profile=profile_of_capture(self, found, known_ids(self, found, id)))
+        parsed = read_trace(Path(trace))
+        return replace(self, profile=profile_of_capture(self, parsed, known_ids(self, parsed, id)))
 
     def story(self, lang: str = "en") -> Story:
         """The capture told stage by stage in plain words, made of the record alone.
@@ -157,8 +157,8 @@ class Capture(Record):
         code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
         capture is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
         """
-        made: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target)
-        return made
+        verification: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target)
+        return verification
 
     def __repr__(self) -> str:
         from ..views.subjects.capture import line

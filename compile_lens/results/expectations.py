@@ -138,9 +138,9 @@ class Expectations:
         wanted = f"no {op}"
         self._went_well(wanted)
         self._phase(phase)
-        found, unknown = uses(self.capture, op, phase)
-        if found:
-            raise self._error(f"expected {wanted}, found it", stands(self.capture, found))
+        uses_of_op, unknown = uses(self.capture, op, phase)
+        if uses_of_op:
+            raise self._error(f"expected {wanted}, found it", stands(self.capture, uses_of_op))
         self._known(wanted, unknown)
         return self
 
@@ -184,21 +184,23 @@ class Expectations:
         words = name.replace("_", " ") + (f" of the {phase}" if phase else "")
         self._went_well(f"{words}: {bounds}", nothing=name == "graphs")
         self._phase(phase)
-        found: Quantity = of_phase(self.capture, phase) if of_phase else quantities.OF_ALL[name](self.capture)
-        if isinstance(found, str):
+        figure: Quantity = (
+            of_phase(self.capture, phase) if of_phase else quantities.OF_ALL[name](self.capture)
+        )
+        if isinstance(figure, str):
             raise self._error(
-                f"{words}: expected {bounds}, but it is not known: {found}", self._why(name, phase)
+                f"{words}: expected {bounds}, but it is not known: {figure}", self._why(name, phase)
             )
-        holds = bounds.holds(found)
+        holds = bounds.holds(figure)
         if holds:
             return self
-        said = f"found {self._said(found)}, {found.basis}"
+        finding = f"found {self._said(figure)}, {figure.basis}"
         if holds is None:
-            said = f"which is not sure: {said}"
+            finding = f"which is not sure: {finding}"
         rest = (
-            quantities.unknown_parts(self.capture, phase) if isinstance(found, AtLeast) and of_phase else ()
+            quantities.unknown_parts(self.capture, phase) if isinstance(figure, AtLeast) and of_phase else ()
         )
-        raise self._error(f"{words}: expected {bounds}, {said}", self._why(name, phase), *rest)
+        raise self._error(f"{words}: expected {bounds}, {finding}", self._why(name, phase), *rest)
 
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
@@ -213,12 +215,12 @@ class Expectations:
         if why.verdict in ((SAME, INLINED, FUSED) if together else (NOT_FUSED, DIFFERENT_GRAPHS)):
             return self
         place = f" ({why.where})" if why.where else ""
-        found = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
+        verdict = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
         called = of_calls(self.capture, why)
         reasons = (why.sentence, *why.facts, *(reason for reason, _ in called))
         to_try = dict.fromkeys(filter(None, (why.remedy, *(remedy for _, remedy in called))))
         stand = of_two(self.capture, a, b, phase)
-        raise self._error(f"expected {wanted}, found {found}", Explained(stand, reasons, tuple(to_try)))
+        raise self._error(f"expected {wanted}, found {verdict}", Explained(stand, reasons, tuple(to_try)))
 
     def _why(self, name: str, phase: str) -> Explained:
         from ..views.explained import kernels, program

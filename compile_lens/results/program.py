@@ -152,8 +152,8 @@ class Program:
                 f"graph {number} was not kept: a program that was loaded, or run by compile-lens run, holds "
                 "what was seen alone; watch it with compile_lens.watch(), or capture the function"
             )
-        made: Capture = delegate("Program.capture")(self, number, kept, codes, target)
-        return made
+        capture: Capture = delegate("Program.capture")(self, number, kept, codes, target)
+        return capture
 
     def _number(self, graph: Any) -> int:
         from ..record.program import ProgramGraph
@@ -197,8 +197,8 @@ class Program:
         from ..measures.profile import profile_of_graphs
         from ..record.profiler_trace import read_trace
 
-        found = read_trace(Path(trace))
-        record = replace(self.record, profile=profile_of_graphs(found, _Codes(self)))
+        parsed = read_trace(Path(trace))
+        record = replace(self.record, profile=profile_of_graphs(parsed, _Codes(self)))
         return Program(lambda: record, self._kept)
 
     def with_cuda_graphs(self, target: str | Path | DeviceModel | None = None) -> Program:
@@ -220,36 +220,38 @@ class Program:
         from .capture import CaptureError
 
         name = "" if target is None else nvidia_gpu(target).name
-        found: list[ProgramCudaGraphs] = []
+        all_results: list[ProgramCudaGraphs] = []
         failed: list[Exception] = []
         why: Exception | None
-        made: Capture | None
+        capture: Capture | None
         for graph in self.graphs:
             try:
-                made = self.capture(graph, target)
+                capture = self.capture(graph, target)
             except CaptureError as error:  # what was asked before it failed stands
-                why, made = error, error.capture
+                why, capture = error, error.capture
             except UsageError as error:
-                why, made = error, None
+                why, capture = error, None
             else:
                 why = None
-            asked = () if made is None else cuda_graphs_of(graph, name or made.environment.device, made)
-            if why is not None and not asked:
+            results = (
+                () if capture is None else cuda_graphs_of(graph, name or capture.environment.device, capture)
+            )
+            if why is not None and not results:
                 failed.append(why)
-                asked = (
+                results = (
                     ProgramCudaGraphs(
                         graph.number, graph.id, name, CudaGraphs("", False, False, unknown_reason=str(why))
                     ),
                 )
-            found += asked
+            all_results += results
         if len(failed) == len(self.graphs) and failed:
             raise UsageError(f"CUDA graphs are not known of any graph: {failed[0]}")
-        if len(failed) == len(found):
+        if len(failed) == len(all_results):
             raise UsageError(
                 "no graph of the program is for an NVIDIA GPU: name one that they are to be lowered for, as in "
                 "with_cuda_graphs('h100')"
             )
-        record = replace(self.record, cuda_graphs=tuple(found))
+        record = replace(self.record, cuda_graphs=tuple(all_results))
         return Program(lambda: record, self._kept)
 
     def to_json(self) -> str:
@@ -333,23 +335,23 @@ class _Codes:
         self._known: dict[int, Capture | str] = {}
 
     def __call__(self, id: str, phase: str) -> tuple[Capture, Code] | str:
-        found = [graph.number for graph in self._program.graphs if graph.id == id]
-        if not found:
+        numbers = [graph.number for graph in self._program.graphs if graph.id == id]
+        if not numbers:
             return "no graph of this compile id was seen in the program"
-        if len(found) > 1:
+        if len(numbers) > 1:
             return "several graphs of the program have this compile id"
-        number = found[0]
+        number = numbers[0]
         if number not in self._known:
             self._known[number] = self._lowered(number)
-        made = self._known[number]
-        if isinstance(made, str):
-            return made
-        code = next((c.code[phase] for c in made.compilations if phase in c.code), None)
+        known = self._known[number]
+        if isinstance(known, str):
+            return known
+        code = next((c.code[phase] for c in known.compilations if phase in c.code), None)
         if code is None:
             return f"lowered again, the graph has no {phase}"
         if not code.stamp.startswith(SAME_CODE):
             return f"its lines are not known for certain: {code.stamp}"
-        return made, code
+        return known, code
 
     def _lowered(self, number: int) -> Capture | str:
         from .capture import CaptureError

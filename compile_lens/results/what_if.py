@@ -19,10 +19,10 @@ class WhatIf(WhatIfRecord):
         captured."""
         from ..measures.diff.levels import difference
 
-        made = {trial.name: trial.capture for trial in self.trials if trial.capture is not None}
-        if name not in made:
-            raise UsageError(f"{name!r} was not captured; captured were {', '.join(made) or 'none'}")
-        return difference(self.base, cast(Capture, made[name]), Difference)
+        captures = {trial.name: trial.capture for trial in self.trials if trial.capture is not None}
+        if name not in captures:
+            raise UsageError(f"{name!r} was not captured; captured were {', '.join(captures) or 'none'}")
+        return difference(self.base, cast(Capture, captures[name]), Difference)
 
     def to_json(self) -> str:
         """The outcome as JSON text, without the captures."""

@@ -87,7 +87,9 @@ def ending(reason: Any) -> Ending | None:
     if not reason.graph_break:
         return Ending("return", frames=frames)
     text = str(reason.reason).strip()
-    placeholder = next((told for word, told in _PLACEHOLDERS.items() if text.startswith(word)), "")
+    placeholder = next(
+        (replacement for word, replacement in _PLACEHOLDERS.items() if text.startswith(word)), ""
+    )
     return messages.ending(placeholder or text, frames)
 
 

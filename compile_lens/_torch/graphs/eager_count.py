@@ -282,7 +282,7 @@ def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
             known[-1].append(node)
         else:
             broken.add((source, at[-1]))
-    whole = (run for key, found in runs.items() if key not in broken for run in found)
+    whole = (run for key, runs_of_key in runs.items() if key not in broken for run in runs_of_key)
     return {node: len(run) for run in whole for node in run}
 
 

@@ -144,8 +144,8 @@ def merges(
                 became.setdefault(was, now)
     order = {stays: place for place, stays in enumerate(new.nodes)}
     return [
-        (stays, originals[stays], found[::-1])
-        for stays, found in sorted(gone.items(), key=lambda item: order[item[0]])
+        (stays, originals[stays], merged[::-1])
+        for stays, merged in sorted(gone.items(), key=lambda item: order[item[0]])
     ]
 
 

@@ -165,8 +165,8 @@ def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
         return ()
     reasons = line_text.reasons(kernel.language, texts, [bool(n) for n in names])
     return tuple(
-        LineOrigin(number, (), reason) if reason else LineOrigin(number, tuple(found or ()))
-        for number, (reason, found) in enumerate(zip(reasons, names, strict=True), 1)
+        LineOrigin(number, (), reason) if reason else LineOrigin(number, tuple(origins or ()))
+        for number, (reason, origins) in enumerate(zip(reasons, names, strict=True), 1)
         if reason is not None
     )
 

@@ -56,7 +56,7 @@ def _moved_separately(node: Any, lowering: Any) -> Moved:
 def _read(part: Any) -> Iterator[Any]:
     """Yield the reads of a loop: ranges of buffers, and whole ones that it names; for others it only has to wait."""
     usage = getattr(getattr(part, "_body", None), "memory_usage", None)
-    named = None if usage is None else {entry.buffer_name for found in usage.values() for entry in found}
+    named = None if usage is None else {entry.buffer_name for entries in usage.values() for entry in entries}
     for dep in part.read_writes.reads:
         kind = type(dep).__name__
         if kind == "MemoryDep" or (kind == "StarDep" and (named is None or dep.name in named)):

@@ -35,7 +35,7 @@ AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 
 
 def _has_any_on_the_cpu(graph: Graph) -> bool:
-    return any(made.device.startswith("cpu") for node in graph.nodes for made in node.outputs)
+    return any(output.device.startswith("cpu") for node in graph.nodes for output in node.outputs)
 
 
 def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, ...]:

@@ -421,7 +421,7 @@ def _missing(scope: Scope) -> tuple[Missing, ...]:
 def _notes(scope: Scope) -> tuple[str, ...]:
     return (
         *_doubt_notes(scope),
-        *(_ahead_note(export, found) for export, found in scope.ahead.items() if found),
+        *(_ahead_note(export, seen) for export, seen in scope.ahead.items() if seen),
     )
 
 

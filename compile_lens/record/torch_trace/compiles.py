@@ -76,16 +76,16 @@ _OWN = "_dynamo/convert_frame.py"
 
 def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
     """Return the compiles that the entries describe. An entry in another format is counted in ``damage``."""
-    made = CompileLog()
+    log = CompileLog()
     for entry in found:
-        made.read += 1
-        made.rank = entry.rank if made.rank is None else made.rank
+        log.read += 1
+        log.rank = entry.rank if log.rank is None else log.rank
         try:
-            _note(made, entry)
+            _note(log, entry)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
             damage.entries += 1
             damage.kinds.add(entry.kind)
-    return made
+    return log
 
 
 def _note(made: CompileLog, entry: Entry) -> None:
@@ -134,9 +134,9 @@ def _metrics(made: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> Non
     made.torch = made.torch or str(facts.get("pytorch_version") or "")
     made.python = made.python or str(facts.get("python_version") or "").partition(" ")[0]
     made.triton = made.triton or str(facts.get("triton_version") or "")
-    found = re.search(r'"recompile_limit": (\d{1,6})', str(facts.get("dynamo_config") or ""))
-    if found:
-        made.limit = int(found[1])
+    match = re.search(r'"recompile_limit": (\d{1,6})', str(facts.get("dynamo_config") or ""))
+    if match:
+        made.limit = int(match[1])
 
 
 _LOOKED_UP = ("fx_graph_cache_hit", "fx_graph_cache_miss")

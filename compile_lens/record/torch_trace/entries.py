@@ -70,9 +70,9 @@ def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
 
 
 def _head(line: str) -> dict[str, Any] | None:
-    found = _LINE.fullmatch(line)
+    match = _LINE.fullmatch(line)
     try:
-        head = json.loads(found["entry"]) if found else None
+        head = json.loads(match["entry"]) if match else None
     except (ValueError, RecursionError):
         return None
     return head if isinstance(head, dict) else None

@@ -32,28 +32,28 @@ def mangled(source: str) -> str:
 
 def inputs(graph: str, sources: Iterable[str]) -> tuple[str, ...]:
     """The tensors that a printed graph takes, named as the function does; what a module holds is none of them."""
-    found = _SIGNATURE.search(graph)
-    if found is None:
+    match = _SIGNATURE.search(graph)
+    if match is None:
         return ()
     known: dict[str, set[str]] = {}
     for source in sources:
         known.setdefault(mangled(source), set()).add(source)
-    told = []
-    for one in _INPUT.finditer(found["inputs"]):
+    descriptions = []
+    for one in _INPUT.finditer(match["inputs"]):
         names = known.get(one["name"], set())
         name = next(iter(names)) if len(names) == 1 else one["name"]
         if any(part in name for part in _HELD):
             continue
         name = re.sub(r"^L\['(\w+)'\]", r"\1", name)
         dtype = _DTYPES.get(one["dtype"], one["dtype"])
-        told.append(f"{name}: {dtype}[{one['shape']}] {one['device']}".rstrip())
-    return tuple(told)
+        descriptions.append(f"{name}: {dtype}[{one['shape']}] {one['device']}".rstrip())
+    return tuple(descriptions)
 
 
 def operators(graph: str) -> int:
     """The calls in a printed graph: statements of its ``forward`` that call something."""
-    found = _SIGNATURE.search(graph)
-    body = graph[found.end() :].partition("\n    def ")[0].partition("class ")[0] if found else ""
+    match = _SIGNATURE.search(graph)
+    body = graph[match.end() :].partition("\n    def ")[0].partition("class ")[0] if match else ""
     return sum(bool(re.match(r'\s+\w+(?:: "[^"]*")? = .*\(', line)) for line in body.splitlines())
 
 
@@ -76,16 +76,16 @@ def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin,
     full: dict[str, str] = {}
 
     def line_of(at: Frame | None) -> Frame | None:
-        made = with_full_path(at, known, full)
-        return None if made is None or (of_torch and made.file.startswith(of_torch)) else made
+        frame = with_full_path(at, known, full)
+        return None if frame is None or (of_torch and frame.file.startswith(of_torch)) else frame
 
-    found = []
+    origins = []
     for source, kind, leaf in leaves(tree):
         text, at = with_place(leaf)
-        found.append(
+        origins.append(
             GuardOrigin(without_addresses(text.strip()), without_addresses(source), kind, line_of(at))
         )
-    return tuple(found)
+    return tuple(origins)
 
 
 def leaves(tree: str) -> Iterator[tuple[str, str, str]]:
@@ -103,8 +103,8 @@ def leaves(tree: str) -> Iterator[tuple[str, str, str]]:
 
 def types(tree: str) -> dict[str, str]:
     """The class that each source of a printed tree of guards had when it was made."""
-    found = (_CLASS.match(line) for line in tree.splitlines())
-    return {one["source"]: one["type"] for one in found if one is not None}
+    matches = (_CLASS.match(line) for line in tree.splitlines())
+    return {one["source"]: one["type"] for one in matches if one is not None}
 
 
 def with_full_path(at: Frame | None, known: Iterable[str], full: dict[str, str]) -> Frame | None:
@@ -121,7 +121,7 @@ def with_full_path(at: Frame | None, known: Iterable[str], full: dict[str, str])
 def dynamic_dims(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple[DynamicDim, ...]:
     """The symbols that torch made, and what was seen of each; without those that are ``fixed`` to one value, and
     without a tensor's base, which a program does not name."""
-    told = []
+    dims = []
     for one in made:
         symbol, source, value = (str(one.get(key, "")) for key in ("symbol", "source", "val"))
         if not symbol or not source or symbol in fixed or "._base." in source:
@@ -130,5 +130,5 @@ def dynamic_dims(made: Iterable[Mapping[str, object]], fixed: set[str]) -> tuple
         number = (
             "" if with_full_path or not re.fullmatch(r"-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan)", value) else value
         )
-        told.append(DynamicDim(plain_sizes(source), symbol, int(value) if with_full_path else None, number))
-    return tuple(told)
+        dims.append(DynamicDim(plain_sizes(source), symbol, int(value) if with_full_path else None, number))
+    return tuple(dims)

@@ -26,7 +26,7 @@ class LoggedVariant:
         self.leaves: dict[tuple[str, str], list[str]] = {}
         for source, kind, text in graph_text.leaves(tree):
             self.leaves.setdefault((_plain(source), kind), []).append(_plain(messages.with_place(text)[0]))
-        self.types = {_plain(source): found for source, found in graph_text.types(tree).items()}
+        self.types = {_plain(source): type_name for source, type_name in graph_text.types(tree).items()}
 
 
 def nearest_variant(
@@ -41,20 +41,22 @@ def nearest_variant(
     if new is None or None in older:
         return UNKNOWN
     known = (*failed, *_earlier(failed[0].id, forms))
-    asked = _Asked(
+    comparison = _Asked(
         frozenset(about for one in known for about in guard_values.guarded_values(one.source)),
         frozenset(one.source for one in known),
         _values(new),
     )
-    told = [_failing(one, form, new, asked) for one, form in zip(failed, older) if form is not None]
+    failures = [_failing(one, form, new, comparison) for one, form in zip(failed, older) if form is not None]
     order = [
         (len(fails), not guard_values.is_zero_one_specialized(one), at)
-        for at, (one, (fails, _)) in enumerate(zip(failed, told))
+        for at, (one, (fails, _)) in enumerate(zip(failed, failures))
     ]
     best = min(order)[2]
-    most = len(told[best][0] | told[best][1])
-    doubt = any(len(fails) < most for at, (fails, _) in enumerate(told) if at != best)
-    tied = any(unknown for at, (fails, unknown) in enumerate(told) if len(fails) == len(told[best][0]))
+    most = len(failures[best][0] | failures[best][1])
+    doubt = any(len(fails) < most for at, (fails, _) in enumerate(failures) if at != best)
+    tied = any(
+        unknown for at, (fails, unknown) in enumerate(failures) if len(fails) == len(failures[best][0])
+    )
     return UNKNOWN if doubt or tied else best
 
 
@@ -81,17 +83,17 @@ def _plain(text: str) -> str:
 
 def _values(new: LoggedVariant) -> dict[str, Any]:
     """Return the sizes, numbers and parts of tensors in the call for which an entry was compiled."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for (source, kind), texts in new.leaves.items():
         for text in texts:
             about, words = failed_guards.compiled_for(text)
             if kind in _EQUAL and about and (value := _literal(words)) is not None:
-                found[about] = value
+                values[about] = value
             if kind == _TENSOR and (check := guard_values.TENSOR_CHECK.search(text)):
-                found |= _of_tensor(source, check)
+                values |= _of_tensor(source, check)
     dims: Iterable[DynamicDim] = new.visit.dynamic
-    found |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
-    return found
+    values |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
+    return values
 
 
 def _of_tensor(source: str, check: re.Match[str]) -> dict[str, Any]:
@@ -137,13 +139,13 @@ def _states(old: LoggedVariant, new: LoggedVariant) -> set[str]:
 
 def _state(form: LoggedVariant) -> dict[str, Any]:
     for text in form.leaves.get(("", _STATE), ()):
-        _, _, told = text.partition(" against ")
+        _, _, json_text = text.partition(" against ")
         try:
-            found = json.loads(told)
+            state = json.loads(json_text)
         except ValueError:
             continue
-        if isinstance(found, dict):
-            return found
+        if isinstance(state, dict):
+            return state
     return {}
 
 
@@ -186,9 +188,9 @@ def _tensor(
         yield source, None if known is None or "Tensor" in known or "Parameter" in known else False
         return
     differs = []
-    for part, made in _of_tensor(source, check).items():
+    for part, compiled_for in _of_tensor(source, check).items():
         now = asked.values.get(part)
-        if now is not None and now != made:
+        if now is not None and now != compiled_for:
             differs.append(part)
         elif now is None and part in asked.parts:
             yield part, None

@@ -74,29 +74,29 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
     Raises ``RecordError`` where not one line is an entry of such a log.
     """
     damage = Damage()
-    found = compile_log(entries(lines, damage), damage)
-    if not found.read:
+    log = compile_log(entries(lines, damage), damage)
+    if not log.read:
         raise RecordError(
             f"{name!r} is not a structured trace of torch: no line is an entry of one; "
             "run the program with TORCH_TRACE=FOLDER set and give that folder"
         )
-    whole = [c for c in found.compiles if c.metrics is not None and _place(c, found) is not None]
-    lost = [c.id for c in found.compiles if c.metrics is None]
-    began = min((event[2] for event in found.events), default=0.0)
-    frames, graphs, elsewhere = _frames(whole, found)
+    whole = [c for c in log.compiles if c.metrics is not None and _place(c, log) is not None]
+    lost = [c.id for c in log.compiles if c.metrics is None]
+    began = min((event[2] for event in log.events), default=0.0)
+    frames, graphs, elsewhere = _frames(whole, log)
     return ProgramRecord(
         name=name,
-        environment=Environment(__version__, found.torch, found.triton, found.python, "", "", ""),
+        environment=Environment(__version__, log.torch, log.triton, log.python, "", "", ""),
         ended=ENDED,
         frames=frames,
         graphs=graphs,
         library_skips=elsewhere,
-        events=paired_events(found.events, began),
+        events=paired_events(log.events, began),
         missing=(*(Missing(*one) for one in NOT_IN_A_LOG), *_damaged(damage)),
         notes=_notes(lost),
         created=_when(began),
         log="TORCH_TRACE",
-        rank=found.rank,
+        rank=log.rank,
     )
 
 
@@ -108,7 +108,7 @@ def _when(microseconds: float) -> str:
 
 def _damaged(damage: Damage) -> list[Missing]:
     of = f" ({', '.join(sorted(damage.kinds)[:4])})" if damage.kinds else ""
-    told = (
+    counts = (
         (
             damage.lines,
             "lines of the log",
@@ -117,7 +117,7 @@ def _damaged(damage: Damage) -> list[Missing]:
         (damage.payloads, f"texts of entries{of}", "their checksums say that they are not whole"),
         (damage.entries, f"entries{of}", "what they say is not as torch writes it"),
     )
-    return [Missing(f"{count} {what}", why) for count, what, why in told if count]
+    return [Missing(f"{count} {what}", why) for count, what, why in counts if count]
 
 
 def _notes(lost: list[str]) -> tuple[str, ...]:
@@ -151,11 +151,11 @@ def _frames(
             elsewhere[_UNSAID] += 1
             continue
         number = sum(map(len, by_code.values()))
-        made = _graphs(own, len(graphs))
-        visit = _visit(own, place, number, made, found, forms)
+        new_graphs = _graphs(own, len(graphs))
+        visit = _visit(own, place, number, new_graphs, found, forms)
         if visit.outcome in (COMPILED, NO_GRAPH):
             forms[own.id] = LoggedVariant(visit, own.guards)
-        graphs += made
+        graphs += new_graphs
         by_code.setdefault((own.code, place), []).append(visit)
     places = [place for _, place in by_code]
     frames = tuple(_frame(place, tuple(visits), places) for (_, place), visits in by_code.items())
@@ -192,13 +192,13 @@ def _graphs(own: LoggedCompile, first: int) -> list[ProgramGraph]:
         texts = texts[:-1]
     counted, spent = metrics.get("graph_op_count"), metrics.get("backend_compile_time_s")
     alone = len(texts) == 1
-    told = {guard.source for guard in graph_text.guards(own.guards, (), "")}
+    guarded = {guard.source for guard in graph_text.guards(own.guards, (), "")}
     return [
         ProgramGraph(
             first + i,
             own.id,
             counted if alone and type(counted) is int else graph_text.operators(text),
-            graph_text.inputs(text, (*own.sources, *told)),
+            graph_text.inputs(text, (*own.sources, *guarded)),
             seconds=_seconds(spent) if alone else 0.0,
         )
         for i, (_, text) in enumerate(texts)
@@ -286,11 +286,11 @@ _BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
 
 def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
     """A graph break from the text that torch logs of it."""
-    told = text.partition(_REASON)[2] or text
-    told, _, stack = _split(_STACK, told)
-    told = _BESIDES.split(_TRACE.split(told, maxsplit=1)[0], maxsplit=1)[0]
-    header = _HEADER.match(told)
-    own = told[header.end() :] if header else told
+    message = text.partition(_REASON)[2] or text
+    message, _, stack = _split(_STACK, message)
+    message = _BESIDES.split(_TRACE.split(message, maxsplit=1)[0], maxsplit=1)[0]
+    header = _HEADER.match(message)
+    own = message[header.end() :] if header else message
     frames = _stack(_TRACE.split(stack, maxsplit=1)[0])
     if not frames:
         at = re.match(r"Graph break in user code at (?P<file>.*):(?P<line>\d{1,9})$", text.partition("\n")[0])
@@ -301,7 +301,7 @@ def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
     ending = messages.ending(own, frames[inside[0] :] if inside else frames)
     number = re.search(r"/(gb\d+)\.html", ending.link)
     made_of = messages.graph_break(
-        told,
+        message,
         ending,
         ending.reason.partition("\n")[0].strip(),
         number[1].upper() if number else "",
@@ -312,8 +312,8 @@ def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
 
 
 def _split(at: re.Pattern[str], text: str) -> tuple[str, str, str]:
-    found = at.search(text)
-    return (text[: found.start()], found[0], text[found.end() :]) if found else (text, "", "")
+    match = at.search(text)
+    return (text[: match.start()], match[0], text[match.end() :]) if match else (text, "", "")
 
 
 def _stack(text: str) -> tuple[Frame, ...]:
@@ -345,8 +345,8 @@ def _recompilation(
         guard = dataclasses.replace(guard, line=of_text, new=guard.new or seen)
         failed.append(messages.with_guard_line(guard, older.visit.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    made = LoggedVariant(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
-    at = nearest_variant(failed, forms, made)
+    variant = LoggedVariant(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
+    at = nearest_variant(failed, forms, variant)
     known = Recompilation(
         tuple(failed), count if type(count) is int else len(failed), found.limit, nearest_entry=at
     )

@@ -91,9 +91,9 @@ def _box(event: CompileEvent, part: str, places: _Axis, y: float) -> str:
         else ""
     )
     label = f'<text x="{x + 3}" y="{y + 12}">{html.escape(flat(inside))}</text>' if inside else ""
-    said = html.escape(flat(f"{event.id} {event.name}, {part}, {duration(event.duration / 1e6)}".strip()))
+    title = html.escape(flat(f"{event.id} {event.name}, {part}, {duration(event.duration / 1e6)}".strip()))
     box = f'x="{x}" y="{y}" width="{max(width, 0.5)}" height="{_ROW - 1}"'
-    return f'<rect class="{KINDS[part]}" {box}><title>{said}</title></rect>{label}'
+    return f'<rect class="{KINDS[part]}" {box}><title>{title}</title></rect>{label}'
 
 
 def _legend() -> str:

@@ -222,11 +222,11 @@ def _node(box: Box, nodes: dict[str, Node], saved: frozenset[str], derived: froz
 
 def _cards(boxes: Sequence[Box], saved: frozenset[str], derived: frozenset[str]) -> list[str]:
     """All nodes, those of one kind together, for an image in which none of them is looked for."""
-    found: dict[str, list[str]] = {}
+    by_class: dict[str, list[str]] = {}
     for box in boxes:
         kept = [name for name in box.members if name in saved]
-        found.setdefault(_classes(box, kept, derived), []).append(_card(box, kept))
-    return [f'<g class="{names}">{"".join(cards)}</g>' for names, cards in found.items()]
+        by_class.setdefault(_classes(box, kept, derived), []).append(_card(box, kept))
+    return [f'<g class="{names}">{"".join(cards)}</g>' for names, cards in by_class.items()]
 
 
 def _classes(box: Box, kept: Sequence[str], derived: frozenset[str]) -> str:

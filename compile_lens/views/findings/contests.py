@@ -32,22 +32,22 @@ _OWN_COLUMN = ("num_warps", "num_stages")
 
 def contests(capture: Record) -> Finding | None:
     """The finding; ``None`` where max-autotune was not asked for, or would time nothing but launch configurations."""
-    found = capture.autotuning
-    if not found:
+    autotuned = capture.autotuning
+    if not autotuned:
         return None
     held = [(place, one) for place in places(capture) for one in place.compilation.autotuning]
     held = [(place, one) for place, one in held if one.phase == place.phase]
     limit = capture.target.model.figure("shared_memory_per_block_optin") if capture.target else None
     sections: list[Section] = [_table(place, one, limit) for place, one in held[:CONTESTS]]
     sections += _texts([one for _, one in held])
-    every = sum(len(one.choices) for one in found)
+    every = sum(len(one.choices) for one in autotuned)
     brief = [
         "; ".join((f"{_what(one)}: {_contenders(one)}, none of them timed", *_room(one, limit)))
-        for one in found[:4]
+        for one in autotuned[:4]
     ]
-    if len(found) > len(brief):
-        brief.append(f"{len(found) - len(brief):,} more")
-    fact = f"{quantities.plural(len(found), 'contest')}, {quantities.plural(every, 'contender')}"
+    if len(autotuned) > len(brief):
+        brief.append(f"{len(autotuned) - len(brief):,} more")
+    fact = f"{quantities.plural(len(autotuned), 'contest')}, {quantities.plural(every, 'contender')}"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 

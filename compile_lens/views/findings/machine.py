@@ -24,14 +24,14 @@ def machine_code(capture: Record) -> Finding | None:
     if not kernels:
         return None
     built = [k for k in kernels if k.machine is not None]
-    found: list[Row] = []
+    all_rows: list[Row] = []
     for place in places(capture):
         code = place.compilation.code.get(place.phase)
         for kernel in code.kernels if code is not None else ():
             if kernel.machine is not None or kernel.machine_note:
                 cells = _cells(f"{place.title}: {kernel.name}", kernel)
-                found.append(Row(cells, (place.at("code", kernel.name),)))
-    rows, left = cut(found, KERNELS)
+                all_rows.append(Row(cells, (place.at("code", kernel.name),)))
+    rows, left = cut(all_rows, KERNELS)
     head = ("kernel", *machine.HEAD[:-1], "configurations", "note")
     kinds = (NAME, TEXT, *(NUMBER,) * 6, NOTE)
     words = tuple(dict.fromkeys(k.machine.compiler for k in built if k.machine is not None))

@@ -156,9 +156,9 @@ def _detail(node: Node) -> str:
     parts = [block(node.detail)] if node.detail else []
     values = (*node.args, *(value for _, value in node.kwargs))
     if any(map(_is_plain, values)) and node.op != "output":
-        said = [_text(value) for value in node.args]
-        said += [f"{name}={_text(value)}" for name, value in node.kwargs]
-        parts.append(line(f"arguments: {', '.join(said)}"))
+        arguments = [_text(value) for value in node.args]
+        arguments += [f"{name}={_text(value)}" for name, value in node.kwargs]
+        parts.append(line(f"arguments: {', '.join(arguments)}"))
     return "\n".join(parts)
 
 

@@ -96,8 +96,8 @@ def form_of(target: Path, forms: Mapping[str, str]) -> str:
     form = target.suffix.lower()
     if form not in forms:
         valid = ", ".join(f"{ending} ({what})" for ending, what in forms.items())
-        said = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
-        raise UsageError(f"cannot save as {str(target)!r}: the name {said}; use one of {valid}")
+        problem = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
+        raise UsageError(f"cannot save as {str(target)!r}: the name {problem}; use one of {valid}")
     return form
 
 
