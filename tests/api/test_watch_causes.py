@@ -244,7 +244,7 @@ def test_a_break_in_python_s_library_is_told_with_the_line_of_the_program_that_p
         "import waits, compile_lens\n"
         "with compile_lens.watch() as watched: waits.program()\n"
         "(one,) = (c for c in watched.causes if c.kind == 'graph break')\n"
-        "print(one.reached.file, one.reached.line, one.place.file, one.place.line)"
+        "print(one.caller.file, one.caller.line, one.place.file, one.place.line)"
     )
     done = subprocess.run(
         [sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, timeout=300

@@ -43,7 +43,7 @@ if __name__ == "__main__":
     for fn in (met, passed_on, other):
         found = compile_lens.capture(fn, torch.ones(8), target="h100")
         calls = [n.name for c in found.compilations for n in c.graphs["dynamo"].calls]
-        print(fn.__name__, plain(fn), calls, [(q.kind, q.asked) for q in found.target.queries])
+        print(fn.__name__, plain(fn), calls, [(q.kind, q.query) for q in found.target.queries])
 """
 
 
@@ -100,7 +100,7 @@ def plain(fn):
 
 def seen(fn):
     found = compile_lens.capture(fn, torch.ones(64, 32), target="h100")
-    return found.ledger.total.loops, [q.asked.partition("[")[2] for q in found.target.queries]
+    return found.ledger.total.loops, [q.query.partition("[")[2] for q in found.target.queries]
 
 if __name__ == "__main__":
     programs = of_torch, calls_tagged, calls_sent, calls_unsent
@@ -178,7 +178,7 @@ if __name__ == "__main__":
     for fn, arg in ((given, Pair(x, x)), (made, x), (of_data, x), (of_data, x), (kept, x), (without, x)):
         found = compile_lens.capture(fn, arg, target="h100")
         calls = [n.name for c in found.compilations for n in c.graphs["dynamo"].calls]
-        print(fn.__name__, plain(fn, arg) == calls, [q.asked for q in found.target.queries])
+        print(fn.__name__, plain(fn, arg) == calls, [q.query for q in found.target.queries])
 """
 
 
@@ -252,7 +252,7 @@ if __name__ == "__main__":
             print(fn.__name__, str(error).partition(" to the child process (")[2].partition(" with ")[0])
         else:
             calls = [n.name for c in found.compilations for n in c.graphs["dynamo"].calls]
-            print(fn.__name__, calls[-1], [(q.kind, q.asked) for q in found.target.queries])
+            print(fn.__name__, calls[-1], [(q.kind, q.query) for q in found.target.queries])
 """
 
 
