@@ -57,17 +57,16 @@ class BuildError(LensError, RuntimeError):
 class ChildError(LensError, RuntimeError):
     """The process in which a capture for a target runs could not be started, or ended in the middle of it.
 
-    What it ran ended it (a crash of the program's own code, too little memory), or somebody else did. The next capture
-    starts another.
+    Its own program ended it (a crash, too little memory), or another process did. The next capture starts a new one.
 
     Attributes:
         code: its exit code, negative for a signal; ``None`` where it did not end by itself.
-        last: what it wrote last to standard error.
+        last: the end of its standard error.
         began: whether it was ready for requests.
     """
 
     __module__ = "compile_lens"
 
-    def __init__(self, said: str, code: int | None = None, last: str = "", began: bool = True) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, code: int | None = None, last: str = "", began: bool = True) -> None:
+        super().__init__(message)
         self.code, self.last, self.began = code, last, began

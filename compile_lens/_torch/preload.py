@@ -86,7 +86,7 @@ with late_templates(), composites_once():
     import torch._inductor.compile_fx
 
 from . import session as session  # noqa: E402
-from .operators import inductor_tables as inductors_tables  # noqa: E402
+from .operators import inductor_tables  # noqa: E402
 from .targets import stand_in as stand_in  # noqa: E402
 
-inductors_tables.remember()
+inductor_tables.remember()

@@ -36,7 +36,7 @@ def compile_machine(recipe: Recipe, candidate: int) -> Machine:
     Raises:
         BuildError: with the reason, if not even Triton's first form could be made.
     """
-    numbering = _Numbering()
+    numbering = _LineNumberHook()
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as folder, _settings(folder, numbering):
         log_stream = io.StringIO()
         failure = ""
@@ -87,7 +87,7 @@ def _compile(recipe: Recipe) -> Any:
 
 
 @contextlib.contextmanager
-def _settings(folder: str, numbering: _Numbering) -> Iterator[None]:
+def _settings(folder: str, numbering: _LineNumberHook) -> Iterator[None]:
     """Set Triton's own settings, whatever the environment says: a folder of its own, line numbers, a log, no dumps."""
     from triton import knobs
 
@@ -121,8 +121,8 @@ def _texts(folder: Path) -> dict[str, str]:
     }
 
 
-class _Numbering:
-    """Takes Triton's LLVM IR, and passes it on with numbers for lines. It is Triton's hook for stages."""
+class _LineNumberHook:
+    """Triton's stage hook that replaces the lines of files in LLVM IR by numbers."""
 
     def __init__(self) -> None:
         self.llir = ""

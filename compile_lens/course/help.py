@@ -24,7 +24,7 @@ def hint(key: str) -> Words:
 
 
 def solution(key: str) -> Words:
-    """One right program; there are others. Only after an attempt: trying is how it is learnt."""
+    """Return a correct program, or a request to try first if there was no attempt."""
     text = exercise(key).solution
     if not state.load().attempts(key):
         return Words(wording.tell("try first", key=key))

@@ -1,6 +1,6 @@
 """Figures of a whole capture, or of one phase of it, that one may hold against a limit or another capture.
 
-Each is a ``DeviceProperty``, an ``AtLeast`` where a part is unknown or a call decides, or, as text, why it is not known
+Each is a ``Figure``, an ``AtLeast`` where a part is unknown or a call decides, or, as text, why it is not known
 or is no question here: a limit never holds for what nobody knows.
 """
 

@@ -57,7 +57,7 @@ def spread(figures: tuple[float, ...]) -> Spread:
 def ratio(slow: Series, fast: Series) -> Spread:
     """Return how many times as long ``slow`` takes as ``fast``: the quotient of each round, then median and quartiles.
 
-    Both must have been taken in turns (same ``what``); what disturbed a round disturbed both.
+    Both must have been taken in turns (same ``phases``); what disturbed a round disturbed both.
     """
     if slow.phases != fast.phases or len(slow.seconds) != len(fast.seconds):
         raise ValueError(f"{slow.name} ({slow.phases}) and {fast.name} ({fast.phases}) did not take turns")

@@ -160,7 +160,7 @@ class AtLeast:
 
     Attributes:
         count: what the known parts come to.
-        basis: as a ``DeviceProperty``'s.
+        basis: as a ``Figure``'s.
         known, graphs: of how many graphs it is known, and of how many it is asked.
     """
 
@@ -202,7 +202,7 @@ class AtLeast:
 
 
 def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
-    """A ``DeviceProperty`` where it is one number and wholly known, else what is known of it."""
+    """A ``Figure`` where it is one number and wholly known, else what is known of it."""
     if known == graphs and found == Count(found.fixed):
         return Figure(found.fixed, basis)
     return AtLeast(found, basis, known=known, graphs=graphs)

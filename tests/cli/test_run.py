@@ -640,7 +640,7 @@ def test_a_child_that_imports_torch_leaves_what_its_parent_wrote_down(tmp_path: 
         (["."], "is a folder without a __main__.py"),
         (["-m"], "needs the name of a module"),
         (["-m", "no.such.module"], "there is no module 'no.such.module'"),
-        (["-o", "x.exe", "s.py"], "has no known ending; use one of .json .html .txt .md"),
+        (["-o", "x.exe", "s.py"], "has no known ending; use one of .html .md .txt .json"),
         (["-o", "nowhere/x.json", "s.py"], "there is no folder"),
     ],
 )

@@ -90,9 +90,8 @@ def test_the_figures_in_the_text(session: dict[str, Any]) -> None:
     assert f"# {len(graphs['joint'].calls)} nodes" in README
     total = session["capture"].ledger.total
     output = (
-        f"of the {total.eager_ops} operators that eager PyTorch runs for sin²(x) + cos²(x) and\nits gradient, "
-        f"{total.launches} kernel launches remain, and of {total.bytes_before:,} bytes that they move, "
-        f"{total.bytes_after:,}."
+        f"eager PyTorch runs {total.eager_ops} operators that move\n{total.bytes_before:,} bytes; "
+        f"compiled, there are {total.launches} kernel launches that move {total.bytes_after:,}."
     )
     assert output in README
     assert re.search(rf"capture\.ledger\.total\.launches +# {total.launches}\n", README)

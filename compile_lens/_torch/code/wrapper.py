@@ -43,7 +43,7 @@ NOT_KERNELS = frozenset(
 """Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
 
 UNREACHED = "?"
-"""``Kernel.within`` of a line that no call reaches."""
+"""``Kernel.launch_functions`` of a line that no call reaches."""
 
 
 def repeatable(text: str, number: int) -> str:

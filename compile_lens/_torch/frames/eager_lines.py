@@ -23,8 +23,6 @@ def lines(code: Any, start: int | None = None) -> tuple[tuple[int, int], ...]:
     """Return the lines of a code object as ranges: all of them, or those that can be reached from an instruction on.
 
     For a resume function these are the lines after the break: its code holds the whole function.
-
-    Of the rest of a function it is what follows the break: the code that Dynamo made holds all of the function.
     """
     instructions = list(dis.get_instructions(code))
     if start is None and is_resume(code):

@@ -26,9 +26,7 @@ Wrap = Callable[..., Any]
 
 
 class _Local(threading.local):
-    stack: list[Draft | None] | None = (
-        None  # read for every wrapped call: of the class, it takes none to read
-    )
+    stack: list[Draft | None] | None = None  # a class attribute: reading it takes no call
 
 
 _local = _Local()
@@ -123,7 +121,7 @@ def compiling(draft: Draft | None) -> Iterator[None]:
 
 
 def compile_for(undo: Undo, draft: Draft | None) -> None:
-    """Like ``compiling``, until ``undo``; it also ends those that an interrupt kept from ending."""
+    """Make ``draft`` current until ``undo``, which also ends nested drafts that an interrupt left open."""
     stack = _local.stack
     if stack is None:
         stack = _local.stack = []
@@ -140,7 +138,7 @@ def in_place() -> Iterator[None]:
 
 
 def place(undo: Undo) -> None:
-    """Like ``in_place``, until ``undo``."""
+    """Keep every wrapper in place until ``undo``."""
     _placement.keep(undo, _fill)
 
 
@@ -179,7 +177,7 @@ def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
 def _bind_slot(wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
     @functools.wraps(real)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        stack = _local.stack  # as ``kept``, without a call
+        stack = _local.stack  # as ``in_slot``, without a call
         draft = stack[-1] if stack else None
         if draft is None or slot not in draft.slots:
             return real(*args, **kwargs)

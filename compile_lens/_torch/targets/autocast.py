@@ -171,8 +171,9 @@ def _line_of(tx: Any) -> Frame | None:
             return None
         file = getattr(getattr(tx, "f_code", None), "co_filename", "")
         if file and not is_internal(file):
-            summary = tx.frame_summary()
-            return frame_at(summary.filename, summary.lineno or 0, summary.name)
+            summary = getattr(tx, "frame_summary", None)  # a later torch may rename it: then no line is known
+            frame = summary() if summary is not None else None
+            return None if frame is None else frame_at(frame.filename, frame.lineno or 0, frame.name)
         tx = getattr(tx, "parent", None)
     return None
 

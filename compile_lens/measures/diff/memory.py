@@ -18,18 +18,18 @@ Nodes = frozenset[int]
 
 
 def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
-    """Values that both captures hold in a buffer, and that take over another's memory in one, or that of another."""
-    ones, twos = (_reuses(side, phase) for side, phase in zip(sides, phases))
+    """Yield the changes in which buffer's memory a value reuses."""
+    reuses_before, reuses_after = (_reuses(side, phase) for side, phase in zip(sides, phases))
     items = sides[1].stage(f"{phases[1]}.post_grad")
 
     def operators(some: list[Nodes]) -> str:
         return counted(name(items[n].node) for nodes in some for n in sorted(nodes))
 
-    lost: list[tuple[Nodes, Nodes]] = []
-    won: list[tuple[Nodes, Nodes]] = []
-    for nodes, taken in ones.items():
+    removed: list[tuple[Nodes, Nodes]] = []
+    added: list[tuple[Nodes, Nodes]] = []
+    for nodes, taken in reuses_before.items():
         mapped, before = (frozenset(match.pairs.get(n, -1) for n in some) for some in (nodes, taken))
-        after = twos.get(mapped)
+        after = reuses_after.get(mapped)
         if after is None or -1 in mapped or -1 in before or before == after:
             continue
         if before and after:
@@ -39,8 +39,11 @@ def memory(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match:
                 "memory", CHANGED, where + text, sides[1].lines(items[n].address for n in sorted(mapped))
             )
         else:
-            (lost if before else won).append((mapped, before or after))
-    for kind, some, words in ((REMOVED, lost, "no longer take{s} over"), (ADDED, won, "now take{s} over")):
+            (removed if before else added).append((mapped, before or after))
+    for kind, some, words in (
+        (REMOVED, removed, "no longer take{s} over"),
+        (ADDED, added, "now take{s} over"),
+    ):
         if some:
             results = "result" if len(some) == 1 else "results"
             verb = words.format(s="s" * (len(some) == 1))
@@ -69,11 +72,10 @@ def _reuses(side: Side, phase: str) -> dict[Nodes, Nodes]:
 
 
 def around(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Iterator[Change]:
-    """The lines that differ of what calls the kernels, compilation by compilation.
+    """Yield the changed lines of the code that calls the kernels, by compilation.
 
-    A graph's inputs are numbered in the order in which the program reads them. Where lines were moved it is another:
-    then inputs stand for each other as the graph's do, and in which order they are taken, checked and let go is no
-    difference.
+    A graph's inputs are numbered in the order in which the program reads them. If lines moved, the order changes:
+    inputs are then matched as the graph's are, and a new order of taking, checking and freeing them is no difference.
     """
     own = [[c for c in side.capture.compilations if phase in c.code] for side, phase in zip(sides, phases)]
     shown: list[str] = []
