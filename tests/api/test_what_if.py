@@ -189,7 +189,7 @@ def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
     for ending in (".md", ".txt", ".json"):
         text = found.save(tmp_path / f"found{ending}").read_text(encoding="utf-8")
         assert "activation" in text and "combo" in text
-    assert json.loads(found.to_json())["trials"][0]["code"] is True
+    assert json.loads(found.to_json())["trials"][0]["code_changed"] is True
     with pytest.raises(UsageError, match=r"\.html"):
         found.save(tmp_path / "found.pdf")
 

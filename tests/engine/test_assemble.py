@@ -277,7 +277,7 @@ class TestWithTriton:
             self.llir = llir
             return llir
 
-        monkeypatch.setattr(assembly._Numbering, "_take", as_it_is)
+        monkeypatch.setattr(assembly._LineNumberHook, "_take", as_it_is)
         compiling._built.cache_clear()
         plain = built(largest())
         compiling._built.cache_clear()
