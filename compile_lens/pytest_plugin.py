@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     given = config.getoption("compile_lens_report")
     if given and Path(given).exists() and not Path(given).is_dir():
         raise pytest.UsageError(
-            f"--compile-lens-report={given} is not a folder: name one, or one that is not there"
+            f"--compile-lens-report={given} is not a folder: name a folder, existing or new"
         )
 
 

@@ -13,7 +13,7 @@ from ..results.program import Program
 def import_trace(path: str | os.PathLike[str]) -> Program:
     """The program that a structured trace of torch is of: a folder that ``TORCH_TRACE`` named, or a log in it.
 
-    Frames, graphs, graph breaks, recompiles with what failed, guards, symbols, times and what caches said are read
+    Frames, graphs, graph breaks, recompiles with what failed, guards, symbols, times and cache messages are read
     as a watch would have seen them; what such a log does not hold is in ``record.missing``, with the reason. Needs no
     torch, and runs nothing of the log.
 

@@ -18,7 +18,7 @@ from ..results.capture import Capture
 
 COMPOSITE_NOTE = (
     "An operator that is made of others works on a device that has those. The table does not say which they are: "
-    "capture a call of it, and ask capture.unsupported(target)."
+    "capture a call of it, and call capture.unsupported(target)."
 )
 
 
@@ -164,15 +164,15 @@ def _compiled(op: str, places: tuple[str, ...], found: Implementation, device: s
         return "only eager PyTorch dispatches it: the compiled graphs have other operators in its place"
     fate = asked.lowering_kind(op)
     if fate == "lowering" and asked.may_call(op):
-        return (
-            "Inductor generates code for it or calls it, as the case may be: compiled code may fail as well"
-        )
+        return "Inductor generates code for it or calls it, as the case may be: compiled code may fail too"
     if fate in ("lowering", "decomposition"):
         return f"Inductor generates code for it: compiled code needs no kernel of {device}'s, eager code does"
     if fate in ("library call", "not registered"):
-        return "Inductor calls it as it is: compiled code would fail as well"
+        return "Inductor calls it as it is: compiled code would fail too"
     if fate == "library or template":
-        return "Inductor calls a library for it unless a setting allows a template: compiled code may fail as well"
+        return (
+            "Inductor calls a library for it unless a setting allows a template: compiled code may fail too"
+        )
     return ""
 
 

@@ -208,7 +208,9 @@ def parser() -> argparse.ArgumentParser:
         "By torch's own tables.",
     )
     supported.add_argument(
-        "op", nargs="*", help="an ATen operator: sort, aten.sort.stable; several are told in turn"
+        "op",
+        nargs="*",
+        help="an ATen operator: sort, aten.sort.stable; several are reported one after another",
     )
     supported.add_argument("--capture", type=Path, metavar="FILE", help="a .json record; needs --target")
     supported.add_argument(
@@ -334,7 +336,7 @@ def _add_story(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--story",
         action="store_true",
-        help="print it told in plain words, stage by stage, instead of the page",
+        help="print it as a story in plain words, stage by stage, instead of the page",
     )
     command.add_argument(
         "--lang", choices=("en", "zh"), default="en", help="the language of the story (default: %(default)s)"

@@ -27,7 +27,7 @@ def check(args: argparse.Namespace) -> int:
     """Run the checks of files, say which hold, and write that where asked."""
     check_endings(args.out, FORMS)
     if args.pages is not None and args.pages.exists() and not args.pages.is_dir():
-        raise UsageError(f"--pages {str(args.pages)!r} is not a folder: name one, or one that is not there")
+        raise UsageError(f"--pages {str(args.pages)!r} is not a folder: name a folder, existing or new")
     here()
     checked: list[Checked] = []
     # With --json what the user's code prints goes to stderr: stdout is one document.

@@ -125,7 +125,7 @@ def levels(given: list[str]) -> list[str]:
     for name in names:
         if name.removesuffix(ANY) not in known:
             raise UsageError(
-                f"--fail-on {name!r} is not one of {', '.join(known)}; with {ANY} behind it, as kernels{ANY}, any "
+                f"--fail-on {name!r} is not one of {', '.join(known)}; with {ANY} appended, as kernels{ANY}, any "
                 "difference fails, not only more"
             )
     return list(dict.fromkeys(names))

@@ -134,7 +134,7 @@ def _reason(done: subprocess.CompletedProcess[str], one: Environment) -> str:
         message = str(json.loads(done.stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         last = done.stderr.strip().rpartition("\n")[2]
-        return f"the process of its capture ended with {done.returncode}: {last or 'it said nothing'}"
+        return f"the process of its capture ended with {done.returncode}: {last or 'it printed nothing'}"
     if "is not installed" in message:
         message += f"; into {one.folder}: --with NAME, which pip installs there"
     return message
@@ -163,7 +163,7 @@ def _list(args: argparse.Namespace, folder: Path) -> int:
     if not environments_kept:
         say(f"no environment is kept in {folder}")
     for one in environments_kept:
-        what = f"torch {one.torch}" if one.whole else "half made: it is made anew when it is asked for"
+        what = f"torch {one.torch}" if one.whole else "half made: it is made anew on request"
         more = f", with {', '.join(one.extra)}" if one.extra else ""
         say(f"{one.asked:8} {one.size() / 1e9:6.1f} GB  {what}{more}  {one.folder}")
     return OK

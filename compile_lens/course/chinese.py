@@ -26,7 +26,7 @@ QUESTIONS: dict[str, str] = {
     "9.ordered": "cos(sort(sin(x))) 有几次启动？",
     "10.chain": "(x @ y) @ z，各有 512 × 4、4 × 512 和 512 × 4 个数：中间结果有几个数？",
     "11.sines": "函数把 sin(x) 算一百遍，返回其中一个：它的内核里有几个正弦？",
-    "11.graphs": "循环四轮，每轮都有 .item()：Dynamo 把它变成几个图？",
+    "11.graphs": "循环四次迭代，每次迭代都有 .item()：Dynamo 把它变成几个图？",
     "12.loop": "40 个行列式，一个一个地算：几次启动？",
     "12.batch": "2,000 个行列式，同时算：几次启动？",
     "12.buckets": "六层，每层 1 MiB，桶的大小是 25 MB：编译几个图？",
@@ -88,7 +88,7 @@ FACTS: dict[str, str] = {
     "short_products": "个受内存限制的短数乘法",
     "complex_values": "个复数张量",
     "breaks": "处图中断",
-    "skipped": "处留给 Python 的部分",
+    "skipped": "处以 eager 方式运行的部分",
 }
 """The measure word and the noun of each fact, as they stand after a number."""
 
@@ -179,10 +179,10 @@ SCENES: dict[str, str] = {
     "clock alone": "先矩阵乘法，再求和：只读时钟",
     "after waiting": "先矩阵乘法，再求和：每次读时钟之前先等待",
     "three events": "先矩阵乘法，再求和：设备自己的队列里放三个事件",
-    "item in every turn": "六轮大矩阵乘法，每轮都有 .item()",
-    "item at the end": "六轮大矩阵乘法，最后才要一个数",
-    "item in every small turn": "六轮小矩阵乘法，每轮都有 .item()",
-    "item at the end of small turns": "六轮小矩阵乘法，最后才要一个数",
+    "item in every turn": "六次迭代的大矩阵乘法，每次都有 .item()",
+    "item at the end": "六次迭代的大矩阵乘法，最后才要一个数",
+    "item in every small turn": "六次迭代的小矩阵乘法，每次都有 .item()",
+    "item at the end of small turns": "六次迭代的小矩阵乘法，最后才要一个数",
     "one stream": "四批数据，复制（加载）并做两次乘法（使用），都在一个流里",
     "two streams": "四批数据，复制并做两次乘法，复制放在第二个流里",
     "eager": "16,777,216 个数的 sin² + cos²，eager PyTorch",
@@ -195,7 +195,7 @@ SCENES: dict[str, str] = {
 SCENE_PARTS: dict[str, str] = {
     "product": "乘法",
     "sum": "求和",
-    "turn": "第 {number} 轮",
+    "turn": "第 {number} 次迭代",
     "end": "结束",
     "loop": "循环",
     "load": "加载",

@@ -194,16 +194,16 @@ FACTS: dict[str, Fact] = {
     "backward_ops": Fact(
         _column("aten_ops", "backward"), "ATen operator in the backward", "ATen operators in the backward"
     ),
-    "saved": Fact(_saved, "value kept for the backward", "values kept for the backward"),
+    "saved": Fact(_saved, "value saved for the backward", "values saved for the backward"),
     "kept_by_default": Fact(
         _partitions(lambda cut: None if cut.default is None else len(cut.default)),
-        "value kept by the default partitioner",
-        "values kept by the default partitioner",
+        "value saved by the default partitioner",
+        "values saved by the default partitioner",
     ),
     "kept_bytes": Fact(
         _partitions(lambda cut: saved_bytes(cut.saved)),
-        "byte kept beside inputs and results",
-        "bytes kept beside inputs and results",
+        "byte saved beside inputs and results",
+        "bytes saved beside inputs and results",
     ),
     "recomputed": Fact(
         _partitions(lambda cut: len(cut.recomputed)),
@@ -214,8 +214,8 @@ FACTS: dict[str, Fact] = {
     "patterns": Fact(_patterns, "pattern that matched", "patterns that matched"),
     "apart_by_size": Fact(
         lambda capture: sum(not d.fused and d.reason == "different sizes" for d in capture.decisions),
-        "pair of loops kept apart by their sizes",
-        "pairs of loops kept apart by their sizes",
+        "pair of loops not fused because of their sizes",
+        "pairs of loops not fused because of their sizes",
     ),
     "step": Fact(_step, "number at a time", "numbers at a time"),
     "tails": Fact(_tails, "tail", "tails"),
@@ -267,7 +267,7 @@ FACTS: dict[str, Fact] = {
     ),
     "complex_values": Fact(_complex, "complex tensor", "complex tensors"),
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
-    "skipped": Fact(_skipped, "part left to Python", "parts left to Python"),
+    "skipped": Fact(_skipped, "part that runs eagerly", "parts that run eagerly"),
 }
 """Every fact by its name."""
 

@@ -165,14 +165,14 @@ REQUIRED = {
 """Properties that a model must have, by type of the device: what the code that is generated depends on."""
 
 
-AMD = "AMD's GPUs are not offered, since Inductor writes other code for them and asks ROCm for it; "
+AMD = "AMD's GPUs are not offered, since Inductor generates other code for them and needs ROCm for it; "
 INTEL = (
-    "Intel's GPUs are not offered, since what Inductor writes for them depends on properties that only their driver "
-    "tells; "
+    "Intel's GPUs are not offered, since the code that Inductor generates for them depends on properties that only "
+    "their driver reports; "
 )
 B300 = (
     "it is not offered, since no published figure of its multiprocessors was found, by which Inductor splits "
-    "reductions (a file of your own may have those that your device tells); "
+    "reductions (a file of your own may have those that your device reports); "
 )
 
 

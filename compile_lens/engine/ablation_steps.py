@@ -48,7 +48,7 @@ def _joined(compilations: Any) -> list[str]:
             stage = f"{phase}.groups"
             groups = c.graphs[stage].nodes if stage in c.graphs else ()
             several = [g for g in groups if len(g.members) > 1]
-            notes += [f"{phase}: {g.name} is {len(g.members)} loops all the same" for g in several]
+            notes += [f"{phase}: {g.name} still has {len(g.members)} loops" for g in several]
             notes += [
                 f"{phase}: {k.name} runs {len(k.groups)} groups in {k.launches} launch(es)"
                 for k in code.kernels

@@ -120,7 +120,7 @@ def _message(made: Capture) -> str:
     next_step = ""
     if made.target is not None and re.search(r"ModuleNotFoundError: .*\btriton\b", failure.message):
         next_step = (
-            f"\nInductor writes it from a template and needs Triton for that: {versions.triton_command()}"
+            f"\nInductor generates it from a template and needs Triton for that: {versions.triton_command()}"
         )
     if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"

@@ -128,7 +128,7 @@ def _as_imported(piece: Any) -> DeviceQuery:
     from .._torch.targets import device_queries
 
     file, line, function = piece.line
-    there = "torch is not told of it" if piece.told else "it is what importing its module makes it"
+    there = "torch does not know it" if piece.told else "it is what importing its module makes it"
     reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
     line_running = None if file else device_queries.running_line()
     return DeviceQuery(
@@ -150,7 +150,7 @@ def _unfit(model: DeviceModel) -> str:
     except ChildError as error:
         process.close()
         return (
-            f"this build of torch ({torch.__version__}) cannot be told that it has {model.device} ({error}): "
+            f"this build of torch ({torch.__version__}) cannot be given a stand-in for {model.device} ({error}): "
             "capture on a machine with that device, or with torch's wheel for Linux"
         )
     return ""

@@ -40,7 +40,7 @@ class Chain:
     one node is the program's sine and the one that the derivative of ``cos(x)`` needs, and both calls are above it.
     Where the backward works it out again (of ``sin(x) + cos(x)``), the forward's is the program's alone.
     ``derivatives=False`` leaves out of the joint graph and of the forward what is only needed by the derivative of the
-    call, and above a part of the forward the calls whose derivative needs it; of a backward, where all is there for
+    call, and above a part of the forward the forward ops of this gradient; of a backward, where all is there for
     some derivative, nothing (``derivatives`` says for whose).
 
     Raises (every method that takes an address): ``UsageError`` if the record has no such node.

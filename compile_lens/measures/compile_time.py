@@ -41,7 +41,7 @@ class Spent:
     """The time that the compiles of one code took.
 
     Attributes:
-        frame: the code; ``None`` for what is of no visit that was seen.
+        frame: the code; ``None`` for what is of no frame evaluation that was seen.
         ids: the compiles.
         seconds: wall time by part, each in its own: what a part hands on is booked to the next one. Of threads that
             build kernels at the same time each counts.

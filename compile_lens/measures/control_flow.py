@@ -1,4 +1,4 @@
-"""Sums over what a call runs: bodies of loops by the turn, branches one or the other."""
+"""Sums over what a call runs: bodies of loops per iteration, branches one or the other."""
 
 from __future__ import annotations
 

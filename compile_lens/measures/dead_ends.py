@@ -102,7 +102,7 @@ class DeadEnds:
         if stage.graph.stage != "groups" and not any(
             self._down.get((cid, stage.graph.key, reader)) for reader in readers
         ):
-            return DeadEnd("what reads it is gone as well", ", ".join(readers))
+            return DeadEnd("what reads it is gone too", ", ".join(readers))
         return DeadEnd(NOT_LEFT.get(stage.graph.stage, SILENT))
 
     def _folded(self, cid: str, stage: _Stage, name: str) -> bool:

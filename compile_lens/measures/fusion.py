@@ -348,7 +348,7 @@ class _Place:
         for kernel in self.kernels if ours & theirs else ():
             if set(kernel.groups) & set(ga) and set(kernel.groups) & set(gb):
                 yield (
-                    f"both are in the kernel {kernel.name}, each with a loop of its own: the backend writes "
+                    f"both are in the kernel {kernel.name}, each with a loop of its own: the backend puts "
                     "groups into one function, which saves a launch and no memory traffic"
                 )
 

@@ -100,9 +100,7 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
     for id in {id for id, times in Counter(chosen.values()).items() if times > 1}:
         for compilation_id in [c for c, chosen_id in chosen.items() if chosen_id == id and c not in ids]:
             del chosen[compilation_id]
-            missing.append(
-                Missing(compilation_id, f"others of its compilations fit {id} of the trace as well")
-            )
+            missing.append(Missing(compilation_id, f"others of its compilations fit {id} of the trace too"))
     by_trace = {id: own for own, id in chosen.items()}
     compilations = {c.id: c for c in record.compilations}
     graphs = []
@@ -231,11 +229,11 @@ def _why(
     if kernel.name in plan.generated:
         return NO_CPP if not gpu and not plan.sees_generated else "the trace does not hold it"
     if not name:
-        return "what it calls has no name of one operator, by which the trace could tell it"
+        return "what it calls has no name of one operator, by which the trace could identify it"
     if astray[name]:
         return (
             f"the trace holds {name} {astray[name]} times, not in the order of the code's launches: which of them "
-            "it is, is not said"
+            "it is, is not known"
         )
     return f"the trace holds no {name} in the runs of this graph"
 

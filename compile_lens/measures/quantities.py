@@ -86,7 +86,7 @@ def saved(capture: Record) -> Quantity:
     if total is not None:
         return total
     notes = dict.fromkeys(c.partition.note for c in training if c.partition is not None and c.partition.note)
-    return "; ".join(notes) or "the record does not say what the forward keeps, or how large it is"
+    return "; ".join(notes) or "the record does not have what the forward saves, or its size"
 
 
 def graphs(capture: Record) -> int:

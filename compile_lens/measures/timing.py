@@ -60,7 +60,7 @@ def ratio(slow: Series, fast: Series) -> Spread:
     Both must have been taken in turns (same ``phases``); what disturbed a round disturbed both.
     """
     if slow.phases != fast.phases or len(slow.seconds) != len(fast.seconds):
-        raise ValueError(f"{slow.name} ({slow.phases}) and {fast.name} ({fast.phases}) did not take turns")
+        raise ValueError(f"{slow.name} ({slow.phases}) and {fast.name} ({fast.phases}) did not alternate")
     return spread(tuple(a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)))
 
 

@@ -37,7 +37,7 @@ class KernelTraffic:
     Attributes:
         name, phase, kind: of the kernel; ``compilation`` is the compile id.
         launches: in how many places the code launches it; the figures are those of one run of each.
-        steered: whether a call runs some of them by the turn of a loop or by the branch, not just once.
+        steered: whether a call runs some of them per iteration of a loop or per branch, not just once.
         reads, writes: modelled bytes; ``None`` where unknown.
         before: bytes that its ATen operators would move if each ran by itself; ``None`` where unknown.
         flops: modelled operations, a sine as one; ``None`` where unknown.
@@ -216,14 +216,16 @@ class _Phase:
         names = tuple(name for name in self._own(kernel) if self._counts_here(kernel, name))
         notes = []
         if kernel.reads is None or kernel.writes is None:
-            notes.append("bytes: unknown, since a size depends on data or Inductor did not say what it runs")
+            notes.append(
+                "bytes: unknown, since a size depends on data or Inductor did not report what it runs"
+            )
         flops, products, special, dtype, missing = self._arithmetic(kernel, names)
         notes += missing
         steered = any(
             self.code.flow is not None and body not in self.once for body in kernel.launch_functions
         )
         if steered:
-            notes.append("the figures are of one run: a call runs it by the turn of a loop or by the branch")
+            notes.append("the figures are of one run: a call runs it per iteration of a loop or per branch")
         return KernelTraffic(
             name=kernel.name,
             phase=self.code.phase,

@@ -23,13 +23,13 @@ class Reason:
 
 REASONS: dict[str, Reason] = {
     "extern": Reason(
-        "One of the two is a call of a library or of a kernel written by hand: Inductor did not write its "
+        "One of the two is a call of a library or of a kernel written by hand: Inductor did not generate its "
         "loop, so it cannot add to it.",
         "",
     ),
     "steering": Reason(
-        "One of the two decides which graphs run, or how often (cond, while_loop): their loops are made apart, "
-        "and nothing outside joins them.",
+        "One of the two decides which graphs run, or how often (cond, while_loop): their loops are generated "
+        "separately, and nothing outside is fused with them.",
         "",
     ),
     "nop": Reason(
@@ -51,7 +51,7 @@ REASONS: dict[str, Reason] = {
         "Give both the same shape.",
     ),
     "different loops": Reason(
-        "They visit equally many elements, but in loops that are nested or split differently.",
+        "They loop over equally many elements, but in loops that are nested or split differently.",
         "Keep one layout and one shape through both (no reshape or transpose in between).",
     ),
     "reduction sizes": Reason(
@@ -60,7 +60,7 @@ REASONS: dict[str, Reason] = {
     ),
     "reduction barrier": Reason(
         "The second needs finished results of a reduction, and the first has them only after its loop has run.",
-        "Reduce over the last dimension, so that each row is finished in turn.",
+        "Reduce over the last dimension, so that each row is finished before the next.",
     ),
     "split reduction": Reason(
         "They are two steps of one reduction, which Inductor split so that more of the device works at once: the "
@@ -132,7 +132,7 @@ REASONS: dict[str, Reason] = {
         "",
     ),
     "numerics": Reason(
-        "Fused, numbers would be added up in another order, and the settings ask for the order to stay.",
+        "Fused, numbers would be added up in another order, and the settings require the order to stay.",
         "",
     ),
     "config": Reason(

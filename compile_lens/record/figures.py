@@ -1,6 +1,6 @@
 """Figures that say how they were had, and what is known of one that is not a single number.
 
-How often a loop turns and which branch a call takes is decided while it runs: a count then is *per turn*, or *one
+How often a loop turns and which branch a call takes is decided while it runs: a count then is *per iteration*, or *one
 or the other*. A sum of which parts are unknown is *at least* the sum of the others.
 """
 
@@ -71,7 +71,7 @@ class Count:
         return self.fixed + sum(max(m for m in pair if m is not None) for pair in ways)
 
     def text(self, number: Callable[[int], str] = "{:,}".format) -> str:
-        """In words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per turn``."""
+        """In words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per iteration``."""
         if self.most is not None and (self.correlated or self._choices() > _FEW):
             return f"{number(self.least)} to {number(self.most)}"
         numbers = None if self.most is None else self._numbers()
@@ -87,7 +87,7 @@ class Count:
         for place, turn in enumerate(self.iterations, 1):
             inner = turn.text(number)
             which = f" of loop {place}" if len(self.iterations) > 1 else ""
-            parts.append(f"{inner if turn.least == turn.most else f'({inner})'} per turn{which}")
+            parts.append(f"{inner if turn.least == turn.most else f'({inner})'} per iteration{which}")
         return " + ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class AtLeast:
         return self.count.most if self.known == self.graphs else None
 
     def text(self, number: Callable[[int], str] = "{:,}".format, mark: str = "") -> str:
-        """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per turn``; ``mark`` stands before the number."""
+        """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per iteration``; ``mark`` precedes the number."""
         words = mark + self.count.text(number)
         if self.known == self.graphs:
             return words

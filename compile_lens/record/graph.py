@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNSAID_ORIGIN = "made by a pass of the compiler that did not say what for"
 """``Node.no_origin`` of one that may have come from anything before it."""
 
-UNSAID_DERIVATIVE = "made in the backward, by autograd or a hook, and what for was not said"
+UNSAID_DERIVATIVE = "made in the backward, by autograd or a hook, and the purpose was not recorded"
 """``Node.no_origin`` of one that is of a derivative, or of what the program does with one."""
 
 
@@ -192,7 +192,7 @@ class Graph:
         phase: for the last three, the graph they belong to; else ``""``.
         before: key of the stage whose nodes ``origins`` name; ``""`` for the first.
         text: the stage as text (FX code, or Inductor's description of its nodes).
-        saved: forward only: nodes kept for backward, in order.
+        saved: forward only: nodes saved for backward, in order.
         subgraphs: bodies of higher-order operators (``cond``, ``flex_attention``), by attribute name.
     """
 

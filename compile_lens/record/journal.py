@@ -28,11 +28,13 @@ def header_line(record: ProgramRecord) -> str:
     unseen = (
         Missing("the time of compiling", "the program ended before torch's events were written down"),
         Missing(
-            "what was left to Python outside of the program",
+            "frames skipped outside of the program",
             "it is counted at the end, which was not reached",
         ),
-        Missing("graphs of what nothing called", "they are told at the end, which was not reached"),
-        Missing("what ran eagerly without a visit", "it is told at the end, which was not reached"),
+        Missing("graphs of what nothing called", "they are counted at the end, which was not reached"),
+        Missing(
+            "what ran eagerly without a frame evaluation", "it is counted at the end, which was not reached"
+        ),
     )
     return journal_line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=(*record.missing, *unseen)))
 

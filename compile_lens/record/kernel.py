@@ -12,7 +12,7 @@ LINE_FORMS = frozenset(
 )
 """``no_origin`` of lines that compute, load, store and reduce nothing: what they are instead."""
 
-UNSAID = "Inductor did not say which operation it is of"
+UNSAID = "Inductor did not report which operation it is of"
 """``no_origin`` of every other line that has no origin."""
 
 SAME_CODE = "same code, verified"

@@ -44,9 +44,7 @@ REALIZED: dict[str, Reason] = {
         "It is a piece of a concatenation, or the whole: each piece is written straight to its place.", ""
     ),
     "mutation": Reason("It overwrites memory, or the memory that it reads is overwritten later.", ""),
-    "hint": Reason(
-        "The lowering of its own operator, or of one that reads it, asks for it to be in memory.", ""
-    ),
+    "hint": Reason("The lowering of its own operator, or of one that reads it, requires it in memory.", ""),
     "layout": Reason("It has to be in memory with certain strides.", ""),
     "other": Reason("Inductor realised it at a place that this version does not know.", ""),
 }
@@ -98,7 +96,7 @@ class Lowered:
         why = reason.sentence if reason is not None else ""
         into = ", ".join(self.inlined)
         if self.buffer:
-            also = f" {into} {_does(self.inlined)} it, or a part of it, as well." if into else ""
+            also = f" {into} {_does(self.inlined)} it, or a part of it, too." if into else ""
             return f"Its value has a buffer, that of {self.buffer}. {why}{also}"
         if self.parts:
             rest = f" The rest was inlined into {into}." if into else ""

@@ -37,9 +37,9 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Memory:
-    """The buffers of one phase. Modelled from the order of the wrapper module: the allocator is not asked.
+    """The buffers of one phase. Modelled from the order of the wrapper module: the allocator is not queried.
 
-    ``peak`` is the most bytes that are held at once, inputs and outputs among them, ``peak_line`` the first
+    ``peak`` is the most bytes that are live at once, inputs and outputs among them, ``peak_line`` the first
     line of the wrapper module at which they are (0: on entry). It counts no rounding of the allocator, no work
     space inside of library calls and no constants of the module. ``peak`` is ``None``, and ``note`` says why,
     where it is not known.

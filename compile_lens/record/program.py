@@ -347,7 +347,7 @@ class ProgramRecord:
             was not asked about since; calls of theirs are not seen.
         graphs: each graph that a backend was called with, in order.
         events: parts of compiling, with their times, as torch reports them.
-        library_skips: what was left to Python outside of the program.
+        library_skips: frames skipped outside of the program.
         sources: text of the functions of the program that were seen.
         missing: what could not be seen, and why.
         notes: things that a reader should know.

@@ -12,7 +12,7 @@ FUNCTIONS, OUTCOMES, GRAPHS, SHAPES, COLLECTIVES, BREAKS, RECOMPILES = (
 )  # fmt: skip
 LEVELS = {
     COLLECTIVES: "collectives, those of a graph where it was compiled, those that Python calls where it did",
-    FUNCTIONS: "functions that Dynamo was asked about",
+    FUNCTIONS: "functions that Dynamo evaluated",
     OUTCOMES: "what became of a function",
     GRAPHS: "operators of a graph",
     SHAPES: "what a graph takes",

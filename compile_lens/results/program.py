@@ -149,7 +149,7 @@ class Program:
         kept, codes = self._kept(number) if self._kept is not None else (None, [])
         if kept is None:
             raise UsageError(
-                f"graph {number} was not kept: a program that was loaded, or run by compile-lens run, holds "
+                f"graph {number} was not retained: a program that was loaded, or run by compile-lens run, holds "
                 "what was seen alone; watch it with compile_lens.watch(), or capture the function"
             )
         capture: Capture = delegate("Program.capture")(self, number, kept, codes, target)

@@ -127,7 +127,7 @@ def _triton(torch: Any) -> Check:
     return Check(
         "triton",
         False,
-        "not installed; code for NVIDIA GPUs is written without it, and not compiled",
+        "not installed; code for NVIDIA GPUs is generated without it, and not compiled",
         f"{install} (Linux; with torch for CUDA it is there already)",
     )
 

@@ -200,7 +200,7 @@ def _run(command: list[str], failed: str, quiet: bool) -> str:
 def _told(said: Iterable[str]) -> str:
     lines = [line.strip() for line in said if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
-    return "\n".join(errors or lines[-LAST:]) or "it said nothing"
+    return "\n".join(errors or lines[-LAST:]) or "it printed nothing"
 
 
 def _read(folder: Path) -> Environment:

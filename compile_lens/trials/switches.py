@@ -126,8 +126,8 @@ def _not_compiled_again(contents: CaptureContents) -> str:
 
 def _nothing_kept(contents: CaptureContents) -> str:
     if not contents.backward:
-        return "there is no backward to keep anything for"
-    return "" if contents.kept else "nothing is kept for the backward but what the function was given"
+        return "there is no backward to save anything for"
+    return "" if contents.kept else "nothing is saved for the backward but what the function was given"
 
 
 def _no_kernel_of_the_users(contents: CaptureContents) -> str:
@@ -201,12 +201,12 @@ SWITCHES = (
         {"reorder_for_peak_memory": False}, idle=_alone,
     ),
     Switch(
-        "activation_memory_budget", "at most half of what the backward needs is kept, and the rest computed again",
+        "activation_memory_budget", "at most half of what the backward needs is saved, and the rest computed again",
         partitioner={"activation_memory_budget": 0.5}, idle=_nothing_kept,
     ),
     Switch("pattern_matcher", "no pattern of operators is rewritten", {"pattern_matcher": False}),
     Switch(
-        "dynamic", "one form for every size, in place of one for each",
+        "dynamic", "one variant for every size, instead of one for each",
         arguments={"dynamic": True}, idle=_not_compiled_again,
     ),
 )  # fmt: skip
@@ -255,7 +255,7 @@ def _autotune(contents: CaptureContents) -> str:
             "there is no matrix product, convolution or attention of which it would time templates: it chooses "
             f"launch configurations alone, by timing on the device: {_TIMES}"
         )
-    return f"it chooses by timing on the device, which the code alone does not tell: {_TIMES}"
+    return f"it chooses by timing on the device, which the code alone does not show: {_TIMES}"
 
 
 _TIMES = 'benchmark(f, x, mode="max-autotune") times it'

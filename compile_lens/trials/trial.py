@@ -36,9 +36,7 @@ UNINITIALISED = (
 
 def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
     """Return the parts of a program that ran eagerly on both sides, so that the comparison covers none of them."""
-    return tuple(
-        dict.fromkeys((s.function, f"{s.kind}, left to Python on both sides") for s in built.skipped)
-    )
+    return tuple(dict.fromkeys((s.function, f"{s.kind}, eager on both sides") for s in built.skipped))
 
 
 _Compared = tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]

@@ -131,7 +131,7 @@ def test_the_peak_has_what_is_held_and_a_switch_that_lowers_it(sorted_: Capture)
     why, to_try = said(lambda: expect(sorted_).peak(at_most=1))
     # By hand: the argument, what gelu made of it, and both results of sort; that is 3 × 16,384 and 8 bytes an index.
     assert sorted_.compilations[0].memory[0].peak == 3 * 64 * 64 * 4 + 64 * 64 * 8
-    (held,) = [line.rpartition("held then: ")[2] for line in why if "held then: " in line]
+    (held,) = [line.rpartition("live then: ")[2] for line in why if "live then: " in line]
     assert len(held.split(", ")) == 4 and "arg0_1" in held
     assert to_try == [
         "compile_lens.what_if turns the switches of the compiler one at a time, and says which lower the peak"

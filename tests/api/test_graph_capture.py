@@ -219,7 +219,7 @@ def test_what_was_not_kept() -> None:
         torch.compile(f, backend="eager")(*_inputs(3))
     with pytest.raises(UsageError, match="there is no graph 9; the program has 2, counted from 0"):
         program.capture(9)
-    with pytest.raises(UsageError, match="graph 0 was not kept: a program that was loaded"):
+    with pytest.raises(UsageError, match="graph 0 was not retained: a program that was loaded"):
         Program.from_json(program.to_json()).capture(0)
 
 
@@ -232,5 +232,5 @@ def test_a_graph_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
         torch.compile(f, backend="eager")(*_inputs(3))
     assert program.counts.graphs == 2
     assert [m.stage for m in program.record.missing] == ["a graph for a later capture"]
-    with pytest.raises(UsageError, match="was not kept"):
+    with pytest.raises(UsageError, match="was not retained"):
         program.capture(0)

@@ -92,14 +92,16 @@ def test_a_size_that_a_line_asks_for_is_not_to_be_marked(function: Any, sizes: t
     found = tried(watched(function, sized(*sizes)))
     line = function.__code__.co_firstlineno + 1
     assert len(found) > 1
-    assert all(f"test_watch_advice.py:{line} asks for the size" in one and "mark" not in one for one in found)
+    assert all(
+        f"test_watch_advice.py:{line} depends on the size" in one and "mark" not in one for one in found
+    )
 
 
 @pytest.mark.parametrize("sizes", [(3, 7, 9), (7, 3)])
 def test_a_size_by_which_a_line_branches_is_two_forms(sizes: tuple[int, ...]) -> None:
     assert graphs(long, sized(*sizes, mark=mark_dynamic))[1] == 2
     found = tried(watched(long, sized(*sizes)))
-    assert all("asks for the size" in one and "mark" not in one for one in found) and found
+    assert all("depends on the size" in one and "mark" not in one for one in found) and found
 
 
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (7, 9)])
@@ -128,7 +130,7 @@ def test_a_size_of_0_or_1_is_not_the_doing_of_a_line_that_branches(sizes: tuple[
     assert graphs(long, sized(*sizes), dynamic=True)[-1] == 1 + graphs(long, sized(*kept), dynamic=True)[-1]
     assert graphs(sine, sized(*sizes), dynamic=True)[-1] == 2, "nor without the line"
     last = words.to_try(again(watched(long, sized(*sizes), dynamic=True))[-1])
-    assert "torch has a form of its own for a size of 0 or 1" in last and "give no such size" in last
+    assert "torch has a variant of its own for a size of 0 or 1" in last and "give no such size" in last
 
 
 def grow(cache: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -213,7 +215,7 @@ def test_two_arguments_that_are_one_object_are_torch_s_form(first: str) -> None:
     assert graphs(add, calls) == [1, 2]
     assert graphs(add, [one, one]) == graphs(add, [two, (t, t.clone())]) == [1, 1]
     found = tried(watched(add, calls))
-    assert found and all("torch makes one form" in said and "asks" not in said for said in found)
+    assert found and all("torch makes one variant" in said and "depends" not in said for said in found)
 
 
 def test_what_torch_says_of_itself_is_no_part_of_a_guard() -> None:
@@ -242,7 +244,7 @@ def test_a_float_that_became_a_symbol_is_said_to_be_one() -> None:
 @pytest.mark.parametrize("values", [(2.0, 3, 4), (3, 2.5, 3.5), (2, 2.0, 2.0), (True, 2, 3)])
 def test_a_number_of_another_type_is_not_one_of_another_value(values: tuple[float, ...]) -> None:
     calls = [(torch.ones(3), s) for s in values]
-    assert graphs(scaled, calls)[:2] == [1, 2], "two types are two forms"
+    assert graphs(scaled, calls)[:2] == [1, 2], "two types are two variants"
     assert graphs(scaled, calls, dynamic=True) == [1, 2, 2], "for dynamic=True as well"
     one = [(x, float(s)) for x, s in calls]
     assert graphs(scaled, one, dynamic=True) == [1, 1, 1], "what is advised holds"
@@ -254,7 +256,7 @@ def test_a_number_of_another_type_is_not_one_of_another_value(values: tuple[floa
         assert graphs(scaled, [*calls, (torch.ones(3), 3.5)])[-2:] == [2, 3], "not for any value: for any int"
         assert "s became" in said and "for any int" in said
     advice = words.to_try(found)
-    assert advice.startswith("give s one type each time: ") and "are two forms" in advice
+    assert advice.startswith("give s one type each time: ") and "need two variants" in advice
     assert "at the first call" not in advice and "few different values" not in advice
 
 
@@ -397,7 +399,7 @@ def test_what_is_no_number_is_not_to_be_passed_as_a_tensor() -> None:
     kinds = [(x, torch.float64), (x, torch.float16)]
     assert graphs(with_more, kinds)[-1] == 2
     for one in tried(watched(with_more, kinds)):
-        assert "few different values: each is a form" in one and "as a tensor" not in one
+        assert "few different values: each needs a variant" in one and "as a tensor" not in one
     torch._dynamo.reset()
     call = torch.compile(with_more, backend="eager")
     with compile_lens.watch() as program:

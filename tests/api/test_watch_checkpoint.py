@@ -209,8 +209,8 @@ def test_what_is_not_certain_is_said_to_be_as_far_as_is_known(both: Both) -> Non
     doubted = tuple(dataclasses.replace(u, certain=False, eager_lines=()) for u in both.program.eager_frames)
     record: ProgramRecord = dataclasses.replace(both.program.record, eager_frames=doubted)
     told = " ".join(str(Program(lambda: record)).split())
-    assert "without a compile being tried, as far as is known" in words.verdict(record)
-    assert "in body was left to Python without a compile being tried, as far as is known" in told
+    assert "without a compile attempt, as far as is known" in words.verdict(record)
+    assert "in body was run eagerly without a compile attempt, as far as is known" in told
     assert "as far as is known" not in " ".join(str(both.program).split())
     assert "return x.acos()" not in {
         PROGRAM.splitlines()[one.line - 1].strip()

@@ -54,7 +54,7 @@ def test_what_exec_made_has_a_row_under_its_name(file: str) -> None:
     told = " ".join(str(program).split())
     assert f"{file}, in no file 2 4 2 0" in told, "it had no row"
     assert not program.record.sources
-    assert f"{file}:9 in loop was left to Python" in told or f"{file}:11 in loop was left to Python" in told
+    assert f"{file}:9 in loop runs eagerly" in told or f"{file}:11 in loop runs eagerly" in told
 
 
 def test_what_torch_made_has_none() -> None:

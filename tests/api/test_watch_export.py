@@ -29,7 +29,7 @@ def test_a_strict_export_is_told_and_counted_as_torch_does() -> None:
     (told,) = [note for note in program.record.notes if "torch.export" in note]
     found = re.match(r"Dynamo traced (\d+) graphs for torch\.export, which compiles nothing", told)
     line = test_a_strict_export_is_told_and_counted_as_torch_does.__code__.co_firstlineno + 6
-    assert found and f"asked for in test_watch_export.py:{line}" in told
+    assert found and f"requested in test_watch_export.py:{line}" in told
     assert int(found[1]) + program.counts.graphs == counters["stats"]["unique_graphs"] == 3
 
 

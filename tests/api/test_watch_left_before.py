@@ -1,4 +1,4 @@
-"""Functions that Dynamo left to Python before the watch, beside what Python is seen to run."""
+"""Functions that Dynamo skipped before the watch, beside what Python is seen to run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_function_that_was_left_before_is_told_when_it_is_called(module: bool)
     ran = run_by_python(call, code, torch.ones(3))
     assert len(ran) == (5 if module else 4) and ran <= eager(program), "it was said nothing of"
     told = " ".join(str(program).split())
-    assert "1 function left to Python before the watch" in told and "✓" not in told
+    assert "1 function skipped before the watch" in told and "✓" not in told
     assert compile_lens.Program.from_json(program.to_json()).eager_frames == program.eager_frames
 
 
@@ -163,7 +163,7 @@ def test_what_was_left_after_it_had_forms_runs_none_of_them() -> None:
     assert ran, "its form does not run any more"
     with compile_lens.watch() as nothing:
         pass
-    assert "compiled, and then left to Python whole, before the watch" in " ".join(str(nothing).split())
+    assert "compiled, and then skipped as a whole, before the watch" in " ".join(str(nothing).split())
     with compile_lens.watch() as program:
         call(torch.ones(3), False)
     (one,) = program.eager_frames

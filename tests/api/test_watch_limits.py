@@ -60,7 +60,7 @@ def test_the_accumulated_limit_is_not_told_as_the_other_one() -> None:
     assert rest[-1].limit == "accumulated_recompile_limit" and torch._dynamo.config.recompile_limit > 3
     (cause,) = [c for c in program.causes if c.kind == "recompile limit"]
     assert words.because(cause).endswith(
-        "none of 3 forms fits, and accumulated_recompile_limit lets it have no more"
+        "none of 3 variants fits, and accumulated_recompile_limit lets it have no more"
     )
 
 
@@ -88,6 +88,6 @@ def test_the_advice_at_a_limit_is_for_each_thing_that_forms_were_made_for() -> N
             call(torch.ones(3), *one)
     (cause,) = [c for c in program.causes if c.kind == "recompile limit"]
     assert "t was '', now 'b'" in words.because(cause)
-    assert words.because(cause).endswith("forms were made as s was 'aaa', now 'aaaa'")
+    assert words.because(cause).endswith("variants were made for s was 'aaa', now 'aaaa'")
     tried = words.advice(cause)
     assert tried.startswith("for t: give t few different values") and "for s: give s few" in tried

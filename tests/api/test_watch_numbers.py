@@ -66,7 +66,7 @@ def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Pa
         f"step was {numbers[0]}, now {numbers[1]}; step became {symbol.symbol}"
     )
     tried = words.to_try(found)
-    assert "the new form takes other values; torch.compile(dynamic=True)" in tried
+    assert "the new variant takes other values; torch.compile(dynamic=True)" in tried
     assert forms(function, tuple(numbers)) == 2, "the second form takes all that come after it"
     assert forms(function, tuple(numbers), dynamic=True) == 1, "what is advised helps"
 
@@ -93,7 +93,10 @@ def test_a_number_that_a_line_asks_for_is_a_form_for_each_answer() -> None:
     assert visit.recompilation is not None
     line = numbered.branched.__code__.co_firstlineno + 2
     tried = words.to_try(visit.recompilation)
-    assert tried == f"numbered.py:{line} asks for the value, so that each answer is a form: decide it outside"
+    assert (
+        tried
+        == f"numbered.py:{line} depends on the value, so that each result needs a variant: decide it outside"
+    )
 
 
 def test_a_capture_says_which_number_a_form_was_made_again_for() -> None:

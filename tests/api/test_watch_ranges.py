@@ -146,4 +146,4 @@ def test_a_size_that_no_line_asked_for_names_the_first_use_of_the_tensor() -> No
     assert f"none; first used at test_watch_ranges.py:{line}" in told
     (again,) = program.recompiles
     assert again.recompilation is not None and again.recompilation.failed_guards[0].line is None
-    assert "asks for the size" not in words.to_try(again.recompilation)
+    assert "depends on the size" not in words.to_try(again.recompilation)

@@ -80,7 +80,7 @@ def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     assert first.caller is not None and "checkpoint(body" in first.caller.text
     assert (first.count, second.count) == (1, 0), "how often what is called in turn is not known"
     assert words.state(program.record) == "partial" and program.counts.eager_frames == 2
-    assert "2 functions left to Python without a compile being tried" in " ".join(str(program).split())
+    assert "2 functions run eagerly without a compile attempt" in " ".join(str(program).split())
 
 
 @pytest.mark.full

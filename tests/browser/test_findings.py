@@ -70,7 +70,7 @@ def test_a_row_previews_and_pins_what_it_is_about(standalone: Callable[..., Page
     assert row.locator(".finding-link").get_attribute("aria-pressed") == "true"
     assert viewer.pins() == ["op0 and op1"]
     assert viewer.lit("forward.groups", by=".lit-pin-0.lit-self") == ["op0", "op1"]
-    assert "too large" in viewer.facts()["why apart"]
+    assert "too large" in viewer.facts()["why not fused"]
     row.locator(".finding-link").press("Enter")
     assert viewer.pins() == []
 

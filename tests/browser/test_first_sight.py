@@ -274,7 +274,7 @@ def test_the_way_reads_as_it_does_without_scripts(viewer: Open, made: Callable[[
             })
             """
         )
-        way = " → ".join(words).replace("(to a break)", "to a break")
+        way = " → ".join(words).replace("(up to break)", "up to a break")
         assert f"{phase}: {way}" in lines
 
 
@@ -338,7 +338,7 @@ def test_a_failure_is_shown_where_it_happened(
     note, pane = box(line.locator(".listing-note-text")), box(page.pane("python"))
     assert note["y"] >= mark["y"] + mark["height"] - 1
     assert note["y"] + note["height"] <= min(pane["y"] + pane["height"], viewport[1])
-    # What torch said stands beside it, whole.
+    # What torch reported stands beside it, whole.
     right = page.find(".frame").last
     said = right.locator(".outcome-said")
     assert shown.failure is not None
@@ -666,7 +666,7 @@ def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewp
         assert page.app.evaluate(here).startswith(recompile.id)
     # What it says under the arrow is of this compilation, and no number.
     page.choose(0)
-    assert page.find(".flow-note").all_inner_texts()[:1] == ["to a break"]
+    assert page.find(".flow-note").all_inner_texts()[:1] == ["up to break"]
 
 
 @pytest.mark.parametrize("viewport", [(820, 600)])

@@ -401,7 +401,7 @@ def test_facts_of_what_is_pinned(viewer: Open) -> None:
     assert facts["module"] == f"{node.module} ({node.module_type})" and node.module == "first.linear"
     for frame in node.frames:
         assert f"{frame.file}:{frame.line}" in facts["source"] and frame.text.strip() in facts["source"]
-    assert facts["saved"] == "kept for backward"
+    assert facts["saved"] == "for backward"
 
 
 def test_an_address_brings_panes_and_pins_back(viewer: Open) -> None:

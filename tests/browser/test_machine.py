@@ -176,7 +176,7 @@ def test_the_head_says_what_stands_for_the_device(opened: Opened) -> None:
 
     viewer, pane = opened(h100())
     assert "for NVIDIA H100 SXM (h100), sm_90" in viewer.find(".top-facts").inner_text()
-    assert "the device was not there" in viewer.find(".top-facts").inner_text()
+    assert "the device was absent" in viewer.find(".top-facts").inner_text()
     head = pane.locator(".code-head")
     assert "for h100: the device model, not the device" in head.inner_text()
     assert MAY_DIFFER[0] not in head.inner_text()

@@ -25,7 +25,7 @@ _MISS = "sfdp_pattern_3: there is a tanh between the two products"
 
 
 def told() -> Capture:
-    """The sample, its forward in three groups that stayed apart, with everything that the record can hold.
+    """The sample, its forward in three groups that were not fused, with everything that the record can hold.
 
     op0 (sin, pow_1, cos) → op1 (pow_2) → op2 (add); op0 and op1 are too large together, op1 and op2 were
     never proposed. Kernel ``k0`` runs op0, ``k1`` op1 and op2; both compute ``cos``.

@@ -67,7 +67,7 @@ def result(*names: str) -> Node:
 
 
 def sin_cos() -> Graph:
-    """sin(x)**2 + cos(x)**2 as handed to Inductor, with x kept for backward."""
+    """sin(x)**2 + cos(x)**2 as handed to Inductor, with x saved for backward."""
     nodes = (
         given("primals_1"),
         call("sin", "aten.sin.default", "primals_1"),

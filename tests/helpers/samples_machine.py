@@ -38,7 +38,7 @@ QUESTIONS = (
     ),
 )
 ASKED = (
-    "demo.py:5 asked Tensor.is_cuda and was answered False, 2 times: if x.is_cuda:",
+    "demo.py:5 queried Tensor.is_cuda and got False, 2 times: if x.is_cuda:",
     "demo.py:7 entered torch.autocast('cuda', torch.bfloat16), nothing was cast",
 )
 NOTE = "Triton is not installed: pip install 'compile_lens[triton]'"

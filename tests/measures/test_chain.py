@@ -241,7 +241,7 @@ def test_why_nothing_came_of_a_node() -> None:
         "reader": "",
         "last": "",
         "dead": "nothing reads what it computes",
-        "above": "what reads it is gone as well: below",
+        "above": "what reads it is gone too: below",
         "below": "nothing reads what it computes",
         "lost": SILENT,
         "noop": "taken away by the pass tidy: %kept stands in its place",

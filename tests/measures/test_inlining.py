@@ -27,7 +27,7 @@ def test_with_a_buffer() -> None:
     assert KEPT.inlined == ("op2",)
     assert str(KEPT) == (
         f"exp: Its value has a buffer, that of op1. {REALIZED['heavy'].sentence} op2 computes it, or a part of "
-        "it, as well. Shown: 2 operations read it. torch/x.py:1 in mark_reuse"
+        "it, too. Shown: 2 operations read it. torch/x.py:1 in mark_reuse"
     )
 
 

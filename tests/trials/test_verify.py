@@ -203,7 +203,7 @@ def test_what_python_runs_on_both_sides_is_said() -> None:
     found = capture(fn, square())
     report = found.verify(fn, square())
     assert report.ok is True and found.skipped
-    told = {part for part, reason in report.not_run if "left to Python on both sides" in reason}
+    told = {part for part, reason in report.not_run if "eager on both sides" in reason}
     assert told == {s.function for s in found.skipped}, str(report)
 
 

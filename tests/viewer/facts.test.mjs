@@ -137,7 +137,7 @@ test("a node: what it calls, its tensor in full, module, source innermost first,
     gradient: "required",
     module: "layers.0 (Linear)",
     source: "/home/me/m.py:3 in a: sin(x)\n/home/me/m.py:9 in f: a(x)",
-    saved: "kept for backward",
+    saved: "for backward",
     traffic: "reads 4,000 B, writes an unknown number of bytes (modelled)",
     "in Python": '("0/0", "forward", "sin")',
   });
@@ -201,7 +201,7 @@ test("several items: how many, of which kinds, and the module that they share", 
     holds: "2 items",
     kinds: "1 pointwise, 1 view",
     module: "layers.0 (Linear)",
-    saved: "1 node kept for backward",
+    saved: "1 node for backward",
     items: "sin, split",
   });
 });

@@ -78,7 +78,7 @@ test("of what a call became, what only its derivative needs is told apart, but f
   assert.deepEqual(neededBy("python m.py:4"), sorted(MADE.items(...wanted)));
 });
 
-test("above a part of the forward stand calls whose derivative needs it", () => {
+test("above a part of the forward stand the forward ops of the gradient", () => {
   const wanted = ["joint sin_1", "dynamo b", "python m.py:4"];
   assert.deepEqual(neededBy("forward.code k:4"), sorted(MADE.items(...wanted)));
   assert.deepEqual(neededBy("forward sin"), sorted(MADE.items(...wanted)));
@@ -120,7 +120,7 @@ test("the list of a chain has them in rows of their own, with words", () => {
     up.slice(0, 2).map((row) => [row.title, row.items.length]),
     [
       ["Python", 1],
-      ["Python: whose derivative needs it", 1],
+      ["Python: forward op of this gradient", 1],
     ],
   );
 });

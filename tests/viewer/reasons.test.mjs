@@ -90,7 +90,7 @@ const MADE = capture(
         ["sin", "pointwise", ["joint sin"]],
       ],
     ],
-    [0, "backward.loops", [["op0", "pointwise", [], "Inductor kept no origin for it"]]],
+    [0, "backward.loops", [["op0", "pointwise", [], "Inductor recorded no origin for it"]]],
     [1, "dynamo", [["neg", "pointwise", ["python /home/me/m.py:9"]]]],
     [1, "joint", []],
   ],
@@ -142,7 +142,7 @@ test("upwards: where the chain ends, in the record's words", () => {
     why("forward.groups x", -1, "python"),
     "the chain upward ends at `x` in dynamo: an input: it computes nothing",
   );
-  assert.equal(why("backward.loops op0", 0, "backward"), "Inductor kept no origin for it");
+  assert.equal(why("backward.loops op0", 0, "backward"), "Inductor recorded no origin for it");
   assert.equal(why("forward out", 0, "joint"), "the record names no origin for it");
   const bare = capture([
     [-1, "python", []],

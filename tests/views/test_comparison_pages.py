@@ -95,7 +95,7 @@ def test_every_page_says_what_may_differ_in_a_whole_capture(view: Callable[[Comp
     said = " ".join(view(across("f", columns, Comparison)).replace("\\", "").split())
     assert "ay differ on the real device" in said
     assert said.count("h100, a100: the whole capture") == 1
-    assert "h100, a100: model.py:1 asked Tensor.is_cuda and was answered False: if x.is_cuda:" in said
+    assert "h100, a100: model.py:1 queried Tensor.is_cuda and got False: if x.is_cuda:" in said
 
 
 @pytest.mark.parametrize("text", HOSTILE)

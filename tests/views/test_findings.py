@@ -144,7 +144,7 @@ def test_of_many_readers_only_neighbours_are_paired() -> None:
 
 def test_fusion_is_told_by_reason_and_in_full() -> None:
     fusion = by_key(samples_findings.told())["fusion"]
-    assert fusion.fact == "2 pairs apart"
+    assert fusion.fact == "2 pairs not fused"
     found = tables(fusion)
     large = found["forward: too large, 1 pair"]
     assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")

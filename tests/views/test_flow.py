@@ -29,9 +29,9 @@ def test_the_way_of_each_phase() -> None:
     assert said(samples.sample()) == [
         [
             "forward: 1 line → traced → 5 calls → joint 17 → 5 ops → inlined → 1 loop → fused → 1 group "
-            "→ written → 1 kernel",
+            "→ generated → 1 kernel",
             "backward: 1 line → traced → 5 calls → joint 17 → 12 ops → inlined → 1 loop → fused → 1 group "
-            "→ written → 1 kernel",
+            "→ generated → 1 kernel",
         ]
     ]
 
@@ -45,7 +45,7 @@ def test_where_the_compiler_failed_the_way_stops() -> None:
 
 def test_a_break_is_a_word_of_the_way() -> None:
     (first, *_), *_ = said(samples.graph_break())
-    assert " → traced to a break → " in first
+    assert " → traced up to a break → " in first
 
 
 def test_what_was_not_seen_and_what_there_is_not() -> None:

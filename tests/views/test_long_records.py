@@ -172,7 +172,7 @@ def test_many_choices_beside_a_loop_are_said_in_short_time() -> None:
     """Each choice doubles the numbers that are possible: they are not written down one by one."""
     choices = [(Count(2**i), Count(0)) for i in range(60)]
     loop = (Count(iterations=(Count(1),)), Count(0))
-    assert "per turn" in count(either=[*choices, loop]).text()
+    assert "per iteration" in count(either=[*choices, loop]).text()
 
 
 def test_a_body_that_is_called_twice_in_each_of_many_is_summed_once() -> None:

@@ -28,7 +28,7 @@ from compile_lens.views.words import machine, outline, stamp
 from compile_lens.views.words.characters import clean, flat
 
 BESIDE = "built, not run, for h100: the device model, not the device"
-HEADER = "for NVIDIA H100 SXM (h100), sm_90: built; generated only, the device was not there"
+HEADER = "for NVIDIA H100 SXM (h100), sm_90: built; generated only, the device was absent"
 
 
 def wide(capture: Capture) -> str:

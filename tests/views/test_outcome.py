@@ -59,7 +59,7 @@ def test_the_break_before_a_rest_counts_once() -> None:
     capture = with_rest()
     assert len(capture.breaks) == 1
     (one,) = outcome.eager(capture)
-    assert one.head.endswith("left the rest of f to Python (example.py, lines 6-9, 12)")
+    assert one.head.endswith("the rest of f runs eagerly (example.py, lines 6-9, 12)")
     assert "1 graph break, 1 function skipped in part" in outcome.verdict(capture)
 
 
@@ -178,7 +178,7 @@ def test_what_torch_itself_gave_up_comes_after_what_the_user_wrote() -> None:
     assert [one.ending for one in outcome.eager(whole)] == [step.cause, scaled.cause, own]
     assert parts(whole)["core"]["first"] == 2  # type: ignore[index]
     page = text.page(document(whole), width=100, ascii=False)
-    assert page.index("step to Python") < page.index("graph break after 0/0")
+    assert page.index("step runs eagerly") < page.index("graph break after 0/0")
     orders = {
         (optimizer, update, user): 2,
         (optimizer, update): 1,

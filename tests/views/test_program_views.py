@@ -115,9 +115,9 @@ def test_threads_that_build_for_a_compile_are_no_compile_of_their_own() -> None:
     beside = CompileEvent("triton_compile", 6e6, 3e6, 1, "", depth=0)
     one = dataclasses.replace(program(), events=(_timed().events[0], beside))
     assert "threads that build, for which a compile waits" in text.page(document(one), 200, False)
-    assert "of no visit" not in text.page(document(one), 200, False) and "of no visit" in text.page(
-        document(_timed()), 200, False
-    )
+    assert "of no frame evaluation" not in text.page(
+        document(one), 200, False
+    ) and "of no frame evaluation" in text.page(document(_timed()), 200, False)
 
 
 def test_the_icicle_is_as_wide_as_the_times() -> None:
@@ -288,8 +288,8 @@ def test_calls_under_a_stance_are_not_counted_as_eager_runs() -> None:
     perhaps = Cause(NOT_EVALUATED, at, "f", 3, certain=False, eager_kind=STANCE)
     said = words.head(perhaps, empty)
     assert said == (
-        "t.py:3 in f was called 3 times where nothing may be compiled: those calls that fitted no compiled form ran "
+        "t.py:3 in f was called 3 times where nothing may be compiled: those calls that fitted no compiled variant ran "
         "eagerly"
     )
     sure = dataclasses.replace(perhaps, certain=True)
-    assert words.head(sure, empty).endswith("was left to Python without a compile being tried, 3 times")
+    assert words.head(sure, empty).endswith("was run eagerly without a compile attempt, 3 times")

@@ -37,13 +37,13 @@ The story of f
 The whole call was compiled, into 1 graph.
 
 Dynamo
-  Dynamo read the bytecode of f (example.py:4) and wrote down 5 calls. They come from 1 line:
+  Dynamo read the bytecode of f (example.py:4) and recorded 5 calls. They come from 1 line:
   example.py:5. This code is used again only while 3 conditions hold: the guards.
 
 AOTAutograd
-  AOTAutograd wrote the forward and its backward as one graph, in smaller operators: 17 calls.
+  AOTAutograd traced the forward and its backward as one graph, in smaller operators: 17 calls.
   The graph was cut in two: 5 calls for the forward, 12 calls for the backward. The forward
-  keeps 1 value for the backward: primals_1.
+  saves 1 value for the backward: primals_1.
 
 Forward
   Inductor was handed 5 ATen operators that compute. Without a compiler, PyTorch would dispatch
@@ -113,8 +113,8 @@ def test_all_that_findings_know_is_told() -> None:
     capture = samples_findings.told()
     told = [s.text for s in capture.story().sentences]
     for sentence in (
-        "What it keeps lies in inputs and results, and takes no memory of its own.",
-        "AOTAutograd's default partitioner would keep 3 values: primals_1, sin, cos.",
+        "What it saves lies in inputs and results, and takes no memory of its own.",
+        "AOTAutograd's default partitioner would save 3 values: primals_1, sin, cos.",
         "Both halves compute sin, cos: the backward works 2 operators out again.",
         "On the way to stage forward the passes of Inductor made 2 changes.",
         "1 pattern matched: mul(x, 1) → x.",
@@ -124,12 +124,12 @@ def test_all_that_findings_know_is_told() -> None:
         "1 value got a buffer (pow_1): read more than once, and too large to be computed again for each reader.",
         "1 value got a buffer (add): results of the graph have to be in memory.",
         "Fusion joined none of them: 3 groups remain.",
-        "op0 and op1 stayed apart. The kernel would become too large: more loops or buffers than Inductor's limit "
+        "op0 and op1 were not fused. The kernel would become too large: more loops or buffers than Inductor's limit "
         "allows.",
-        "op1 and op2 stayed apart. Inductor did not propose the pair.",
+        "op1 and op2 were not fused. Inductor did not propose the pair.",
         "The generated code has 2 kernels in C++: k0, k1.",
         "cos is computed more than once: by k0, k1.",
-        "At most ~11.7 KiB are held at once.",
+        "At most ~11.7 KiB are live at once.",
         "1 buffer takes over the memory of another.",
     ):
         assert sentence in told, sentence
@@ -147,12 +147,12 @@ def test_breaks_recompiles_and_dynamic_sizes() -> None:
     assert one(capture, "advised").startswith("The compiler advises: Move the print out")
     assert said(capture, "again", "guard_failed") == [
         "It is a recompile.",
-        "Of an older form this guard failed: tensor 'y' size mismatch at index 0: expected 1000, actual 1024.",
+        "This guard of an older variant failed: tensor 'y' size mismatch at index 0: expected 1000, actual 1024.",
     ]
     assert one(capture, "dynamic_seen") == (
         "One dimension is a symbol: y.size(0), written s0, which was 1,024 here."
     )
-    assert one(capture, "asked_unknown") == "What the guards ask of it was not recorded."
+    assert one(capture, "asked_unknown") == "What the guards require of it was not recorded."
     chapters = [name for name, _ in capture.story().chapters]
     assert "0/0 f: Dynamo" in chapters and "1/1 f, after line 6: Backward" in chapters
     chapters = [name for name, _ in capture.story("zh").chapters]
@@ -185,14 +185,14 @@ def test_no_view_calls_the_rest_of_a_function_as_dynamo_does() -> None:
 def test_what_was_left_to_python() -> None:
     capture = samples.skipped()
     assert one(capture, "left") == (
-        "Dynamo left step to Python (example.py:8-12): Unsupported Tensor.backward() call."
+        "Dynamo skipped step, which runs eagerly (example.py:8-12): Unsupported Tensor.backward() call."
     )
     assert one(capture, "limit") == (
-        "scaled reached its recompile limit (example.py:21): calls that fit none of its forms ran eagerly."
+        "scaled reached its recompile limit (example.py:21): calls that fit none of its variants ran eagerly."
     )
     (skip, *_) = capture.skipped
     kinds = {
-        "rest of a function": "Dynamo left the rest of step to Python (example.py:8-12): Unsupported "
+        "rest of a function": "The rest of step runs eagerly (example.py:8-12): Unsupported "
         "Tensor.backward() call.",
         "never ran": "step never ran, compiled or not (example.py:8-12): graph break in loop. The frame is skipped.",
         "a new kind": "Something was not compiled, by the record's word “a new kind”: step (example.py:8-12): "
@@ -203,7 +203,7 @@ def test_what_was_left_to_python() -> None:
         assert said(changed, "rest", "never", "skip") == [text]
     often = dataclasses.replace(capture, skipped=(dataclasses.replace(skip, count=3, lines=()),))
     assert one(often, "left_often") == (
-        "Dynamo left step to Python (example.py:7), 3 times: Unsupported Tensor.backward() call."
+        "Dynamo skipped step, which runs eagerly (example.py:7), 3 times: Unsupported Tensor.backward() call."
     )
 
 
@@ -291,7 +291,7 @@ def test_endings_and_other_kinds() -> None:
     nowhere = first(samples.sample(), ending=Ending("graph break", "who knows"))
     assert one(nowhere, "break_nowhere") == "The graph breaks, and Python takes over: who knows."
     homeless = first(samples.sample(), file="")
-    assert one(homeless, "read_nowhere") == "Dynamo read the bytecode of f and wrote down 5 calls."
+    assert one(homeless, "read_nowhere") == "Dynamo read the bytecode of f and recorded 5 calls."
 
 
 def test_nothing_kept_and_memory_of_its_own() -> None:
@@ -299,9 +299,9 @@ def test_nothing_kept_and_memory_of_its_own() -> None:
     found = capture.compilations[0].partition
     assert found is not None and found.default is not None
     own = first(capture, partition=Partition(found.default))
-    assert one(own, "keeps") == "What it keeps takes 8,000 B beside inputs and results."
+    assert one(own, "keeps") == "What it saves takes 8,000 B beside inputs and results."
     none = first(capture, partition=Partition())
-    assert one(none, "saved_none") == "The forward keeps nothing for the backward."
+    assert one(none, "saved_none") == "The forward saves nothing for the backward."
     assert said(none, "keeps", "keeps_free", "default", "recomputed") == []
 
 
@@ -312,9 +312,9 @@ def test_counts_that_are_no_numbers_keep_the_words_of_the_ledger() -> None:
     turned = dataclasses.replace(code, kernels=(kernel,), flow=Flow(("",), (Flow(("body",)),)))
     stages = tuple(turned if s.key == "forward.code" else s for s in capture.compilations[0].stages)
     capture = first(capture, stages=stages)
-    assert str(capture.ledger.forward.launches) == "1 per turn"
-    assert said(capture, "launches") == ["Launches in one call: 1 per turn.", "Launches in one call: 1."]
-    assert "stand against 1 + 1 per turn launches" in one(capture, "total")
+    assert str(capture.ledger.forward.launches) == "1 per iteration"
+    assert said(capture, "launches") == ["Launches in one call: 1 per iteration.", "Launches in one call: 1."]
+    assert "stand against 1 + 1 per iteration launches" in one(capture, "total")
     partial = samples.missing()
     assert str(partial.ledger.total.launches) == "≥ 1 (1 of 2 graphs)"
 
@@ -322,7 +322,7 @@ def test_counts_that_are_no_numbers_keep_the_words_of_the_ledger() -> None:
 def test_a_device_model_is_told() -> None:
     capture = samples_machine.h100()
     assert one(capture, "modelled_device") == (
-        "The code is for NVIDIA H100 SXM (h100), sm_90. That device was not there: a device model stood for it."
+        "The code is for NVIDIA H100 SXM (h100), sm_90. That device was absent: a device model stood for it."
     )
     assert any("in Triton" in text for text in said(capture, "kernels"))
 

@@ -127,8 +127,8 @@ def test_reasons_that_are_always_the_same_are_said_in_chinese() -> None:
 @pytest.mark.parametrize(
     ("count", "graphs", "said"),
     [
-        (Count(iterations=(Count(4),), fixed=3), 1, "3 + 每轮 4 次启动"),
-        (Count(iterations=(Count(1), Count(2))), 1, "循环 1 每轮 1 + 循环 2 每轮 2 次启动"),
+        (Count(iterations=(Count(4),), fixed=3), 1, "3 + 每次迭代 4 次启动"),
+        (Count(iterations=(Count(1), Count(2))), 1, "循环 1 每次迭代 1 + 循环 2 每次迭代 2 次启动"),
         (Count(1, branches=((Count(), Count(2)),)), 1, "1 或 3 次启动"),
         (Count(2, branches=((Count(), Count(2)),), correlated=True), 1, "2 至 4 次启动"),
         (Count(5), 2, "≥ 5 次启动（2 张图中的 1 张）"),
@@ -141,7 +141,7 @@ def test_figures_that_are_no_single_number(count: Count, graphs: int, said: str)
 def test_bytes() -> None:
     assert CHINESE.amount(Figure(46_137_344, "modelled")) == "~46.1 MB"
     turned = AtLeast(Count(8, (Count(4),)), "modelled", known=1, graphs=1)
-    assert CHINESE.amount(turned) == "~8 B + 每轮 4 B"
+    assert CHINESE.amount(turned) == "~8 B + 每次迭代 4 B"
 
 
 def test_lines_break_between_characters_and_not_before_a_stop() -> None:

@@ -188,7 +188,7 @@ def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
         else:
             assert value == (getattr(dict(made.ledger.graphs)[one.id], phase).launches), sentence
         return
-    if not isinstance(value, int):  # by the turn or the branch: the ledger's own figure
+    if not isinstance(value, int):  # by the iteration or the branch: the ledger's own figure
         figures = [
             f for _, part in made.ledger.graphs for row in (*part.rows, part.total) for f in row.figures
         ]
@@ -260,7 +260,7 @@ def test_a_size_that_is_a_symbol_is_told_with_what_plain_torch_has_the_form_for(
     made = compile_lens.capture(branching, calls=[(torch.ones(3),), (torch.ones(5),)])
     (asked,) = [s.text for s in made.story().sentences if s.key == "asked"]
     assert [s.key for s in made.story("zh").sentences].count("asked") == 1
-    found = re.fullmatch(r"The guards ask of it: (.+)\.", asked)
+    found = re.fullmatch(r"The guards require of it: (.+)\.", asked)
     assert found
     conditions = found[1].replace("x.size(0)", "size").split(", ")
     for size in (0, 1, 2, 4, 29, 30, 31):

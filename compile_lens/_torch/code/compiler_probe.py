@@ -131,7 +131,7 @@ def get_cpp_compiler(real: Any, *args: Any, **kwargs: Any) -> Any:
         if _local.assumed is not None:
             _local.assumed.append(name)
         if _local.note is not None:
-            _local.note(f"no C++ compiler was found: the code is what Inductor writes for {name}")
+            _local.note(f"no C++ compiler was found: the code is what Inductor generates for {name}")
         return name
 
 

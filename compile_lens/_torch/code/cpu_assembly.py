@@ -83,7 +83,7 @@ def library(module: Any, name: str) -> Path | None:
 
 def _with_note(kernel: Kernel, reason: str) -> Kernel:
     if kernel.language == "extern":
-        reason = "it is a library call: Inductor wrote no code for it"
+        reason = "it is a library call: Inductor generated no code for it"
     elif kernel.language != "cpp":
         return kernel
     return dataclasses.replace(kernel, machine_note=reason)
@@ -95,7 +95,7 @@ class ToolMissing(Exception):
 
 def _run(tool: str, options: Sequence[str], given: str | None = None) -> str:
     if shutil.which(tool) is None:
-        raise ToolMissing(f"{tool} is not there, which reads instructions out of a library: {_INSTALL}")
+        raise ToolMissing(f"{tool} is not installed, which reads instructions out of a library: {_INSTALL}")
     try:
         done = subprocess.run(
             [tool, *options], input=given, capture_output=True, text=True, errors="replace", timeout=SECONDS
@@ -262,7 +262,7 @@ def _compile_kernel(kernel: Kernel, arch: str) -> Kernel:
         reason = _build(source, arch)
         library = source.with_suffix(".so")
         if not reason and not library.is_file():
-            reason = "the C++ compiler wrote no library"
+            reason = "the C++ compiler built no library"
         if reason:
             return dataclasses.replace(kernel, machine_note=reason)
         return read_libraries({kernel.name: library}, [kernel])[0]

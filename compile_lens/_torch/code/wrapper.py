@@ -355,8 +355,8 @@ def _same(kernel: str, callee: str) -> bool:
 
 def _why_no_origin(groups: list[Node]) -> str:
     if groups:
-        return "Inductor kept no origin for the loops that it runs"
-    return "Inductor did not say which of its nodes this call runs"
+        return "Inductor recorded no origin for the loops that it runs"
+    return "Inductor did not report which of its nodes this call runs"
 
 
 def _kind(groups: list[Node]) -> str:

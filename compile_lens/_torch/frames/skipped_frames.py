@@ -127,7 +127,7 @@ def foreign_note(recorder: Recorder) -> str:
         "1 function" if recorder.frames.foreign_count == 1 else f"{recorder.frames.foreign_count} functions"
     )
     where = "torch, the standard library and packages without torch"
-    return f"outside of the program, Dynamo left {what} of {where} to Python"
+    return f"outside of the program, Dynamo skipped {what} of {where}"
 
 
 def summary(recorder: Recorder, limit: int = 4) -> str:

@@ -151,9 +151,9 @@ def _default_choice(
 
     results = options.get("num_fwd_outputs")
     if not isinstance(results, int):
-        return None, "the partitioner was not told which results are the function's own"
+        return None, "the partitioner was not given the function's own results"
     if getattr(config, "_sync_decision_cross_ranks", False):
-        return None, "the default partitioner was not asked: it would talk to the other ranks"
+        return None, "the default partitioner was not run: it would communicate with the other ranks"
     QUERIED.put(draft, lineage)
     try:
         # Which inputs live for ever has no part in the choice; without it the nodes would be classified.
@@ -169,7 +169,7 @@ def _default_choice(
         return None, f"the default partitioner refused the graph ({type(error).__name__}: {error})"
     finally:
         QUERIED.take(draft)
-    return None, "the default partitioner of this torch does not say what it keeps"
+    return None, "the default partitioner of this torch does not report what it saves"
 
 
 def _copy(gm: torch.fx.GraphModule) -> Any:

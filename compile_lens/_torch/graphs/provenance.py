@@ -209,7 +209,7 @@ def _why_no_origin(node: torch.fx.Node) -> str:
     if node.op == "placeholder":
         return "an input that the compiler added"
     if node.op == "get_attr":
-        return "a constant that the compiler keeps"
+        return "a constant that the compiler stores"
     return UNSAID_ORIGIN
 
 

@@ -141,7 +141,7 @@ def finish(watch: LoweringWatch, phase: str, graph: Graph, loops: Sequence[Node]
             continue  # it was optimised away, or nothing needs it
         reason, shown, where = _why(calls, name, buffer or parts[0]) if mine else ("", "", "")
         if buffer is not None and name in results and reason != "output":
-            shown = f"{shown}; it is a result of the graph as well".removeprefix("; ")
+            shown = f"{shown}; it is also a result of the graph".removeprefix("; ")
         entries.append(
             Lowered(
                 phase,
@@ -226,7 +226,7 @@ def _why(calls: Collection[str], node: str, operation: RegisteredOperation) -> t
     asking = reason.readers or (operation.node,)
     others = [n for n in asking if n != node]
     called = [n for n in others if n in calls]
-    shown = f"asked for by {', '.join(called or others)}" if others else "its own lowering asks for it"
+    shown = f"requested by {', '.join(called or others)}" if others else "its own lowering requires it"
     return ("extern" if called else "hint"), shown, reason.where
 
 

@@ -65,7 +65,7 @@ def loop(node: Any, makers: dict[str, str], lowering: Any, order: dict[str, int]
         args=_arguments([node], makers, lowering, node.get_name()),
         outputs=_outputs(node.node.get_outputs() if node.node is not None else ()),
         origins=names,
-        no_origin="" if names else "Inductor kept no origin for it",
+        no_origin="" if names else "Inductor recorded no origin for it",
         reads=reads,
         writes=writes,
     )

@@ -89,8 +89,8 @@ def _of_function(op: Any) -> tuple[str, str, str]:
     bases = {full.partition(".")[0] for full in _registered()}
     hint = f", such as 'aten.{name}'" if f"aten::{name}" in bases else ""
     raise UsageError(
-        f"{getattr(op, '__qualname__', op)!r} is a Python function, which may call several operators: ask for one "
-        f"of them{hint}, or capture a call of it and ask capture.unsupported(target)"
+        f"{getattr(op, '__qualname__', op)!r} is a Python function, which may call several operators: name one of "
+        f"them{hint}, or capture a call of it and call capture.unsupported(target)"
     )
 
 
@@ -234,17 +234,17 @@ def _inductor(op: Any, implementations: tuple[Implementation, ...]) -> tuple[str
     try:
         from torch._inductor import decomposition, lowering
     except ImportError:
-        return "", "This torch has no Inductor that could be asked."
+        return "", "This torch has no Inductor to query."
     if op._schema.is_mutable:
         return (
             "not registered",
-            "It writes to its arguments: AOTAutograd replaces it by the form that does not.",
+            "It writes to its arguments: AOTAutograd replaces it by the variant that does not.",
         )
     lowered = lowering.lowerings.get(op)
     decomposed = op in decomposition.select_decomp_table()
     if decomposed and lowered is None:
         return "decomposition", "It is decomposed into other operators before it is lowered."
-    first = " A decomposition looks at it before that, and takes some calls apart." if decomposed else ""
+    first = " A decomposition looks at it before that, and decomposes some calls." if decomposed else ""
     if getattr(lowered, "_is_fallback_handler", False):
         sentence = "Inductor calls it as it is: it generates no code for it, and fuses nothing with it."
         return "library call", sentence + first
@@ -263,7 +263,7 @@ def _inductor(op: Any, implementations: tuple[Implementation, ...]) -> tuple[str
             )
         return "lowering", sentence + limits + first
     if any(i.kind == "composite" for i in implementations) and op.has_kernel_for_dispatch_key(_IMPLICIT):
-        return "decomposition", "It is taken apart into the operators that it calls before Inductor sees it."
+        return "decomposition", "It is decomposed into the operators that it calls before Inductor sees it."
     return "not registered", "Inductor has no lowering for it: where it meets it, it calls it as it is."
 
 

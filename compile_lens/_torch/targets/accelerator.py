@@ -65,7 +65,7 @@ def place(places: Replacements, kind: str, major: int = 0) -> None:
     except (_Unfit, OSError, ValueError, AttributeError, RuntimeError) as error:
         mine.close()
         raise UsageError(
-            f"this build of torch ({torch.__version__}) cannot be told that it has {kind}: {error}. "
+            f"this build of torch ({torch.__version__}) cannot be given a stand-in for {kind}: {error}. "
             f"Capture on a machine with that device, or with torch's wheel for Linux"
         ) from None
 
@@ -180,7 +180,7 @@ def _check(kind: str) -> None:
 
     current = torch._C._accelerator_getAccelerator()
     if current is None or current.type != kind:
-        raise _Unfit(f"asked for its accelerator it says {current}")
+        raise _Unfit(f"its accelerator is reported as {current}")
     with (
         FakeTensorMode(allow_non_fake_inputs=True),
         torch.enable_grad(),

@@ -32,7 +32,7 @@ class Properties(types.SimpleNamespace):
         if name.startswith("_"):
             raise AttributeError(name)
         raise AttributeError(
-            f"the device model {self._of} does not say {name}, which the device tells: no published figure of "
+            f"the device model {self._of} does not say {name}, which the device reports: no published figure of "
             "it is used. A model of your own may have it (target is then the path of its JSON file)"
         )
 
@@ -158,7 +158,7 @@ def _set_device(device: Any) -> None:
     index = device if isinstance(device, int) else torch.device(device).index
     if index:
         raise RuntimeError(
-            f"CUDA error: invalid device ordinal: the target is one device, and {index} is asked for"
+            f"CUDA error: invalid device ordinal: the target is one device, and {index} is requested"
         )
 
 

@@ -52,7 +52,7 @@ def second_device_refusal(
             else None
         )
         if index:
-            words = f"CUDA error: invalid device ordinal: the target is one device, and {index} is asked for"
+            words = f"CUDA error: invalid device ordinal: the target is one device, and {index} is requested"
             return RuntimeError(words), f"a target is one {device.type} device, with the index 0", node
     return None
 

@@ -74,7 +74,7 @@ def instructions(arch: str) -> list[Any]:
     }
     if arch not in makers:
         raise UsageError(
-            f"Inductor writes no C++ for the vector instructions {arch!r} here: choose one of {', '.join(NAMES)}"
+            f"Inductor generates no C++ for the vector instructions {arch!r} here: choose one of {', '.join(NAMES)}"
         )
     known = [(getattr(cpu_vec_isa, name, None), args) for name, args in makers[arch]]
     isas = [_always_available(kind)(*args) for kind, args in known if kind is not None]
@@ -116,7 +116,7 @@ def isa_caveats(arch: str) -> tuple[str, ...]:
         f"Which loops run in parallel, and with how many threads, was decided for the {threads} "
         f"thread{'s' * (threads != 1)} that PyTorch uses here.",
         "Layouts of convolutions, and whether convolutions and linear layers with constant weights become fused "
-        "library calls, were asked of the oneDNN in this build of PyTorch, on this processor.",
+        "library calls, were decided by the oneDNN in this build of PyTorch, on this processor.",
     ]
     if arch == "avx512":
         sentences.append(

@@ -36,7 +36,7 @@ _CALLERS = ("checkpoint", "forward")
 WHY = Ending(
     NOT_TRACED,
     "torch.utils.checkpoint calls it\n  Explanation: where a call of checkpoint is in no graph, torch turns Dynamo off "
-    "for it, and does not ask about what runs in it.",
+    "for it, and does not evaluate what runs in it.",
     (),
     "mend what keeps the line of the call out of a graph, or give checkpoint a function that is compiled: "
     "checkpoint(torch.compile(function), …)",

@@ -90,7 +90,7 @@ def _with_break(one: EagerFrame, calls: dict[tuple[str, int], Break]) -> EagerFr
     if graph_break is None:
         return one
     line = next(at for at in graph_break.ending.frames if _line(at) == _line(one.caller))
-    why = _broken(graph_break, line, "Python makes the whole call then, and torch turns Dynamo off for it.")
+    why = _broken(graph_break, line, "The whole call then runs eagerly, and torch turns Dynamo off for it.")
     return dataclasses.replace(one, cause=why, caller=line)
 
 
@@ -142,7 +142,7 @@ def _called_eagerly(
         why = _broken(
             graph_break,
             line,
-            "Python makes the whole call then, and Dynamo was not asked about the function in it.",
+            "The whole call then runs eagerly, and Dynamo did not evaluate the function in it.",
         )
         for code in sorted(left, key=lambda c: (not _is_frame_of(c, entry), c.co_filename, c.co_firstlineno)):
             if code not in evaluated:

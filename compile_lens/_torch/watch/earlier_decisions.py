@@ -123,8 +123,8 @@ def skip_reason(code: types.CodeType) -> Ending:
     """Return why a function that was skipped before the watch runs eagerly."""
     at = Frame(code.co_filename, code.co_firstlineno, eager_lines.plain_name(code.co_name))
     reason = (
-        "Dynamo left it to Python before the watch began\n  Explanation: it is not asked about it again, and does not "
-        "keep why."
+        "Dynamo skipped it before the watch began\n  Explanation: Dynamo does not evaluate it again, and does not "
+        "record why."
     )
     hint = (
         "watch its first call, or call torch._dynamo.reset() before the watch: Dynamo looks at it again then, and says "

@@ -30,7 +30,7 @@ def timed(
     return result
 
 
-@observe(_LOGGER + "log_instant_event", "what caches said")
+@observe(_LOGGER + "log_instant_event", "cache messages")
 def instant(
     real: Any, logger: Any, name: str, ns: int, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
@@ -60,7 +60,7 @@ def place_loads(mine: Iterable[Scope]) -> None:
     """Place the observer of loads, or note that the running torch has no such function."""
     if hook_points.find(LOADS) is None:
         for scope in mine:
-            scope.failed["what AOTAutograd's cache asks of Inductor's", hook_points.lacks(LOADS)] = 1
+            scope.failed["queries of AOTAutograd's cache to Inductor's", hook_points.lacks(LOADS)] = 1
     else:
         place_late(LOADS)
 

@@ -50,14 +50,14 @@ def _unreported_reason(evaluation: Evaluation) -> str:
     return "tracing is non-recursively disabled for this frame"
 
 
-@observe(_CONVERT + "CatchErrorsWrapper.__call__", "what Dynamo was asked about")
+@observe(_CONVERT + "CatchErrorsWrapper.__call__", "frames that Dynamo evaluated")
 @reserve_stack
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an evaluation from beginning to end."""
     mine = () if dynamo.recorder_of(wrapper) is not None else scopes.owners(frame.f_code.co_name)
     evaluation = None
     if mine:
-        with observing(mine, "a visit"):
+        with observing(mine, "a frame evaluation"):
             earlier_decisions.withdraw_call(frame.f_code)
             evaluation = Evaluation(frame.f_code, mine, _backend(wrapper), caller())
             evaluation.wrapped = compiled_objects.wrapped_place(frame)
@@ -69,7 +69,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     except BaseException as error:
         if evaluation is not None:
             evaluation.raised = True
-            with observing(mine, "why a visit raised"):
+            with observing(mine, "why a frame evaluation raised"):
                 evaluation.error = evaluation.error or _why(error)
         raise
     else:
@@ -81,7 +81,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
         scopes.pop()
         if evaluation is not None:
             evaluation.seconds = time.perf_counter() - evaluation.began
-            with observing(mine, "the end of a visit"):
+            with observing(mine, "the end of a frame evaluation"):
                 process = graph_collectives.process_rank()
                 for scope in mine:
                     scope.process = process or scope.process
@@ -164,7 +164,7 @@ def _backend(wrapper: Any) -> str:
     return str(getattr(wrapper, "__name__", None) or type(wrapper).__name__)
 
 
-@observe(_CONVERT + "ConvertFrameAssert.__call__", "why a function was left to Python")
+@observe(_CONVERT + "ConvertFrameAssert.__call__", "why a function was skipped")
 def keep_error(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep an error of the conversion of a frame, which may be swallowed above."""
     try:
@@ -172,7 +172,7 @@ def keep_error(real: Any, *args: Any, **kwargs: Any) -> Any:
     except Exception as error:
         evaluation = scopes.current()
         if evaluation is not None and type(error).__name__ != "SkipFrame":
-            with observing(evaluation.scopes, "why a function was left to Python"):
+            with observing(evaluation.scopes, "why a function was skipped"):
                 evaluation.error = _why(error)
                 evaluation.consequence = messages.consequence(str(error))
                 if evaluation.limit:
@@ -273,7 +273,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     if evaluation is None:
         if not scopes.is_evaluating():
             mine = scopes.owners()
-            with observing(mine, "graphs that no call asked for"):
+            with observing(mine, "graphs that no call requested"):
                 for scope in mine:
                     scope.ahead[bool(getattr(output, "export", False))][_line(caller())] += 1
         return real(output, gm, *args, **kwargs)

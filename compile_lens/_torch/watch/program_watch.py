@@ -432,7 +432,7 @@ def _ahead_note(export: bool, lines: Counter[str]) -> str:
     what = f"traced {graphs} for torch.export, which compiles nothing"
     if not export:
         what = f"traced {graphs} to compile ahead of any call (aot_compile)"
-    return f"Dynamo {what}; no visit has {'it' if count == 1 else 'them'}: asked for in {_some(list(lines))}"
+    return f"Dynamo {what}; no frame evaluation has {'it' if count == 1 else 'them'}: requested in {_some(list(lines))}"
 
 
 def _doubt_notes(scope: Scope) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from ..ground.undo import Undo
 
 VERIFIED = f"{SAME_CODE}: its text is that of the code which the program compiled"
 DIFFERS = "lowered again: its text is not that of the code which the program compiled"
-NOT_OBSERVED = "lowered from the kept graph: no code of Inductor's was seen for it in the program"
+NOT_OBSERVED = "lowered from the retained graph: no code of Inductor's was seen for it in the program"
 """Stamps of a later capture's code."""
 
 

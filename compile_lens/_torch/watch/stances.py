@@ -28,12 +28,12 @@ _RUN = "eager_on_recompile"
 _FIRST = "eager_then_compile"
 _EAGER_STANCES = {
     "force_eager": "every call of a compiled function runs eagerly",
-    _RUN: "nothing is compiled: calls that fit a compiled form run it, the others run eagerly",
+    _RUN: "nothing is compiled: calls that fit a compiled variant run it, the others run eagerly",
     _FIRST: "the first call of each function runs eagerly, to see what varies",
 }
 """The effect of each stance that runs calls eagerly."""
 _EFFECTS = _EAGER_STANCES | {
-    FAIL_ON_RECOMPILE: "nothing is compiled: calls that fit a compiled form run it, the others raise"
+    FAIL_ON_RECOMPILE: "nothing is compiled: calls that fit a compiled variant run it, the others raise"
 }
 
 
@@ -94,7 +94,7 @@ def note_call(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
     elif callback not in (None, False):
         mine = tuple(scope for scope in scopes.owners() if scope.eager_before)
         if mine:
-            with observing(mine, "calls of what was left to Python before"):
+            with observing(mine, "calls of functions skipped before"):
                 function = sys._getframe(1).f_locals.get("fn")
                 if function is not None:
                     earlier_decisions.note_call(mine, function)

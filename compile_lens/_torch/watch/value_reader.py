@@ -35,7 +35,7 @@ def read_now(source: str, names: Names, globals: Names) -> str:
 class NoValue(enum.Enum):
     """Stands for a value that was not read."""
 
-    MISSING = "what holds it can be read, and it is not there"
+    MISSING = "its owner can be read, and does not have it"
     UNREAD = "it cannot be read"
 
 

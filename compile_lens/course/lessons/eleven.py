@@ -17,7 +17,7 @@ QUESTIONS = (
     ),
     Question(
         "11.graphs",
-        "How many graphs does Dynamo make of a loop of four turns, with .item() in each?",
+        "How many graphs does Dynamo make of a loop of four iterations, with .item() in each?",
         (("graphs", "graphs"),),
     ),
 )
@@ -50,13 +50,13 @@ EXERCISES = (
         ),
         (
             "Which of your sines could be left out, and the result would be the same?",
-            "Let each turn use what the turn before it made.",
+            "Let each iteration use what the iteration before it made.",
         ),
         "def f(x):\n    for _ in range(10):\n        x = torch.sin(x)\n    return x",
     ),
     Exercise(
         "11.2",
-        "Write `followed` of the lesson so that all of it becomes one graph, and nothing is left to Python.",
+        "Write `followed` of the lesson so that all of it becomes one graph, and nothing runs eagerly.",
         _VECTOR,
         (Need("graphs", EXACTLY, 1), *UNBROKEN),
         (
@@ -95,7 +95,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("forward_launches", EXACTLY, 1), Need("backward_launches", EXACTLY, 1)),
-                "Its backward is one kernel as well, as it is for whatever works number by number.",
+                "Its backward is one kernel too, as it is for whatever works number by number.",
             ),
         ),
         (

@@ -38,7 +38,7 @@ EXERCISES = (
             _NO_BACKWARD,
             Slip(
                 (Need("kept_bytes", AT_LEAST, 1),),
-                "Something in it is dear to compute again, or would have to see all numbers once more, so its result "
+                "Something in it is expensive to compute again, or would have to see all numbers again, so its result "
                 "is kept.",
             ),
             Slip(
@@ -62,7 +62,7 @@ EXERCISES = (
             _NO_BACKWARD,
             Slip(
                 (Need("saved", EXACTLY, 0),),
-                "The forward keeps nothing at all: the derivative is the same for every x.",
+                "The forward saves nothing at all: the derivative is the same for every x.",
             ),
             Slip(
                 (Need("saved", AT_LEAST, 1), Need("kept_bytes", EXACTLY, 0)),
@@ -71,7 +71,7 @@ EXERCISES = (
         ),
         (
             "The partitioner computes again what is cheap. What is not?",
-            "Put something behind a product of matrices whose derivative needs that product.",
+            "Put something after a product of matrices whose gradient needs that product.",
         ),
         "def f(x):\n    return torch.cos(x @ x)",
     ),
@@ -84,8 +84,8 @@ EXERCISES = (
             _NO_BACKWARD,
             Slip(
                 (Need("kept_bytes", AT_LEAST, 1),),
-                "The product is still kept: the partitioner finds it too dear to compute twice. You have to say that "
-                "you want it all the same.",
+                "The product is still kept: the partitioner finds it too expensive to compute twice. You have to "
+                "request it explicitly.",
             ),
         ),
         (

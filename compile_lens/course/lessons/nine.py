@@ -73,8 +73,8 @@ EXERCISES = (
     ),
     Exercise(
         "9.3",
-        "Write a function of one matrix, without library calls, in which two loops stay apart because they loop over "
-        "different numbers of elements.",
+        "Write a function of one matrix, without library calls, in which two loops are not fused because they loop "
+        "over different numbers of elements.",
         MATRIX,
         (Need("apart_by_size", AT_LEAST, 1), Need("library_calls", EXACTLY, 0), *UNBROKEN),
         (
@@ -84,11 +84,11 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", EXACTLY, 1),),
-                "All of it became one group: nothing stays apart, whatever is the size of its loops.",
+                "All of it became one group: everything is fused, whatever the size of its loops.",
             ),
             Slip(
                 (Need("groups", AT_LEAST, 2),),
-                "Loops stay apart here, but for another reason: ask capture.why of the two.",
+                "Loops are not fused here, but for another reason: see capture.why of the two.",
             ),
         ),
         (

@@ -50,12 +50,12 @@ EXERCISES = (
             Slip(
                 (Need("loops", EXACTLY, 1), Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
                 "All of it became one loop, however many operators there are, and one loop is one launch. What can "
-                "Inductor not write itself?",
+                "Inductor not generate itself?",
             ),
             Slip(
                 (Need("groups", EXACTLY, 1), Need("launches", EXACTLY, 1), Need("library_calls", EXACTLY, 0)),
                 "Several operators, or several results, need not be several launches: all of their loops were fused "
-                "into one group. What can Inductor not write itself?",
+                "into one group. What can Inductor not generate itself?",
             ),
             Slip(
                 (
@@ -63,8 +63,8 @@ EXERCISES = (
                     Need("launches", EXACTLY, 1),
                     Need("library_calls", EXACTLY, 0),
                 ),
-                "Several groups stayed apart, but on a CPU Inductor writes such groups, one after the other, into one "
-                "function of C++, which is one launch. What can Inductor not write itself?",
+                "Several groups were not fused, but on a CPU Inductor generates such groups, one after the other, into "
+                "one function of C++, which is one launch. What can Inductor not generate itself?",
             ),
             Slip(
                 (Need("launches", EXACTLY, 1), Need("adding_calls", EXACTLY, 1)),

@@ -53,7 +53,7 @@ EXERCISES = (
             ),
             Slip(
                 (Need("step", AT_LEAST, 2),),
-                "A dear or rare operator is no obstacle: it is computed for a whole register all the same. What "
+                "An expensive or rare operator is no obstacle: it is computed for a whole register anyway. What "
                 "matters is where the numbers lie.",
             ),
         ),

@@ -63,8 +63,8 @@ EXERCISES = (
             ),
             Slip(
                 (Need("groups", AT_LEAST, 2),),
-                "Some loops stayed apart. Ask capture.why of two of them: are their sizes the same, does one wait for "
-                "the other, is one a library call?",
+                "Some loops were not fused. Ask capture.why of two of them: are their sizes the same, does one wait "
+                "for the other, is one a library call?",
             ),
         ),
         (
@@ -81,11 +81,11 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", AT_LEAST, 1),),
-                "A library call does keep groups apart, but here only loops of Inductor's own are asked for.",
+                "A library call does separate groups, but here only loops of Inductor's own are required.",
             ),
             Slip(
                 (Need("loops", EXACTLY, 1),),
-                "All of it became one loop: there is no second one to stay apart. What has to be finished before the "
+                "All of it became one loop: there is no second one to fuse with. What has to be finished before the "
                 "rest can begin?",
             ),
             Slip(

@@ -46,8 +46,8 @@ EXERCISES = (
             _BROKEN,
             Slip(
                 (Need("compilations", AT_MOST, 3),),
-                "One form served several sizes: in it a symbol stands for the size. What in a function could need to "
-                "know the number itself?",
+                "One variant served several sizes: in it a symbol stands for the size. What in a function could need "
+                "to know the number itself?",
             ),
         ),
         (
@@ -60,7 +60,7 @@ EXERCISES = (
     Exercise(
         "3.2",
         "This function is compiled for each size: `for _ in range(x.shape[0]): x = x + 1`, and then `return x`. "
-        "Write it so that at most two forms are compiled.",
+        "Write it so that at most two variants are compiled.",
         _X,
         (Need("compilations", AT_MOST, 2), *UNBROKEN),
         (
@@ -89,11 +89,11 @@ EXERCISES = (
             _BROKEN,
             Slip(
                 (Need("compilations", AT_LEAST, 4),),
-                "Each size got a form of its own: none served two of them.",
+                "Each size got a variant of its own: none served two of them.",
             ),
             Slip(
                 (Need("compilations", AT_MOST, 2),),
-                "After the first size one form served all the others. What would make Dynamo tell the others apart, "
+                "After the first size one variant served all the others. What would make Dynamo tell the others apart, "
                 "without asking for the exact number?",
             ),
         ),

@@ -50,7 +50,7 @@ EXERCISES = (
         ),
         (
             "Does torch.linalg.det want one matrix?",
-            "Dimensions before the last two are a batch. A formula for 3 × 3 numbers would do as well.",
+            "Dimensions before the last two are a batch. A formula for 3 × 3 numbers would do too.",
         ),
         "def f(x):\n    return torch.linalg.det(x)",
         one_by_one,
@@ -68,8 +68,8 @@ EXERCISES = (
                     Need("own_kernels", EXACTLY, 0),
                     Need("complex_values", AT_LEAST, 1),
                 ),
-                "All of it was left to a library: for a product of complex numbers the compiler writes no code of its "
-                "own.",
+                "All of it was left to a library: for a product of complex numbers the compiler generates no code of "
+                "its own.",
             ),
             Slip(
                 (Need("library_calls", AT_LEAST, 1), Need("complex_values", AT_LEAST, 1)),

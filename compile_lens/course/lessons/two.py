@@ -47,7 +47,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("breaks", EXACTLY, 0),),
-                "Dynamo could trace all of it: nothing had to be left to Python.",
+                "Dynamo could trace all of it: nothing had to run eagerly.",
             ),
             Slip(
                 (Need("graphs", AT_LEAST, 2),),

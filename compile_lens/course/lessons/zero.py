@@ -29,7 +29,7 @@ EXERCISES = (
         (
             Slip(
                 (Need("library_calls", EXACTLY, 0),),
-                "The compiler knows the formulas of all that stands here, and wrote a kernel itself.",
+                "The compiler knows the formulas of all that stands here, and generated a kernel itself.",
             ),
             Slip(
                 (Need("own_kernels", AT_LEAST, 1),),

@@ -53,7 +53,7 @@ def compiled(
                 child, answer = None, _gone(f"it was not compiled within {seconds:.0f} seconds")
             except ChildError as error:
                 if not error.began:
-                    raise BuildError(f"{_last_words(error)}, before it was asked for anything") from error
+                    raise BuildError(f"{_last_words(error)}, before any request") from error
                 child, answer = None, _gone(_last_words(error))
             if "refused" in answer:
                 raise UsageError(answer["refused"])

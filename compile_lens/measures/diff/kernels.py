@@ -271,5 +271,5 @@ def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
             node = stage[number]
             what = f"the result of {name(node.node)}" if node.node.op == "call_function" else "an input"
             size_words = "size unknown" if size is None else f"{size:,} bytes"
-            verb = "is kept for the backward" if kind == ADDED else "is no longer kept for the backward"
+            verb = "is saved for the backward" if kind == ADDED else "is no longer saved for the backward"
             yield Change("saved", kind, f"{what} ({size_words}) {verb}", side.lines([node.address]))

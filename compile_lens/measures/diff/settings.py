@@ -78,7 +78,7 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
     ones, twos = ([s for s in record.skipped if s.cause.kind != "graph break"] for record in (a, b))
     for kind, skip in _apart(ones, twos, lambda s: (s.kind, _reason(s.cause))):
         what = f"{skip.function}, {skip.kind}" if skip.kind != "function" else skip.function
-        verb = "is left to Python" if kind == ADDED else "is no longer left to Python"
+        verb = "runs eagerly" if kind == ADDED else "no longer runs eagerly"
         yield Change("breaks", kind, f"{what} {verb}: {_reason(skip.cause)}", places(skip.cause.frames[-1:]))
     for kind, again in _apart(a.recompiles, b.recompiles, lambda r: tuple(map(plain, r.guards))):
         verb = "compiled again" if kind == ADDED else "no longer compiled again"

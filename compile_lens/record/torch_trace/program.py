@@ -48,10 +48,10 @@ from .nearest import SIZES, LoggedVariant, nearest_variant
 ENDED = "a log does not say how the program ended"
 
 NOT_IN_A_LOG = (
-    ("the lines of functions", "torch writes down no line that it traces, left to Python or did not reach"),
+    ("the lines of functions", "torch logs no lines that were traced, ran eagerly or were not reached"),
     ("columns of graph breaks", "torch writes down their lines alone"),
     (
-        "what Dynamo was asked about and did not begin to compile",
+        "frames that Dynamo evaluated and did not begin to compile",
         "a log begins where Dynamo numbers a compile",
     ),
     ("the line that called a function", "torch writes it down for some compiles only"),
@@ -61,7 +61,7 @@ NOT_IN_A_LOG = (
         "new values that are no tensor's",
         "torch writes down what a guard was made for; what it met, where it became a symbol",
     ),
-    ("what ran eagerly without a compile being tried", "torch writes down no calls, and no stances"),
+    ("what ran eagerly without a compile attempt", "torch writes down no calls, and no stances"),
     ("how long the program ran", "torch writes down its compiles alone"),
     ("the text of functions", "torch writes down a line here and there; the files may have changed since"),
 )

@@ -287,7 +287,7 @@ def _curve(sized: list[Buffer], first: int, end: int, x: Callable[[int, int], fl
         points.append(f"{at},{y}")
     points.append(f"{x(end, end)},{y}")
     area = f"{x(first, first)},{_HELD} {' '.join(points)} {x(end, end)},{_HELD}"
-    label = f'<text x="{_LEFT - 6}" y="{_HELD - 14}" class="end">held at once</text>'
+    label = f'<text x="{_LEFT - 6}" y="{_HELD - 14}" class="end">live at once</text>'
     axis = f'<text x="{_LEFT}" y="10">line {first + 1}</text><text x="{_WIDTH - 8}" y="10" class="end">{end}</text>'
     return f'<polygon class="held" points="{area}"/>{label}{axis}'
 

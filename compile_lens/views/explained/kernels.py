@@ -320,7 +320,7 @@ def groups(capture: Record, phase: str = "") -> Explained:
     )
 
 
-LIBRARY = "it is a call of a library, and Inductor writes no source for it"
+LIBRARY = "it is a call of a library, and Inductor generates no source for it"
 
 COPY = "what only returns its inputs, or views of them, needs no kernel; one that returns a copy, x.clone(), is one"
 

@@ -80,7 +80,7 @@ SWITCHES = (
 )
 
 LESS = (
-    "torch._functorch.config.activation_memory_budget below 1 keeps less and computes more again (what_if tries it), "
+    "torch._functorch.config.activation_memory_budget below 1 saves less and computes more again (what_if tries it), "
     "and so does torch.utils.checkpoint around a part"
 )
 
@@ -98,10 +98,10 @@ def held(capture: Record, phase: str = "") -> Explained:
                 why.append(f"{place.title}: the peak is not known: {memory.note}")
                 continue
             at = f"at line {memory.peak_line} of the module" if memory.peak_line else "on entry"
-            why.append(f"{place.title}: at most {in_memory(memory.peak)} are held at once, {at} (modelled)")
+            why.append(f"{place.title}: at most {in_memory(memory.peak)} are live at once, {at} (modelled)")
             then = _then(memory)
             if then:
-                why.append(f"{place.title}: held then: {', '.join(then)}")
+                why.append(f"{place.title}: live then: {', '.join(then)}")
             own = sorted((b for b in memory.buffers if not b.base), key=lambda b: -(b.nbytes or 0))
             for buffer in own:
                 frames = [
@@ -146,7 +146,7 @@ def kept(capture: Record) -> Explained:
             frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
             facts.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
         why.append(
-            f"{where}: the min-cut partitioner keeps what costs more to compute again than to keep; "
+            f"{where}: the min-cut partitioner saves what costs more to compute again than to save; "
             f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"
         )
     return Explained(

@@ -18,7 +18,7 @@ from ..words.quantities import plural
 from .places import size
 
 KEY, TITLE = "benchmark", "Benchmark"
-INTRO = "Times that were measured, each way to run the function in turn with the others."
+INTRO = "Times that were measured, each way to run the function, interleaved with the others."
 WHERE = "capture.benchmark"
 MISSING = "not run: compile_lens.benchmark(f, x)"
 
@@ -176,7 +176,7 @@ def _profile_table(graph: MeasuredGraph, where: str, chain: Container[Address]) 
     words = [f"{plural(graph.calls, 'call')}, {seconds_text(graph.seconds)} on the host"]
     if any(kernel.matched_by == BY_ORDER for kernel in graph.kernels):
         words.append(
-            "library calls are told apart by the order of the launches, generated kernels by their names"
+            "library calls are distinguished by the order of the launches, generated kernels by their names"
         )
     return Table(_title(graph), _HEAD, _KINDS, shown, tuple(words), left, where)
 

@@ -18,7 +18,7 @@ from .places import Place, places
 
 KEY, TITLE = "cuda_graphs", "CUDA graphs"
 INTRO = (
-    "Which kernels torch would record once and replay under mode='reduce-overhead', by the compiler's own questions. "
+    "Which kernels torch would record once and replay under mode='reduce-overhead', by the compiler's own checks. "
     "What is known only when it runs is not in it."
 )
 WHERE = "capture.compilations[i].cuda_graphs"
@@ -28,7 +28,7 @@ RUN_TIME = (
     "refuses a recording."
 )
 WITHOUT = (
-    "The code was compiled without CUDA graphs, and the questions were asked of it, in the order that torch would give "
+    "The code was compiled without CUDA graphs, and the checks were applied to it, in the order that torch would give "
     "its kernels for them."
 )
 _ROWS = 300
@@ -79,7 +79,7 @@ def _finding(
     without = [title for title, one, _ in held if one.phase and not one.enabled]
     if without:
         of_all = len(without) == sum(one.phase != "" for _, one, _ in held)
-        sections.append(Prose("how it was asked", (WITHOUT if of_all else f"{names(without)}: {WITHOUT}",)))
+        sections.append(Prose("how it was checked", (WITHOUT if of_all else f"{names(without)}: {WITHOUT}",)))
     if differs:
         sections.append(Prose("what may differ on the GPU", differs[:_ROWS]))
     sections.append(Prose("what is not known", (RUN_TIME,)))

@@ -14,7 +14,7 @@ from ..words import outline, quantities, sentences
 from .places import Place, bytes_cell, places
 
 KEY, TITLE = "fusion", "Fusion decisions"
-INTRO = "Which kernels stayed apart though they touch the same data, and what kept them apart."
+INTRO = "Unfused kernels that touch the same data, and why."
 WHERE = "capture.decisions"
 
 PAIRS = 200
@@ -45,7 +45,7 @@ def fusion(capture: Record) -> Finding | None:
         silence = f"The record holds no decisions of the scheduler for {', '.join(silent)}."
         sections.append(Prose("", (silence,)))
     sections += [table for place in seen if (table := _decisions(place))]
-    fact = f"{quantities.plural(count, 'pair')} apart" if count else "nothing stayed apart"
+    fact = f"{quantities.plural(count, 'pair')} not fused" if count else "no unfused pair"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 

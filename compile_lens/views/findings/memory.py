@@ -16,8 +16,8 @@ from .places import held as in_memory
 
 KEY, TITLE = "memory", "Memory"
 INTRO = (
-    "Which buffers the generated code holds and when, modelled from the order of its lines: "
-    "the allocator is not asked. Counted is what one graph reads and makes; not what others keep for their backward, "
+    "Live buffers at each line of the generated code, modelled from the order of its lines: "
+    "the allocator is not queried. Counted is what one graph reads and makes; not what others save for their backward, "
     "gradients and an optimizer's state that are still to come, and what the device's driver and libraries take."
 )
 WHERE = "capture.compilations[i].memory"
@@ -102,7 +102,7 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
     if held.peak is not None:
         at = f"at line {held.peak_line} of the module" if held.peak_line else "on entry"
         words.insert(
-            0, f"At most {in_memory(held.peak)} are held at once, {at}{f', {more}' if more else ''}."
+            0, f"At most {in_memory(held.peak)} are live at once, {at}{f', {more}' if more else ''}."
         )
     words += [held.note] if held.note else []
     every = sorted(held.buffers, key=lambda b: (b.kind != "input", b.alloc_line, b.name))
@@ -115,8 +115,8 @@ def _held(place: Place, held: Memory, more: str) -> list[Section]:
     svg = timeline(held, last)
     if not svg:
         return [table]
-    alt = f"which of {quantities.plural(len(held.buffers), 'buffer')} are held at which line, {place.title}"
-    return [Picture(f"{place.title}: when each buffer is held", svg, alt), table]
+    alt = f"which of {quantities.plural(len(held.buffers), 'buffer')} are live at which line, {place.title}"
+    return [Picture(f"{place.title}: when each buffer is live", svg, alt), table]
 
 
 def _row(place: Place, buffer: Buffer) -> Row:
@@ -151,10 +151,10 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
     shown, left = cut(rows, BUFFERS)
     words = [
         f"{_choice(partition)[0].upper()}{_choice(partition)[1:]}.",
-        "The min-cut partitioner, Inductor's own, keeps what costs more to compute again than to keep.",
+        "The min-cut partitioner, Inductor's own, saves what costs more to compute again than to save.",
     ]
     words += [partition.note] if partition.note else []
-    head = ("node of the joint graph", "bytes", "memory", "min-cut keeps", "default keeps")
+    head = ("node of the joint graph", "bytes", "memory", "min-cut saves", "default saves")
     kinds = (NAME, NUMBER, TEXT, TEXT, TEXT)
     sections: list[Section] = [Table(where, head, kinds, shown, tuple(words), left, WHERE)]
     if partition.recomputed:
@@ -179,9 +179,9 @@ def _yes(kept: bool) -> str:
 
 
 def _choice(partition: Partition) -> str:
-    words = f"keeps {_kept(partition.saved)}"
+    words = f"saves {_kept(partition.saved)}"
     if partition.default is not None:
-        words += f"; the default partitioner would keep {_kept(partition.default)}"
+        words += f"; the default partitioner would save {_kept(partition.default)}"
     if partition.recomputed:
         words += f"; {quantities.plural(len(partition.recomputed), 'node')} computed again"
     return words

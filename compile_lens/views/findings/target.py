@@ -10,8 +10,8 @@ from ..words import quantities, stamp
 
 KEY, TITLE = "target", "Device model"
 INTRO = (
-    "The device that the code is for, as its maker describes it: what Inductor and Triton were told of it, and who "
-    "says so; and how the function came to where it was compiled."
+    "The device that the code is for, as its maker describes it: the properties given to Inductor and Triton, their "
+    "sources, and how the function came to where it was compiled."
 )
 WHERE = "capture.target"
 
@@ -25,7 +25,7 @@ def target(capture: Record) -> Finding | None:
     rows = figures(model)
     sections: list[Section] = []
     if rows:
-        words = (f"{stamp.device(capture)}, asked for as {device.requested!r}",)
+        words = (f"{stamp.device(capture)}, requested as {device.requested!r}",)
         sections.append(Table("figures", ("figure", "value", "source"), (NAME, NUMBER, TEXT), rows, words))
     brief = [stamp.device(capture)]
     if how := stamp.how(device):

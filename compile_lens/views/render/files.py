@@ -115,7 +115,7 @@ def read(path: str | os.PathLike[str], parse: Callable[[str], _T]) -> _T:
         part = source.with_name(f"{source.name}{PART}")
         give = "give the path of a saved .json record"
         if part.is_file():
-            give = f"a run that ended without a word, or still runs, left {str(part)!r}, which opens as well"
+            give = f"a run that ended without a word, or still runs, left {str(part)!r}, which opens too"
         raise UsageError(f"there is no file {str(source)!r}; {give}") from None
     except IsADirectoryError:
         raise UsageError(

@@ -29,10 +29,10 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "target": "代码是为 {device} 生成的。",
     "modelled_device": "代码是为 {device} 生成的。机器里没有这个设备，由设备模型代替。",
     # What Python did.
-    "left": "Dynamo 把 {function}（{place}）留给了 Python：{reason}。",
-    "left_often": "Dynamo 把 {function}（{place}）留给了 Python，共 {n}：{reason}。",
-    "rest": "Dynamo 把 {function} 的剩余部分（{place}）留给了 Python：{reason}。",
-    "limit": "{function} 达到了重新编译的上限（{place}）：不符合任何已编译形式的调用以 eager 方式运行。",
+    "left": "Dynamo 跳过了 {function}（{place}），它以 eager 方式运行：{reason}。",
+    "left_often": "Dynamo 跳过了 {function}（{place}），它以 eager 方式运行，共 {n}：{reason}。",
+    "rest": "{function} 的剩余部分（{place}）以 eager 方式运行：{reason}。",
+    "limit": "{function} 达到了重新编译的上限（{place}）：不符合任何变体的调用以 eager 方式运行。",
     "never": "{function} 没有运行过，无论编译与否（{place}）：{reason}。",
     "skip": "有一部分没有被编译，记录里称之为“{kind}”：{function}（{place}）：{reason}。",
     # Dynamo.
@@ -45,7 +45,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "checkpoints": "此外还有每个检查点（checkpoint）所运行的部分，其中另有 {n}。",
     "bodies": "此外还有高阶算子（分支、循环等）的子图，其中另有 {n}。",
     "again": "这是一次重新编译。",
-    "guard_failed": "旧的编译形式有这条守卫（guard）不成立：{guard}。",
+    "guard_failed": "旧的变体有这条守卫（guard）不成立：{guard}。",
     "dynamic": "有一个维度是符号：{source}，记作 {symbol}。",
     "dynamic_seen": "有一个维度是符号：{source}，记作 {symbol}，这次是 {n}。",
     "number": "有一个数是符号：{source}，记作 {symbol}。",
@@ -215,8 +215,8 @@ WORDS = {
 _PART = r"(\([^()]*\)|[\d,.]+(?: [kMGT]?B)?)"
 
 _IN_FIGURES = (
-    (_PART + r" per turn of loop (\d+)", r"循环 \2 每轮 \1"),
-    (_PART + " per turn", r"每轮 \1"),
+    (_PART + r" per iteration of loop (\d+)", r"循环 \2 每次迭代 \1"),
+    (_PART + " per iteration", r"每次迭代 \1"),
     (r" or ", " 或 "),
     (r" to ", " 至 "),
     (r" \(([\d,]+) of ([\d,]+) graphs\)$", r"（\2 张图中的 \1 张）"),

@@ -279,7 +279,7 @@ def _target(capture: Record) -> Finding | None:
         Entry(" · ".join(words), lines=(("source", source or "no source is named"),))
         for source, words in by_source.items()
     )
-    named = f"{stamp.device(capture)}, asked for as {target.requested!r}"
+    named = f"{stamp.device(capture)}, requested as {target.requested!r}"
     table = Table("", ("figure", "value", "source"), (NAME, NUMBER, TEXT), rows, (named,), room=PAGE)
     words = tuple(filter(None, (target.model.flops_note, stamp.how(target))))
     sections: list[Section] = [Entries(entries, "source", room=TERMINAL), table]
@@ -289,7 +289,7 @@ def _target(capture: Record) -> Finding | None:
         left = len(differences) - MAY_DIFFER
         more = (f"… and {plural(left, 'thing')} more: {where}",) if left > 0 else ()
         sections.append(Prose(stamp.MAY_DIFFER, (*differences[:MAY_DIFFER], *more)))
-    aside = "what stood for the device, and who says so"
+    aside = "the model of the device, and its sources"
     return Finding(
         "target",
         "Device model",

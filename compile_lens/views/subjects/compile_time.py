@@ -53,7 +53,7 @@ def _whose(spent: Spent) -> str:
     if spent.frame is not None:
         return f"{spent.frame.function} {place_of(spent.frame)}"
     beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
-    return "threads that build, for which a compile waits" if beside else "of no visit"
+    return "threads that build, for which a compile waits" if beside else "of no frame evaluation"
 
 
 def caches(program: ProgramRecord) -> Finding | None:
@@ -69,7 +69,7 @@ def caches(program: ProgramRecord) -> Finding | None:
     head = ("cache", "hits", "misses", "passed by", "torch says")
     table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, TEXT), tuple(rows))
     intro = (
-        "How often each of the compiler's caches was asked for a graph: what it had was not compiled again."
+        "How often each of the compiler's caches was queried for a graph: what it had was not compiled again."
     )
     fact = f"{sum(cache.hits for cache in every)} hits, {sum(c.misses for c in every)} misses"
     return Finding("caches", "Caches", intro, fact, (), "program.caches", (table,))

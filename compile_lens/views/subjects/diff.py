@@ -15,7 +15,7 @@ SAME = "Nothing differs: the code is the same, whatever names and places changed
 NO_FIGURE = "no launch and no byte is another"
 
 UNEXPLAINED = (
-    "The records do not say why: all that was asked for and the graphs are the same. What differs first:"
+    "The records do not say why: all that was requested and the graphs are the same. What differs first:"
 )
 
 MARKS = {ADDED: "+", REMOVED: "−"}

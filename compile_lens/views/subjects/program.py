@@ -120,9 +120,9 @@ def _why(program: ProgramRecord) -> Finding | None:
 
 LEGEND = (
     (TRACED, "it is in a graph"),
-    (EAGER, "it was left to Python, which may never have come to it"),
+    (EAGER, "it runs eagerly, but may not have been reached"),
     (BROKE, "a graph broke on it"),
-    (NEVER, "neither traced nor left to Python"),
+    (NEVER, "neither traced nor run eagerly"),
 )
 """The states of a line and what they mean."""
 
@@ -149,9 +149,9 @@ def _lines(program: ProgramRecord) -> Finding | None:
     head = ("file", "compiled", "eager", "broke", "never")
     table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, NUMBER), tuple(rows))
     intro = (
-        "Lines of the functions that Dynamo was asked about or traced; one can be both compiled and eager. "
-        "Eager are those left to Python, also those that it may never have come to: of a function that is left whole "
-        "torch does not say which ran."
+        "Lines of the functions that Dynamo evaluated or traced; one can be both compiled and eager. "
+        "Eager lines may not have been reached: for a function that runs eagerly as a whole, torch does not report "
+        "which lines ran."
     )
     if unfiled:
         intro += (
@@ -277,15 +277,13 @@ def _again(program: ProgramRecord) -> Finding | None:
     head = ("old", "new", "call", "what changed", "guard made at", "what to try")
     table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NOTE), tuple(rows))
     intro = (
-        "Each call that fitted none of the forms of a code: the form that it came nearest to, the guard of it that "
-        "failed, and the form made; also, why the others did not fit."
+        "Each call that fitted none of the variants of a code: the nearest variant, its guard that failed, and the new "
+        "variant; also, why the others did not fit."
     )
     if any(str(row.cells[4]).startswith(FIRST_USED) for row in rows):
         intro += OF_TENSORS
     if program.log:
-        intro += (
-            " Where nothing was compiled, a log does not hold what the call was given: no form is named then."
-        )
+        intro += " Where nothing was compiled, a log does not hold what the call was given: no variant is named then."
     return Finding(
         "recompiles",
         "Recompiles",
@@ -344,8 +342,8 @@ def _guards(program: ProgramRecord) -> Finding | None:
 
 _BEFORE = {
     (True, False): "compiled",
-    (False, True): "left to Python",
-    (True, True): "compiled, and then left to Python whole,",
+    (False, True): "skipped",
+    (True, True): "compiled, and then skipped as a whole,",
 }
 """What became of a code before the watch, by whether it has forms and whether it was left."""
 
@@ -373,12 +371,12 @@ def _compilations(program: ProgramRecord) -> Finding | None:
         return None
     head = ("id", "where", "function", "outcome", "backend", "operators", "time")
     table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NUMBER, NUMBER), tuple(rows))
-    intro = "Each time that Dynamo was asked about a code, by function, and the time that it took, measured."
+    intro = "Each frame evaluation by Dynamo, by function, and the time that it took, measured."
     return Finding(
         "compilations",
         "Compilations",
         intro,
-        plural(len(program.evaluations), "visit"),
+        plural(len(program.evaluations), "frame evaluation"),
         (),
         "program.evaluations",
         (table,),
@@ -396,8 +394,8 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
         return None
     table = Table("", ("why", "times"), (TEXT, NUMBER), rows)
     intro = (
-        "Functions of torch, the standard library and packages without torch that Dynamo was asked about and left to "
-        "Python: no defect."
+        "Functions of torch, the standard library and packages without torch that Dynamo evaluated and skipped: no "
+        "defect."
     )
     total = sum(skip.count for skip in program.library_skips)
     return Finding(

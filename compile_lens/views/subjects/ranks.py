@@ -127,7 +127,7 @@ def _ranks(record: RanksRecord) -> Finding:
         )
         spent = compile_seconds(program)
         rows.append(Row((str(rank), *map(str, figures), duration(spent) if spent else "", program.ended)))
-    head = ("rank", "graphs", "breaks", "recompiles", "left to Python", "collectives", "compiling", "ended")
+    head = ("rank", "graphs", "breaks", "recompiles", "eager", "collectives", "compiling", "ended")
     table = Table("", head, (*(NUMBER,) * 7, TEXT), tuple(rows))
     return Finding(
         "ranks",

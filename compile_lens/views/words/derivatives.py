@@ -12,7 +12,7 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Kernel
 
 Whose = tuple[tuple[str, tuple[str, ...]], ...]
-"""Operators of a kernel, each with the words for those whose derivative needs it."""
+"""Operators of a kernel, each with the words for its forward ops."""
 
 DERIVED = "made by autograd for a derivative"
 """What is said of a call of the joint graph that is none of the program's own."""

@@ -16,7 +16,7 @@ from ..document import Step
 from . import outline, quantities
 
 TITLE = "Flow"
-ABOUT = "the forms that the function took, in order"
+ABOUT = "the stages of the function, in order"
 
 ARROW = " → "
 
@@ -72,7 +72,7 @@ def _start(capture: Record, compilation: Compilation, shared: dict[str, Step], f
     dynamo = shared.get("dynamo")
     if dynamo is not None:
         broke = compilation.ending is not None and compilation.ending.kind == "graph break"
-        yield "traced to a break" if broke else "traced"
+        yield "traced up to a break" if broke else "traced"
         yield _count(dynamo, (*dynamo.facts[1:], *dynamo.facts)[0] if dynamo.facts else "", failed)
 
 
@@ -102,10 +102,10 @@ def _rest(
         yield "inlined"
         yield counted(loops, 2, "loop")
     if groups := steps.get(f"{phase}.groups"):
-        yield f"fused ({unfused_pairs:,} apart)" if unfused_pairs else "fused"
+        yield f"fused ({unfused_pairs:,} separate)" if unfused_pairs else "fused"
         yield counted(groups, 3, "group")
     if code := steps.get(f"{phase}.code"):
-        yield "written"
+        yield "generated"
         yield _count(code, code.facts[0] if code.facts else "", failed)
 
 

@@ -194,9 +194,7 @@ def eager(capture: Record) -> tuple[Eager, ...]:
             continue
         rest = rests.pop(compilation.id, None)
         rest_left = (
-            f", which Dynamo could not resume from: it left the rest of {_left(rest)}"
-            if rest is not None
-            else ""
+            f", which Dynamo could not resume from: the rest of {_eager(rest)}" if rest is not None else ""
         )
         places.setdefault((_broke_at(ending), rest_left), (ending, rest_left, []))[2].append(compilation.id)
     for ending, rest_left, ids in places.values():
@@ -271,15 +269,15 @@ def _skipped(skip: Skip) -> Eager:
         )
     if skip.kind == LIMIT:
         head = f"{readable(skip.function)} reached its recompile limit"
-        sentence = f"{head}: calls that fit none of its forms ran eagerly ({_lines(skip)})"
+        sentence = f"{head}: calls that fit none of its variants ran eagerly ({_lines(skip)})"
         return Eager(sentence, skip.cause, skip.consequence)
     what = "the rest of " if skip.kind == REST else ""
     often = f", {skip.count} times" if skip.count > 1 else ""
-    return Eager(f"skipped{often}: Dynamo left {what}{_left(skip)}", skip.cause, skip.consequence)
+    return Eager(f"skipped{often}: {what}{_eager(skip)}", skip.cause, skip.consequence)
 
 
-def _left(skip: Skip) -> str:
-    return f"{readable(skip.function)} to Python ({_lines(skip)})"
+def _eager(skip: Skip) -> str:
+    return f"{readable(skip.function)} runs eagerly ({_lines(skip)})"
 
 
 def _lines(skip: Skip, limit: int = 6) -> str:

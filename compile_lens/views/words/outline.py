@@ -43,7 +43,7 @@ MEANINGS = {
     "post_grad": "after Inductor's passes on that graph: what is lowered",
     "loops": "Inductor's loop nodes as lowered, before fusion",
     "groups": "the scheduler's nodes after fusion: one group is one kernel or call",
-    "code": "the module that Inductor wrote, with its kernels",
+    "code": "the module that Inductor generated, with its kernels",
 }
 
 STAMPS = {

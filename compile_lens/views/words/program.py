@@ -42,8 +42,8 @@ NO_OPERATION = "Dynamo met no tensor operation, and does not look at these funct
 
 
 _FOR_GOOD = "with nothing to compile in a call, and eager in each after it"
-_LEFT_BEFORE = "left to Python before the watch"
-_UNTRIED = "left to Python without a compile being tried"
+_LEFT_BEFORE = "skipped before the watch"
+_UNTRIED = "run eagerly without a compile attempt"
 
 
 def state(program: ProgramRecord) -> str:
@@ -69,7 +69,7 @@ def verdict(program: ProgramRecord) -> str:
     if state(program) == "nothing":
         if not program.evaluations:
             before = sum(len(f.prior_ids) for f in program.prior_frames)
-            known = f"; {plural(before, 'form was', 'forms were')} compiled before" if before else ""
+            known = f"; {plural(before, 'variant was', 'variants were')} compiled before" if before else ""
             left = "".join(f"; {one}" for one in _left(program, own))
             return f"nothing was compiled while it was watched{known}{left}"
         left = ", ".join(_left(program, dataclasses.replace(own, permanently_eager=0)))
@@ -97,8 +97,8 @@ def _left(program: ProgramRecord, own: Counts) -> list[str]:
     others = [one for one in program.eager_frames if (one.file, one.line, one.function) not in before]
     doubt = "" if any(one.certain or one.kind == STANCE for one in others) else _AS_FAR
     kinds = [
-        (own.skipped, "function left to Python", "functions left to Python"),
-        (own.partly_compiled, "left to Python in part", "left to Python in part"),
+        (own.skipped, "function that runs eagerly", "functions that run eagerly"),
+        (own.partly_compiled, "partly eager", "partly eager"),
         (own.at_limit, "at its recompile limit", "at their recompile limit"),
         (own.raised, "compile that raised", "compiles that raised"),
         (own.permanently_eager, f"function {_FOR_GOOD}", f"functions {_FOR_GOOD}"),
@@ -128,19 +128,21 @@ def again(recompilation: Recompilation, made: bool = True) -> str:
     newest = changed(recompilation.change) if recompilation.change is not None else _none(recompilation)
     dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in recompilation.dynamic]
     if not made and (recompilation.cache_entries < recompilation.limit or not recompilation.limit):
-        return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'form')} fits"))
+        return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'variant')} fits"))
     if not recompilation.limit:  # the log of it does not say
-        return "; ".join((newest, *dims, f"form {recompilation.cache_entries + 1}"))
-    most = f"form {recompilation.cache_entries + 1} of at most {recompilation.limit}"
+        return "; ".join((newest, *dims, f"cache entry {recompilation.cache_entries + 1}"))
+    most = f"cache entry {recompilation.cache_entries + 1} of at most {recompilation.limit}"
     if recompilation.cache_entries >= recompilation.limit:
-        most = f"it has {recompilation.cache_entries} forms, and may have {recompilation.limit}"
+        most = f"it has {recompilation.cache_entries} cache entries, and may have {recompilation.limit}"
     return "; ".join((newest, *dims, most))
 
 
 def _none(recompilation: Recompilation) -> str:
     if not recompilation.failed_guards:
         return "torch found no guard that failed"
-    return f"which of {plural(len(recompilation.failed_guards), 'form')} it came nearest to is not in the log"
+    return (
+        f"which of {plural(len(recompilation.failed_guards), 'variant')} it came nearest to is not in the log"
+    )
 
 
 def also(recompilation: Recompilation) -> str:
@@ -161,11 +163,11 @@ def _few(ids: list[str]) -> str:
 
 HEADS = {
     COMPILE_RAISED: "could not be compiled: the call raised",
-    RECOMPILE_LIMIT: "reached its limit of recompiles: each call that fits no form runs eagerly",
-    RUNS_EAGERLY: "was left to Python whole",
+    RECOMPILE_LIMIT: "reached its limit of recompiles: each call that fits no variant runs eagerly",
+    RUNS_EAGERLY: "runs eagerly as a whole",
     NOTHING_AT_FIRST: "had nothing to compile in a call: each call after it runs eagerly",
     NOT_EVALUATED: f"was {_UNTRIED}",
-    EAGER_REST: "was compiled up to an earlier line, and left to Python from there",
+    EAGER_REST: "was compiled up to an earlier line, and runs eagerly from there",
     GRAPH_BREAK: "broke the graph",
     RECOMPILED: "was compiled again",
     COMPILE_TIME: "went into compiling",
@@ -207,14 +209,14 @@ def _unasked(cause: Cause) -> str:
 
 
 _AS_FAR = ", as far as is known"
-_PERHAPS = "where nothing may be compiled: those calls that fitted no compiled form ran eagerly"
+_PERHAPS = "where nothing may be compiled: those calls that fitted no compiled variant ran eagerly"
 
 
 def because(cause: Cause) -> str:
     """The reason in torch's words or by the guard that failed; ``""`` where there is none."""
     if cause.kind == NOTHING_AT_FIRST:
         return (
-            "Dynamo met no tensor operation, and does not look at the function again: torch runs no form of it any "
+            "Dynamo met no tensor operation, and does not look at the function again: torch runs no variant of it any "
             "more, also none that it compiled before"
         )
     if cause.recompilation is not None and _of_forms(cause):
@@ -223,7 +225,7 @@ def because(cause: Cause) -> str:
         if cause.limit == ERROR_ON_RECOMPILE:
             setting = f"torch._dynamo.config.{ERROR_ON_RECOMPILE}"
             words = again(cause.recompilation, made=False)
-            return f"{setting} is set, so that a call which fits no form raises: {words}"
+            return f"{setting} is set, so that a call which fits no variant raises: {words}"
         if cause.kind == COMPILE_RAISED:
             reached = f"{cause.limit} was reached, and fullgraph=True lets no call run eagerly"
             return f"{reached}: {_at_limit(cause, cause.recompilation)}"
@@ -252,7 +254,7 @@ def _at_limit(cause: Cause, recompilation: Recompilation) -> str:
         reason_of = f"{reason_of}, and {cause.limit} lets it have no more"
     others = _others(cause)
     more = f"; and {len(others) - MOST} more" if len(others) > MOST else ""
-    return f"{reason_of}; forms were made as {'; '.join(others[:MOST])}{more}" if others else reason_of
+    return f"{reason_of}; variants were made for {'; '.join(others[:MOST])}{more}" if others else reason_of
 
 
 def _others(cause: Cause) -> list[str]:

@@ -120,8 +120,8 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 
 def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
-    """A figure with its noun: ``1 launch``, ``1 or 3 launches``, ``launches: 3 + 4 per turn``, ``≥ 5 launches (1 of
-    2 graphs)``."""
+    """A figure with its noun: ``1 launch``, ``1 or 3 launches``, ``launches: 3 + 4 per iteration``, ``≥ 5 launches (1
+    of 2 graphs)``."""
     many = many or f"{one}s"
     if isinstance(value, Figure):
         return f"{value:,} {one if value == 1 else many}"
@@ -133,7 +133,7 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
 
 
 def launched(code: Code, *kernels: Kernel) -> str:
-    """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per turn``, ``0 or 1
+    """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per iteration``, ``0 or 1
     launch``."""
     count = launches(code, kernels)
     if count in _OFTEN:
@@ -141,6 +141,6 @@ def launched(code: Code, *kernels: Kernel) -> str:
     return counted(figure_of(count, MEASURED), "launch", "launches")
 
 
-_OFTEN = {Count(iterations=(Count(1),)): "1 launch per turn"}
+_OFTEN = {Count(iterations=(Count(1),)): "1 launch per iteration"}
 for _ways in ((Count(), Count(1)), (Count(1), Count())):
     _OFTEN[Count(branches=(_ways,))] = "0 or 1 launch"

@@ -29,29 +29,29 @@ def to_try(recompilation: Recompilation, through: str = "", rest: bool = False) 
         return failed.hint
     if through and failed.source in _WHICH:
         return (
-            "torch compiles builtins, partials and its own modules as forms of one function of torch's: compile "
+            "torch compiles builtins, partials and its own modules as variants of one function of torch's: compile "
             "functions of your own that call them"
         )
     if ".stride(" in failed.source and ".size(" not in failed.source:
         tensor = failed.source.partition(".stride(")[0]
         return (
             f"give {tensor} one layout each time, as {tensor}.contiguous() before the call does, which copies what has "
-            "another one: a layout is a form, whatever sizes may vary"
+            "another one: a layout needs a variant, whatever sizes may vary"
         )
     if ".size(" in failed.source:
         return _of_sizes(recompilation, failed, rest)
     if types := two_types(failed):
         a, b = map(_article, types)
         return (
-            f"give {failed.source} one type each time: {a} and {b} are two forms, with torch.compile(dynamic=True) "
-            "as well"
+            f"give {failed.source} one type each time: {a} and {b} need two variants, with torch.compile(dynamic=True) "
+            "too"
         )
     if any(plain_source(d.source) == failed.source for d in recompilation.dynamic):
         if (line := recompilation.specializing_line) is not None:
-            return f"{place(line)} asks for the value, so that each answer is a form: decide it outside"
-        return (
-            "the new form takes other values; torch.compile(dynamic=True) makes such a form at the first call"
-        )
+            return (
+                f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
+            )
+        return "the new variant takes other values; torch.compile(dynamic=True) makes such a variant at the first call"
     if (tried := _of_objects(failed)) is not None:
         return tried
     if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
@@ -73,9 +73,7 @@ def _of_values(failed: FailedGuard) -> str:
     if length := _LENGTH.match(failed.source):
         owner = length["owner"]
         if failed.old == "0" and _STATE_OF_OPTIMIZER.match(owner):
-            return (
-                "an optimizer makes its state in its first step: this is one form more, whatever is changed"
-            )
+            return "an optimizer makes its state in its first step: this is one variant more, whatever is changed"
         return f"give {owner} one length each time, or compile one function for each"
     if keys := _KEYS.match(failed.source):
         return f"give {keys['owner']} the same keys each time, or compile one function for each"
@@ -86,11 +84,13 @@ def _of_values(failed: FailedGuard) -> str:
         return (
             f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
         )
-    return f"give {failed.source} few different values: each is a form; or compile one function for each"
+    return (
+        f"give {failed.source} few different values: each needs a variant; or compile one function for each"
+    )
 
 
 def two_types(failed: FailedGuard) -> tuple[str, str] | None:
-    """The types of a number that changed from one to another, which are two forms of a code: ``("float", "int")``."""
+    """The types of a number that changed from one to another, which needs two variants: ``("float", "int")``."""
     try:
         old, new = (type(ast.literal_eval(text)) for text in (failed.old, failed.new))
     except (ValueError, SyntaxError):
@@ -113,12 +113,12 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
     """The remedy if a size changed."""
     line = failed.line or recompilation.specializing_line
     own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
-    asks = f"{place(line)} asks for the size, so that each answer is a form: decide it outside"
+    asks = f"{place(line)} depends on the size, so that each result needs a variant: decide it outside"
     if line is not None and not own_form:
         return asks
     if own_form:
         alone = (
-            "torch has a form of its own for a size of 0 or 1, which marking it as dynamic does not change: give no "
+            "torch has a variant of its own for a size of 0 or 1, which marking it as dynamic does not change: give no "
             "such size"
         )
         if line is not None:
@@ -127,11 +127,11 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
             return alone
         return (
             f"{alone}. Where nothing hangs on the size, or makes it as large as another one (there the call raises), "
-            "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one form for all; one "
+            "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one variant for all; one "
             "more may be made where another dimension's stride hangs on the size, as in a cache that grows from empty"
         )
     if ", " in failed.source:
-        return "a form holds for sizes that are so to each other: give always such, or compile one function for each"
+        return "a variant holds for sizes that are so to each other: give always such, or compile one function for each"
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
     if rest:  # a mark of an argument is not on a tensor that the function made
         return (
@@ -157,8 +157,8 @@ def _of_objects(failed: FailedGuard) -> str | None:
         return "give it the same object each time, made once, or compile one function for each"
     if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
         return (
-            "torch makes one form for arguments that are one object, and another one for others: give it one for both "
-            "each time, or different ones each time (as copies)"
+            "torch makes one variant for arguments that are one object, and another one for others: give it one for "
+            "both each time, or different ones each time (as copies)"
         )
     if {failed.old, failed.new} == {NORMAL, INFERENCE}:
         return (
@@ -226,7 +226,7 @@ _MOST = 3
 
 
 def takes(symbol: DynamicDim) -> str:
-    """``for any size from 4 to 1024 where x.size(0) % 2 == 0``: what the guards of the form leave."""
+    """``for any size from 4 to 1024 where x.size(0) % 2 == 0``: what the guards of the variant leave."""
     if symbol.constraints is None:
         return "with guards that are not known"
     source = plain_source(symbol.source)

@@ -13,7 +13,7 @@ from .quantities import plural
 
 _MODELLED = {"generated only": "generated only", "built": "built, not run", "ran": "built and run"}
 
-NOT_THERE = "the device was not there"
+NOT_THERE = "the device was absent"
 
 MAY_DIFFER = "may differ on the real device"
 """The title of ``Code.may_differ``."""
@@ -30,7 +30,7 @@ def of_capture(capture: Record) -> str:
     """The stamp of all the code of a capture; ``""`` if there is none.
 
     Where a device model stood for the device: ``for NVIDIA H100 SXM (h100), sm_90: generated only, the device
-    was not there``.
+    was absent``.
     """
     codes = [code for c in capture.compilations for code in c.code.values()]
     stamps = dict.fromkeys(code.stamp for code in codes)
@@ -102,7 +102,7 @@ def question(one: DeviceQuery) -> str:
         return f"{place(one.frame)} reaches {one.query}, {one.answer}{times}{line}"
     if one.kind == "chosen":
         return f"{place(one.frame)} called {one.query}, for which here stands {one.answer}{times}{line}"
-    return f"{place(one.frame)} asked {one.query} and was answered {one.answer}{times}{line}"
+    return f"{place(one.frame)} queried {one.query} and got {one.answer}{times}{line}"
 
 
 def may_differ(code: Code) -> str:

@@ -35,7 +35,7 @@ def tools() -> None:
         not_here(f"there is no C++ compiler: {lacks}")
     for tool in ("objdump", "addr2line"):
         if shutil.which(tool) is None:
-            not_here(f"{tool} is not there")
+            not_here(f"{tool} is not installed")
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:
@@ -228,10 +228,10 @@ def test_a_tool_that_is_not_there_costs_its_part_only(
     )
     machine = cpu_assembly.read_libraries(libraries, [kernel])[0].machine
     assert machine is not None and machine.forms[0].links == ()
-    assert "addr2line is not there" in dict(machine.missing)[cpu_assembly.LINKS]
+    assert "addr2line is not installed" in dict(machine.missing)[cpu_assembly.LINKS]
     monkeypatch.setattr(cpu_assembly.shutil, "which", lambda tool: None)
     note = cpu_assembly.read_libraries(libraries, [kernel])[0].machine_note
-    assert "objdump is not there" in note and "binutils" in note
+    assert "objdump is not installed" in note and "binutils" in note
 
 
 def test_a_library_that_cannot_be_read_is_said(whole: dict[str, Capture], tmp_path: Path) -> None:

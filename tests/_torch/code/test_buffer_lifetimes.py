@@ -276,7 +276,7 @@ def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None
         }  # less the number of the compile
 
     asked = texts()
-    monkeypatch.setattr(partitioner, "_default_choice", lambda *_: (None, "not asked"))
+    monkeypatch.setattr(partitioner, "_default_choice", lambda *_: (None, "not queried"))
     assert texts() == asked and asked
 
 

@@ -145,7 +145,7 @@ def test_a_loop_is_counted_by_the_turn() -> None:
         assert isinstance(found, AtLeast) and found.basis == "measured"
         assert real == after(found.count, [[0] * int(args[0])], [])
         assert found.least == after(found.count, [[]], []) and found.most is None
-        assert str(found) == f"{found.count.fixed} + {found.count.iterations[0].fixed} per turn"
+        assert str(found) == f"{found.count.fixed} + {found.count.iterations[0].fixed} per iteration"
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_branch_is_one_number_or_the_other() -> None:
 def test_branches_inside_a_loop() -> None:
     calls = [(torch.tensor(turns), torch.rand(4, 4) * sign) for turns in (0, 1, 4) for sign in (1, -1)]
     found = launches(nested, *calls[0])
-    assert isinstance(found, AtLeast) and "per turn" in str(found) and " or " in str(found)
+    assert isinstance(found, AtLeast) and "per iteration" in str(found) and " or " in str(found)
     expected = []
     for n, x in calls:
         ways = [turn % 2 for turn in range(int(n))]
@@ -177,7 +177,7 @@ def test_two_loops_are_told_apart() -> None:
     found = launches(twice, *args)
     assert isinstance(found, AtLeast)
     assert really(twice, args) == [after(found.count, [[0] * 5, [0] * 3], [])]
-    assert "per turn of loop 1" in str(found) and "per turn of loop 2" in str(found)
+    assert "per iteration of loop 1" in str(found) and "per iteration of loop 2" in str(found)
 
 
 def test_bytes_are_told_in_the_same_way_on_both_sides() -> None:
@@ -201,7 +201,7 @@ def test_every_view_says_by_the_turn_and_none_adds_up_what_a_call_does_not_do(tm
     again = compile_lens.load(tmp_path / "a.json")
     assert again.ledger == capture.ledger and str(again) == str(capture)
     for page in (str(capture), (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()):
-        assert f"launches: {said}" in page and "1 launch per turn" in page
+        assert f"launches: {said}" in page and "1 launch per iteration" in page
         assert f"{sum(k.launches for k in capture.kernels)} launches" not in page
     row = capture.ledger.total.to_dict()
     assert row["launches"] is None
@@ -243,10 +243,10 @@ def test_the_words_of_counts() -> None:
 
     assert said(Count(7)) == "7" and said(Count()) == "0"
     assert said(Count(1, branches=((Count(), Count(2)),))) == "1 or 3"
-    assert said(Count(0, (Count(2),))) == "2 per turn"
-    assert said(Count(1, (Count(2, (Count(3),)),))) == "1 + (2 + 3 per turn) per turn"
-    assert said(Count(1, (Count(1),), ((Count(), Count(2)),))) == "(1 or 3) + 1 per turn"
-    assert said(Count(4, (), ((Count(1), Count(0, (Count(2),))),))) == "4 + (1 or 2 per turn)"
+    assert said(Count(0, (Count(2),))) == "2 per iteration"
+    assert said(Count(1, (Count(2, (Count(3),)),))) == "1 + (2 + 3 per iteration) per iteration"
+    assert said(Count(1, (Count(1),), ((Count(), Count(2)),))) == "(1 or 3) + 1 per iteration"
+    assert said(Count(4, (), ((Count(1), Count(0, (Count(2),))),))) == "4 + (1 or 2 per iteration)"
     choices = tuple((Count(), Count(2**n)) for n in range(9))
     assert said(Count(0, (), choices)) == "0 to 511" and said(Count(0, (), choices[:3])) == "0 to 7"
     assert (

@@ -253,7 +253,7 @@ def test_what_nothing_reads_says_so() -> None:
         if not found.chain.down(("0/0", "pre_grad", n.name))
     }
     assert ends.get("sqrt", "nothing reads what it computes") == "nothing reads what it computes"
-    assert ends.get("exp", "what reads it is gone as well: sqrt").startswith("what reads it is gone")
+    assert ends.get("exp", "what reads it is gone too: sqrt").startswith("what reads it is gone")
 
 
 def test_every_end_of_the_chain_says_why() -> None:

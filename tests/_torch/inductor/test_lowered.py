@@ -188,11 +188,11 @@ def test_an_expression_that_reads_too_many_buffers_is_cut() -> None:
 def test_what_a_library_reads_or_writes_is_in_memory() -> None:
     found = only(capture(lambda x: torch.cos(torch.sort(torch.sin(x)).values), ramp(4096)))
     assert {n: e.reason for n, e in found.items()} == {"sin": "extern", "sort": "extern", "cos": "output"}
-    assert found["sin"].evidence == "asked for by sort" and len(found["sort"].loops) == 1
+    assert found["sin"].evidence == "requested by sort" and len(found["sort"].loops) == 1
     heads = [ramp(2, 2, 16, 32) for _ in range(3)]
     found = only(capture(attention, *heads))
     assert found["bmm"].reason == found["bmm_1"].reason == found["div_1"].reason == "extern"
-    assert found["div_1"].evidence == "asked for by bmm_1"
+    assert found["div_1"].evidence == "requested by bmm_1"
 
 
 def test_a_mean_is_kept_in_part() -> None:
@@ -212,7 +212,7 @@ def test_pieces_of_a_concatenation_and_what_overwrites() -> None:
         "index_put": "mutation",
         "add": "output",
     }
-    assert overwritten["cos"].evidence == "asked for by index_put"
+    assert overwritten["cos"].evidence == "requested by index_put"
     in_place = only(capture(lambda x: x.sin_().add_(1).cos(), ramp(64)))
     assert in_place["copy_"].reason == "mutation"
     assert (

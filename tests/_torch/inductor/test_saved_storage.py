@@ -38,7 +38,7 @@ def test_copies_of_inputs_are_told_as_kept() -> None:
         == 19_456
     )
     assert "keeps 3 tensors, ~19 KiB beside inputs and results" in str(found)
-    assert "What it keeps takes 19 KiB beside inputs and results." in str(found.story())
+    assert "What it saves takes 19 KiB beside inputs and results." in str(found.story())
 
 
 def test_the_default_partitioner_would_keep_the_same_copies() -> None:

@@ -67,7 +67,7 @@ def test_also_after_an_error(kind: str) -> None:
         ("_TABLE", "no_such_symbol", "no_such_symbol"),
         ("_HOOKS", {"cuda": "no_such_hooks"}, "no_such_hooks"),
         ("_SUFFIXES", (), "is not in"),
-        ("_IS_BUILT", 3, "asked for its accelerator"),
+        ("_IS_BUILT", 3, "its accelerator is reported"),
     ],
 )
 def test_a_build_that_does_not_fit_is_refused(
@@ -93,7 +93,7 @@ def test_a_child_that_ends_when_it_is_told_is_a_build_that_does_not_fit(
     x = torch.rand(4)
     with monkeypatch.context() as patch:
         patch.setattr(process, "call", dies)
-        with pytest.raises(UsageError, match=r"cannot be told that it has cuda .*signal 11"):
+        with pytest.raises(UsageError, match=r"cannot be given a stand-in for cuda .*signal 11"):
             capture(torch.sin, x, target="h100")
 
 

@@ -33,7 +33,7 @@ from compile_lens.views.words import stamp
 
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.skipif(torch.cuda.is_available(), reason="the rules are asked of a device that is not there"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="the rules are for an absent device"),
 ]
 
 FLASH, EFFICIENT, CUDNN = "flash", "efficient", "cudnn"

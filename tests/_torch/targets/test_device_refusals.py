@@ -220,6 +220,6 @@ def test_float8_on_metal_is_said() -> None:
     if torch.float8_e4m3fn in DTYPE_TO_METAL:
         pytest.skip("this torch writes Metal with float8")
     with pytest.raises(
-        CaptureError, match="Inductor writes no Metal with float8: compute in float16 or float32"
+        CaptureError, match="Inductor generates no Metal with float8: compute in float16 or float32"
     ):
         here(narrow, torch.ones(4), target="mps")

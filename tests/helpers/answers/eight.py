@@ -23,24 +23,28 @@ MISLED: dict[str, list[Mistake]] = {
     "8.1": [
         (
             lambda x: torch.sin(x),
-            "1 comparison with the number of elements; asked",
+            "1 comparison with the number of elements; required",
             "may reach beyond the end",
         ),
         (
             lambda x: x[:992] * 2,
-            "1 comparison with the number of elements; asked",
+            "1 comparison with the number of elements; required",
             "no multiple of the largest block",
         ),
-        (halved, "1 graph break; asked", ""),
+        (halved, "1 graph break; required", ""),
     ],
     "8.2": [
-        (lambda x: x + 1, "0 kernels with blocks of two dimensions; asked", "ask for different orders"),
-        (lambda x: x.t() + 1, "0 kernels with blocks of two dimensions; asked", "ask for different orders"),
-        (lambda x: x @ x, "1 library call; asked", "is no Triton kernel"),
+        (lambda x: x + 1, "0 kernels with blocks of two dimensions; required", "ask for different orders"),
+        (
+            lambda x: x.t() + 1,
+            "0 kernels with blocks of two dimensions; required",
+            "ask for different orders",
+        ),
+        (lambda x: x @ x, "1 library call; required", "is no Triton kernel"),
     ],
     "8.3": [
-        (lambda x: x.sum(1), "0 loops in Triton kernels; asked", "in one block"),
-        (lambda x: x.sin().cos(), "0 loops in Triton kernels; asked", "in one block"),
-        (lambda x: x @ x, "1 library call; asked", "is no Triton kernel"),
+        (lambda x: x.sum(1), "0 loops in Triton kernels; required", "in one block"),
+        (lambda x: x.sin().cos(), "0 loops in Triton kernels; required", "in one block"),
+        (lambda x: x @ x, "1 library call; required", "is no Triton kernel"),
     ],
 }

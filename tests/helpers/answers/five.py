@@ -23,28 +23,32 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "5.1": [
-        (lambda x: (x + 1) * 2 - x.sin(), "4 calls of Dynamo; asked for: exactly 1", "a call of its own"),
-        (lambda x: torch.sin(x), "1 ATen operator; asked for: at least 4", "in the smaller set already"),
-        (halved, "1 graph break; asked", ""),
+        (lambda x: (x + 1) * 2 - x.sin(), "4 calls of Dynamo; required: exactly 1", "a call of its own"),
+        (lambda x: torch.sin(x), "1 ATen operator; required: at least 4", "in the smaller set already"),
+        (halved, "1 graph break; required", ""),
     ],
     "5.2": [
-        (lambda x: torch.sin(x), "1 loop before fusion; asked", "One loop was enough"),
-        (lambda x: x.sum(1), "1 loop before fusion; asked", "One loop was enough"),
-        (lambda x: torch.softmax(x, 1), "5 ATen operators; asked for: exactly 1", "one for each"),
-        (lambda x: x @ x, "1 library call; asked for: exactly 0", "calls a library here"),
+        (lambda x: torch.sin(x), "1 loop before fusion; required", "One loop was enough"),
+        (lambda x: x.sum(1), "1 loop before fusion; required", "One loop was enough"),
+        (lambda x: torch.softmax(x, 1), "5 ATen operators; required: exactly 1", "one for each"),
+        (lambda x: x @ x, "1 library call; required: exactly 0", "calls a library here"),
     ],
     "5.3": [
-        (bounded, "0 patterns that matched; asked", "between them something is not as the pattern wants it"),
+        (
+            bounded,
+            "0 patterns that matched; required",
+            "between them something is not as the pattern wants it",
+        ),
         (
             lambda x: F.scaled_dot_product_attention(x, x, x),
-            "0 patterns that matched; asked",
+            "0 patterns that matched; required",
             "that you called yourself has no pieces left",
         ),
         (
             lambda x: F.linear(x, x[0, 0]) + 1,
-            "0 patterns that matched; asked",
+            "0 patterns that matched; required",
             "one product alone has too few",
         ),
-        (lambda x: torch.softmax(x, -1), "0 patterns that matched; asked", ""),
+        (lambda x: torch.softmax(x, -1), "0 patterns that matched; required", ""),
     ],
 }

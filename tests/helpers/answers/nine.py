@@ -16,29 +16,33 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "9.1": [
-        (lambda x: x.sin().cos().exp(), "1 launch; asked for: at least 3", "nothing in it has to be left"),
-        (lambda x: (x @ x).cos(), "2 launches; asked for: at least 3", "not work on both sides of it"),
-        (lambda x: x.sin() @ x + x, "2 launches; asked for: at least 3", "multiplies and adds in one go"),
-        (lambda x: x @ x @ x, "2 library calls; asked for: exactly 1", "only one of the launches"),
-        (halved, "1 graph break; asked", ""),
+        (lambda x: x.sin().cos().exp(), "1 launch; required: at least 3", "nothing in it has to be left"),
+        (lambda x: (x @ x).cos(), "2 launches; required: at least 3", "not work on both sides of it"),
+        (lambda x: x.sin() @ x + x, "2 launches; required: at least 3", "multiplies and adds in one go"),
+        (lambda x: x @ x @ x, "2 library calls; required: exactly 1", "only one of the launches"),
+        (halved, "1 graph break; required", ""),
     ],
     "9.2": [
-        (accumulated, "3 launches; asked for: at most 2", "work on both sides of the library call"),
+        (accumulated, "3 launches; required: at most 2", "work on both sides of the library call"),
         (lambda x: torch.cumsum(x, 0) * 5, "its result has other values", ""),
         (lambda x: x * 6, "its result has other values", ""),
     ],
     "9.3": [
         (
             lambda x: (x.sin(), x.cos()),
-            "0 pairs of loops kept apart by their sizes; asked",
+            "0 pairs of loops not fused because of their sizes; required",
             "All of it became one group",
         ),
         (
             lambda x: (x.sum(0), x.sum(1)),
-            "0 pairs of loops kept apart by their sizes; asked",
+            "0 pairs of loops not fused because of their sizes; required",
             "for another reason",
         ),
-        (lambda x: x / x.sum(), "0 pairs of loops kept apart by their sizes; asked", "for another reason"),
-        (lambda x: (x @ x, x[:8].sin()), "1 library call; asked", "A library call is another wall"),
+        (
+            lambda x: x / x.sum(),
+            "0 pairs of loops not fused because of their sizes; required",
+            "for another reason",
+        ),
+        (lambda x: (x @ x, x[:8].sin()), "1 library call; required", "A library call is another wall"),
     ],
 }

@@ -14,7 +14,7 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "1.1": [
-        (lambda x: torch.sin(x), "1 operator of eager PyTorch; asked for: at least 6", ""),
+        (lambda x: torch.sin(x), "1 operator of eager PyTorch; required: at least 6", ""),
         (
             lambda x: torch.sort(x)[0].sin().cos().exp().tanh().sqrt(),
             "2 launches",
@@ -24,20 +24,20 @@ MISLED: dict[str, list[Mistake]] = {
         (halved, "1 graph break", "nothing is fused across"),
     ],
     "1.2": [
-        (lambda x: (torch.sin(x), torch.cos(x)), "1 launch; asked", "several results, need not be"),
-        (lambda x: x.sin().cos(), "1 launch; asked", "All of it became one loop"),
-        (lambda x: torch.softmax(x, 1), "1 launch; asked", "were fused into one group"),
-        (lambda x: x / x.sum(), "1 launch; asked", "Several groups stayed apart"),
-        (lambda x: (x.sum(0), x.sum(1)), "1 launch; asked", "Several groups stayed apart"),
-        (lambda x: (x.sin(), x[:3].cos()), "1 launch; asked", "Several groups stayed apart"),
-        (lambda x: torch.softmax(x, 0), "1 launch; asked", "Several groups stayed apart"),
-        (lambda x: x @ x, "1 launch; asked", "What stands beside it?"),
-        (lambda x: x @ x + x, "1 launch; asked", "multiplies and adds in one go"),
-        (lambda x: x.addmm(x, x), "1 launch; asked", "multiplies and adds in one go"),
-        (halved, "1 graph break; asked", "to do it inside one graph"),
+        (lambda x: (torch.sin(x), torch.cos(x)), "1 launch; required", "several results, need not be"),
+        (lambda x: x.sin().cos(), "1 launch; required", "All of it became one loop"),
+        (lambda x: torch.softmax(x, 1), "1 launch; required", "were fused into one group"),
+        (lambda x: x / x.sum(), "1 launch; required", "Several groups were not fused"),
+        (lambda x: (x.sum(0), x.sum(1)), "1 launch; required", "Several groups were not fused"),
+        (lambda x: (x.sin(), x[:3].cos()), "1 launch; required", "Several groups were not fused"),
+        (lambda x: torch.softmax(x, 0), "1 launch; required", "Several groups were not fused"),
+        (lambda x: x @ x, "1 launch; required", "What stands beside it?"),
+        (lambda x: x @ x + x, "1 launch; required", "multiplies and adds in one go"),
+        (lambda x: x.addmm(x, x), "1 launch; required", "multiplies and adds in one go"),
+        (halved, "1 graph break; required", "to do it inside one graph"),
     ],
     "1.3": [
-        (lambda x: torch.sin(x), "1 value kept for the backward", "the backward needs it, so it is kept"),
+        (lambda x: torch.sin(x), "1 value saved for the backward", "the backward needs it, so it is kept"),
         (lambda x: x + 1, "0 ATen operators in the backward", "the gradient is passed on as it comes"),
         (lambda x: x.sum(), "0 ATen operators in the backward", "only repeated for them"),
         (lambda x: x.detach() * 3, "0 ATen operators in the backward", "or there is no backward"),

@@ -17,24 +17,24 @@ MISLED: dict[str, list[Mistake]] = {
     "7.1": [
         (
             lambda x: torch.sin(x),
-            "16 numbers at a time; asked for: exactly 32",
+            "16 numbers at a time; required: exactly 32",
             "holds 16 numbers of 32 bits",
         ),
-        (lambda x: x[::2].bfloat16().sin(), "1 number at a time; asked", "does not lie side by side"),
-        (lambda x: x.to(torch.int16) + 1, "1 number at a time; asked", "has no registers for its type"),
+        (lambda x: x[::2].bfloat16().sin(), "1 number at a time; required", "does not lie side by side"),
+        (lambda x: x.to(torch.int16) + 1, "1 number at a time; required", "has no registers for its type"),
     ],
     "7.2": [
-        (lambda x: torch.lgamma(x), "16 numbers at a time; asked for: exactly 1", "no obstacle"),
-        (lambda x: torch.cumsum(x, 0), "1 library call; asked", "no kernel of Inductor's"),
+        (lambda x: torch.lgamma(x), "16 numbers at a time; required: exactly 1", "no obstacle"),
+        (lambda x: torch.cumsum(x, 0), "1 library call; required", "no kernel of Inductor's"),
         (
             lambda x: x[:1] * 2,
-            "Its capture has no loop in a C++ kernel, so no step; asked for: exactly 1",
+            "Its capture has no loop in a C++ kernel, so no step; required: exactly 1",
             "",
         ),
     ],
     "7.3": [
-        (lambda x: torch.sin(x), "1 tail; asked for: exactly 0", "something is left over"),
-        (lambda x: x.flip(0), "1 number at a time; asked for: exactly 16", "the task is about registers"),
-        (halved, "1 graph break; asked", ""),
+        (lambda x: torch.sin(x), "1 tail; required: exactly 0", "something is left over"),
+        (lambda x: x.flip(0), "1 number at a time; required: exactly 16", "the task is about registers"),
+        (halved, "1 graph break; required", ""),
     ],
 }

@@ -22,19 +22,19 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "10.1": [
-        (chained, "35,840 bytes after fusion; asked for: at most 8,000", "In which order would it be small"),
+        (chained, "35,840 bytes after fusion; required: at most 8,000", "In which order would it be small"),
         (lambda x: x * 2, "its result has other values", ""),
-        (_in_double, "12,544 bytes after fusion; asked for: at most 8,000.", ""),
+        (_in_double, "12,544 bytes after fusion; required: at most 8,000.", ""),
         (lambda x: x @ (x.T @ x).sum(), "could not be captured: RuntimeError: ", "matmul"),
-        (halved, "1 graph break; asked", ""),
+        (halved, "1 graph break; required", ""),
     ],
     "10.2": [
-        (two_passes, "32,788 bytes after fusion; asked for: at most 17,000", "x is read more than once"),
+        (two_passes, "32,788 bytes after fusion; required: at most 17,000", "x is read more than once"),
         (lambda x: x.var(), "its result has other values", ""),
-        (lambda x: torch.cov(x, correction=0), "1 graph break; asked", ""),
+        (lambda x: torch.cov(x, correction=0), "1 graph break; required", ""),
     ],
     "10.3": [
-        (summed, "262,144 numbers in an intermediate result; asked", "Must every product of two rows"),
+        (summed, "262,144 numbers in an intermediate result; required", "Must every product of two rows"),
         (lambda x: (x**2).sum(), "its result has other values", ""),
     ],
 }

@@ -31,18 +31,18 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "3.1": [
-        (plain, "2 compilations; asked for: exactly 4", "a symbol stands for the size"),
+        (plain, "2 compilations; required: exactly 4", "a symbol stands for the size"),
         (halved, "graph break", "each part is compiled by itself"),
     ],
     "3.2": [
-        (stepped, "4 compilations; asked for: at most 2", "each size needs a graph of its own"),
+        (stepped, "4 compilations; required: at most 2", "each size needs a graph of its own"),
         (stepped, "for numbers above 0 its result has other values", ""),
         (lambda x: x + 8, "its result has other values", ""),
         (lambda x: sum([x.item() for x in x]) + x, "graph break", "A graph break parts the function"),
     ],
     "3.3": [
-        (plain, "2 compilations; asked for: exactly 3", "one form served all the others"),
-        (stepped, "4 compilations; asked for: exactly 3", "none served two of them"),
+        (plain, "2 compilations; required: exactly 3", "one variant served all the others"),
+        (stepped, "4 compilations; required: exactly 3", "none served two of them"),
         (halved, "graph break", "the task is about one graph"),
     ],
 }

@@ -55,28 +55,32 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "12.1": [
-        (one_by_one, "21 launches; asked for: exactly 1", "The library is called for each matrix"),
+        (one_by_one, "21 launches; required: exactly 1", "The library is called for each matrix"),
         (
             lambda x: torch.linalg.det(x) * 1.5 / 1.5,
-            "2 launches; asked",
+            "2 launches; required",
             "work of the compiler's own beside it",
         ),
         (lambda x: x.sum((1, 2)), "its result has other values", ""),
-        (halved, "1 graph break; asked", ""),
+        (halved, "1 graph break; required", ""),
     ],
     "12.2": [
-        (multiplied, "3 library calls; asked for: exactly 0", "writes no code of its own"),
-        (_half_way, "1 library call; asked", "a complex tensor is still made"),
-        (_added, "4 library calls; asked", "a complex tensor is still made"),
+        (multiplied, "3 library calls; required: exactly 0", "generates no code of its own"),
+        (_half_way, "1 library call; required", "a complex tensor is still made"),
+        (_added, "4 library calls; required", "a complex tensor is still made"),
         (_einsum, "library call", "No complex tensor is made"),
         (_by_parts, "its result has other values", ""),
     ],
     "12.3": [
-        (lambda x: x.sin().exp().tanh(), "0 compute-bound kernels; asked", "even if that is many operators"),
-        (lambda x: torch.sort(x)[0], "0 compute-bound kernels; asked", "not modelled"),
-        (torch.linalg.det, "0 compute-bound kernels; asked", "not modelled"),
-        (torch.linalg.inv, "0 compute-bound kernels; asked", "not modelled"),
-        (lambda x: x.half() @ x.half(), "0 compute-bound kernels; asked", "many times faster"),
-        (lambda x: x @ x[:, :2], "0 compute-bound kernels; asked", "too few operations for each byte"),
+        (
+            lambda x: x.sin().exp().tanh(),
+            "0 compute-bound kernels; required",
+            "even if that is many operators",
+        ),
+        (lambda x: torch.sort(x)[0], "0 compute-bound kernels; required", "not modelled"),
+        (torch.linalg.det, "0 compute-bound kernels; required", "not modelled"),
+        (torch.linalg.inv, "0 compute-bound kernels; required", "not modelled"),
+        (lambda x: x.half() @ x.half(), "0 compute-bound kernels; required", "many times faster"),
+        (lambda x: x @ x[:, :2], "0 compute-bound kernels; required", "too few operations for each byte"),
     ],
 }

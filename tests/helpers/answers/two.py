@@ -16,11 +16,11 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "2.1": [
-        (lambda x: x.sin(), "0 graph breaks; asked", "nothing had to be left to Python"),
-        (halved, "2 graphs; asked", "work on tensors before the break and after it"),
+        (lambda x: x.sin(), "0 graph breaks; required", "nothing had to run eagerly"),
+        (halved, "2 graphs; required", "work on tensors before the break and after it"),
     ],
     "2.2": [
-        (shifted, "1 graph break; asked", "Python still needs to know a value"),
+        (shifted, "1 graph break; required", "Python still needs to know a value"),
         (lambda x: x + 1, "for numbers below 0 its result has other values", ""),
         (lambda x: torch.where(x > 0, x + 1, x - 1), "for numbers above and below 0", ""),
         (lambda x: x + torch.sign(x), "for numbers above and below 0", ""),
@@ -29,7 +29,7 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: (x + 1, x - 1), "it returns a tuple, and no tensor", ""),
     ],
     "2.3": [
-        (scaled, "1 graph break; asked", "Python still needs to know a value"),
+        (scaled, "1 graph break; required", "Python still needs to know a value"),
         (lambda x: x * torch.where(x.sum() > 0, x.max(), -x.min()) + 1, "above and below 0", ""),
         (lambda x: x * x.max() + 1, "for numbers below 0 its result has other values", ""),
     ],

@@ -41,24 +41,24 @@ RIGHT: dict[str, list[Made]] = {
 
 MISLED: dict[str, list[Mistake]] = {
     "0.1": [
-        (lambda x: torch.sin(x), "0 library calls; asked for: at least 1", "knows the formulas"),
-        (lambda x: torch.relu(x @ x), "1 kernel of the compiler's own; asked", "beside it stands work"),
-        (halved, "1 graph break; asked", ""),
+        (lambda x: torch.sin(x), "0 library calls; required: at least 1", "knows the formulas"),
+        (lambda x: torch.relu(x @ x), "1 kernel of the compiler's own; required", "beside it stands work"),
+        (halved, "1 graph break; required", ""),
     ],
     "0.2": [
-        (determinant, "0 kernels of the compiler's own; asked", "Take a part of the way yourself"),
+        (determinant, "0 kernels of the compiler's own; required", "Take a part of the way yourself"),
         (
             lambda x: torch.linalg.det(x) * 1.0,
-            "1 call of the library's det; asked for: exactly 0",
+            "1 call of the library's det; required: exactly 0",
             "The library's det is still called",
         ),
-        (lambda x: x.det() + 0, "1 call of the library's det; asked", "The library's det is still called"),
+        (lambda x: x.det() + 0, "1 call of the library's det; required", "The library's det is still called"),
         (without_the_swaps, "above and below 0 its result has other values", ""),
         (lambda x: x.diagonal().prod(), "its result has other values", ""),
         (lambda x: torch.logdet(x).exp(), "its result has nan in it", ""),
     ],
     "0.3": [
-        (determinant, "1 library call; asked for: exactly 0", "you know the formula"),
+        (determinant, "1 library call; required: exactly 0", "you know the formula"),
         (lambda x: x[0, 0, 0] * x[0, 1, 1], "its result has the shape (), and not (100,)", ""),
         (lambda x: x[:, 0, 0] * x[:, 1, 1] + x[:, 0, 1] * x[:, 1, 0], "its result has other values", ""),
     ],

@@ -346,7 +346,7 @@ export interface GraphData {
   detail: [number, string][];
   /** `[local, locals of its members]`, for groups: the loops in it, as items of the loops stage (global). */
   members: [number, number[]][];
-  /** Nodes kept for backward. */
+  /** Nodes saved for backward. */
   saved: number[];
   /** Of groups: pairs that stayed apart though they touch common data, and why. */
   apart: ApartPair[];

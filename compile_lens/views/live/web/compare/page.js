@@ -151,7 +151,7 @@ class ComparePage {
     );
     const only = button("differences only", () => this.toggle(), {
       class: "button compare-only",
-      label: "fold the lines that another has as well",
+      label: "fold the lines that another has too",
       pressed: this.only,
     });
     put(

@@ -103,7 +103,7 @@ export class Chain {
 
   /**
    * What stands in the chain of some items for a derivative alone: of the joint graph and of the forward what only the
-   * derivative of the items needs, and above a part of the forward the calls whose derivative needs it. Nothing of a
+   * derivative of the items needs, and above a part of the forward the forward ops of this gradient. Nothing of a
    * backward, where all is there for one. The same as `derivatives=False` of the chain in Python.
    * @param {number[]} items
    * @param {number[]} up their ancestors

@@ -118,7 +118,7 @@ function nodeFacts(model, stage, item, graph) {
   const type = word(graph.moduleType[local]);
   rows.push(["module", module && type ? `${module} (${type})` : module || type]);
   rows.push(["source", listedLines([...(graph.frames[local] ?? [])].reverse().map((number) => word(number)))]);
-  if (graph.saved.includes(local)) rows.push(["saved", "kept for backward"]);
+  if (graph.saved.includes(local)) rows.push(["saved", "for backward"]);
   rows.push(["traffic", trafficWords(graph.traffic.find(([node]) => node === local))]);
   const members = graph.members.find(([node]) => node === local)?.[1] ?? [];
   rows.push(["members", members.length ? `${plural(members.length, "loop")}: ${namesInShort(model, members)}` : ""]);
@@ -186,7 +186,7 @@ function codeFacts(model, stage, item, code) {
     .slice(0, FACTS_LISTED)
     .join(", ");
   const count = kernels.reduce((sum, k) => sum + k.launches, 0);
-  // What a call launches by the turn or by the branch is no number to add to.
+  // What a call launches per iteration or branch is no number to add to.
   const plain = kernels.every((k) => k.launched === plural(k.launches, "launch", "launches"));
   const launches = plain
     ? plural(count, "launch", "launches")
@@ -260,10 +260,10 @@ async function manyFacts(model, stage, items, name) {
     const shared = sharedModule([...types.keys()]);
     rows.push(["module", shared && types.get(shared) ? `${shared} (${types.get(shared)})` : shared]);
     const pair = items.length === 2 ? apartBoth(apartPairs(graph), items[0] - start, items[1] - start) : undefined;
-    if (pair) rows.push(["why apart", apartLines(pair).join("\n")]);
+    if (pair) rows.push(["why not fused", apartLines(pair).join("\n")]);
     const saved = new Set(graph.saved);
     const count = items.filter((item) => saved.has(item - start)).length;
-    rows.push(["saved", count ? `${plural(count, "node")} kept for backward` : ""]);
+    rows.push(["saved", count ? `${plural(count, "node")} for backward` : ""]);
   }
   rows.push(["items", namesInShort(model, items)]);
   return {

@@ -83,7 +83,7 @@ export class Reach {
   neededFor(items) {
     const { chain } = this;
     const up = new Set(this.up);
-    if (items.every((item) => up.has(item) && chain.derived[item] === 0)) return "whose derivative needs it";
+    if (items.every((item) => up.has(item) && chain.derived[item] === 0)) return "forward op of this gradient";
     const makers = items.filter((item) => chain.derived[item] === 1);
     const all = makers.length ? makers : [...this.all].filter((item) => chain.servesForward(item));
     const words = [...new Set(all.flatMap((item) => chain.derivatives.get(item)?.split(", ") ?? []).filter(Boolean))];

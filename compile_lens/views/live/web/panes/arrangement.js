@@ -61,7 +61,7 @@ export function placeOfFinding(finding, number) {
   return { key: `finding ${finding}`, stage: FINDINGS + number, fusion: false, finding };
 }
 
-/** The place of the capture told in sentences. */
+/** The place of the capture in sentences. */
 export function placeOfStory() {
   return placeOfFinding(STORY, NUMBERS[STORY]);
 }

@@ -163,7 +163,7 @@ function reached(core, stages, number, phase, lines) {
   const traced = ending || guards.length ? placeOfFinding(TRACED, 0) : null;
   const dynamo = step(shared, "dynamo");
   if (dynamo) {
-    steps.push(verb("traced", compilation.ending ? "to a break" : "", traced));
+    steps.push(verb("traced", compilation.ending ? "up to break" : "", traced));
     steps.push(counting(noun("dynamo", dynamo, dynamo.facts[1] ?? dynamo.facts[0] ?? "", "Dynamo"), core));
   }
   if (!lane) return steps;
@@ -190,7 +190,7 @@ function reached(core, stages, number, phase, lines) {
     steps.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
   }
   if (groups) {
-    steps.push(verb("fused", lane.apart ? `${grouped(lane.apart)} apart` : "", finding("fusion")));
+    steps.push(verb("fused", lane.apart ? `${grouped(lane.apart)} separate` : "", finding("fusion")));
     steps.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
   }
   if (code) {

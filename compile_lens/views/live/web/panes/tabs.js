@@ -88,7 +88,7 @@ export function tabsOf(model, group) {
 function outcomeTitle({ core }) {
   const { failure } = core.outcome;
   if (!failure) return "Why nothing was compiled";
-  return failure.stage === "run" ? "What was raised" : "What torch said";
+  return failure.stage === "run" ? "What was raised" : "Error of torch";
 }
 
 /**
@@ -106,7 +106,7 @@ function kernelsTitle(model, place) {
  */
 export function factsOf(model, { stage, fusion, finding }) {
   if (finding === OUTCOME) return { facts: "", meaning: model.core.outcome.verdict };
-  if (finding === STORY) return { facts: "", meaning: "the capture told in sentences" };
+  if (finding === STORY) return { facts: "", meaning: "the capture in sentences" };
   if (finding === TRACED) return { facts: "", meaning: "" };
   if (finding) {
     const { fact, intro } = model.finding(finding);
