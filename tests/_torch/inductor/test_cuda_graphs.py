@@ -45,21 +45,21 @@ PROGRAMS = ("clean", "item", "dynamic", "mutated", "incompatible", "branch", "mo
 def test_parts_and_reasons_are_those_of_torch(found: dict[str, dict[str, Any]], name: str) -> None:
     (made,) = found[name]["made"]
     assert made["unknown_reason"] == "" and made["graph_partition"] and not made["enabled"]
-    said = [(part["recorded"], len(part["groups"]), dict(part["reasons"])) for part in made["parts"]]
+    said = [(part["recorded"], len(part["groups"]), dict(part["reasons"])) for part in made["partitions"]]
     if name == "branch":  # torch itself refuses all of it while it lowers, whatever its parts
         assert (
-            said == [] and made["refused"] == "control flow operator: torch.cond" and made["node"] == "cond"
+            said == [] and made["skip_reason"] == "control flow operator: torch.cond" and made["node"] == "cond"
         )
     else:
-        assert said == logged(found[name]["log"]) and said and made["refused"] == ""
+        assert said == logged(found[name]["log"]) and said and made["skip_reason"] == ""
 
 
 def test_what_each_program_comes_to(found: dict[str, dict[str, Any]]) -> None:
-    parts = {n: [p["recorded"] for p in one["made"][0]["parts"]] for n, one in found.items()}
+    parts = {n: [p["recorded"] for p in one["made"][0]["partitions"]] for n, one in found.items()}
     assert parts["clean"] == [True] and parts["incompatible"] == [True, False, True]
     assert parts["moved"] == [True, False] and parts["dynamic"] == [False]
     assert True in parts["item"] and False in parts["item"]
-    mutated = {n: [m["static"] for m in one["made"][0]["mutated"]] for n, one in found.items()}
+    mutated = {n: [m["static"] for m in one["made"][0]["mutated_inputs"]] for n, one in found.items()}
     assert {n: m for n, m in mutated.items() if m} == {"mutated": [False], "parameters": [True] * 3}
 
 
@@ -114,10 +114,10 @@ def test_a_branch_is_refused_with_the_words_and_the_line_of_torch(found: dict[st
     out = subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout
     reason = json.loads(out.splitlines()[0])
     (made,) = found["branch"]["made"]
-    assert reason.startswith(made["refused"] + ".") and made["refused"]
+    assert reason.startswith(made["skip_reason"] + ".") and made["skip_reason"]
     torchs = re.findall(r'cuda_graphs\.py", line (\d+), in branch', reason)
     (row,) = [row for row in found["branch"]["rows"] if row[2] == "nothing"]
-    assert torchs and row[4] == made["refused"] and row[5] == f"cuda_graphs.py:{torchs[-1]}"
+    assert torchs and row[4] == made["skip_reason"] and row[5] == f"cuda_graphs.py:{torchs[-1]}"
 
 
 IN_A_PROGRAM = {
@@ -154,7 +154,7 @@ def asked(program: Any) -> Any:
 def test_a_program_says_of_each_graph_what_torch_does(
     found: dict[str, dict[str, Any]], program: Any, asked: Any
 ) -> None:
-    phases = {(one.graph, one.found.phase): one for one in asked.record.cuda_graphs}
+    phases = {(one.graph, one.result.phase): one for one in asked.record.cuda_graphs}
     assert program.record.cuda_graphs == ()
     assert [*phases] == [
         (0, "inference"), (1, "inference"), (2, "inference"), (3, "forward"), (3, "backward"), (4, ""),
@@ -162,15 +162,15 @@ def test_a_program_says_of_each_graph_what_torch_does(
     source = HELPER.read_text(encoding="utf-8").splitlines()
     for number, (name, line) in enumerate([*IN_A_PROGRAM.items()][:4]):
         one = next(one for (graph, _), one in phases.items() if graph == number)
-        said = [(part.recorded, len(part.groups), dict(part.reasons)) for part in one.found.parts]
+        said = [(part.recorded, len(part.groups), dict(part.reasons)) for part in one.result.partitions]
         if name != "parameters":  # which were asked without a backward there
             assert said == logged(found[name]["log"]), name
-        static = [m["static"] for m in found[name]["made"][0]["mutated"]]
+        static = [m["static"] for m in found[name]["made"][0]["mutated_inputs"]]
         assert [m.static for m in one.result.mutated_inputs] == static, "buffers stay where they are"
         assert (one.result.skip_reason, one.device, one.result.unknown_reason) == ("", "h100", "")
         told = {source[f.line - 1] for _, frames in one.lines for f in frames if f.file == str(HELPER)}
         assert any(line in text for text in told) if line else not told, (name, told)
-    assert "cannot be sent to the child process" in phases[4, ""].found.unknown
+    assert "cannot be sent to the child process" in phases[4, ""].result.unknown_reason
 
 
 def test_a_program_shows_it_in_every_view(program: Any, asked: Any, tmp_path: Path) -> None:
