@@ -139,7 +139,7 @@ def test_a_check_steps_out_of_modes_too_and_says_what_was_not_there() -> None:
         told = found.verify()
     assert around.ok and told.ok and seen == []
     assert "a mode around the capture" in around.runner and "Sees" in around.runner
-    assert f"test_set_around.py:{locked.__code__.co_firstlineno} " in told.runner
+    assert f"test_ambient_state.py:{locked.__code__.co_firstlineno} " in told.runner
     assert "post_grad_custom_pre_pass, a function that cannot be sent" in told.runner
     assert "reaches" not in found.verify().runner
 
