@@ -48,7 +48,9 @@ def test_parts_and_reasons_are_those_of_torch(found: dict[str, dict[str, Any]], 
     said = [(part["recorded"], len(part["groups"]), dict(part["reasons"])) for part in made["partitions"]]
     if name == "branch":  # torch itself refuses all of it while it lowers, whatever its parts
         assert (
-            said == [] and made["skip_reason"] == "control flow operator: torch.cond" and made["node"] == "cond"
+            said == []
+            and made["skip_reason"] == "control flow operator: torch.cond"
+            and made["node"] == "cond"
         )
     else:
         assert said == logged(found[name]["log"]) and said and made["skip_reason"] == ""
