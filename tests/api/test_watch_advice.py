@@ -120,7 +120,7 @@ def test_a_size_of_0_or_1_has_a_form_whatever_is_marked(sizes: tuple[int, ...], 
     assert graphs(sine, sized(*sizes, mark=mark_unbacked), dynamic=dynamic)[-1] == 1
     assert graphs(sine, sized(*(s for s in sizes if s > 1)), dynamic=dynamic)[-1] == 1
     for one in tried(watched(sine, sized(*sizes), dynamic=dynamic)):
-        assert "form of its own for a size of 0 or 1" in one and "mark_unbacked" in one
+        assert "variant of its own for a size of 0 or 1" in one and "mark_unbacked" in one
         assert "mark_dynamic" not in one and "bucket" not in one
 
 

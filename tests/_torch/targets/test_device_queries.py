@@ -500,10 +500,10 @@ def test_what_a_mac_answers_too_is_not_said_to_differ() -> None:
 
     target = capture(fn, rand(4, 4), target="mps").target
     assert target is not None and len(target.queries) == 3
-    (said,) = [s for s in stamp.of_target(target) if "asked" in s]
+    (said,) = [s for s in stamp.of_target(target) if "queried" in s]
     assert "Tensor.is_mps" in said
     h100 = capture(fn, rand(4, 4), target="h100").target
-    assert h100 is not None and sum("asked" in s for s in stamp.of_target(h100)) == 3
+    assert h100 is not None and sum("queried" in s for s in stamp.of_target(h100)) == 3
 
 
 def of_cuda_alone(x: torch.Tensor) -> torch.Tensor:
