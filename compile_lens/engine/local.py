@@ -125,7 +125,9 @@ def _message(made: Capture) -> str:
     if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
     if made.target is not None and made.target.model.device == "mps" and "torch.float8_" in failure.message:
-        next_step = "\nInductor writes no Metal with float8: compute in float16 or float32 for an Apple GPU"
+        next_step = (
+            "\nInductor generates no Metal with float8: compute in float16 or float32 for an Apple GPU"
+        )
     if made.target is not None and re.search(_UNHELD, failure.message):
         next_step = (
             f"\nPython that is not traced made a tensor on {made.target.model.device}, and nothing here can hold it. "

@@ -136,7 +136,7 @@ def test_extern(of: Programs) -> None:
     of(around_a_sort).extern(1)
     said = fails(lambda: of(around_a_sort).extern(0))
     assert "torch.ops.aten.sort.stable, library call, 1 launch ← short_programs.py:" in said
-    assert "Inductor writes sorts itself where its backend can" in said
+    assert "Inductor generates sorts itself where its backend can" in said
     assert "compile_lens.support('aten.sort.stable')" in said
     assert compile_lens.support("aten.sort.stable").overloads  # what it names can be asked
     product = fails(lambda: of(lambda x: x @ x).extern(0))

@@ -133,7 +133,7 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
     feature, words = NEEDS.get(operators.base_name(name), ("", ""))
     if feature:
         return (
-            f"{name}: Inductor writes {words} itself where its backend can, and within limits; here it did not",
+            f"{name}: Inductor generates {words} itself where its backend can, and within limits; here it did not",
             f"compile_lens.support({name!r}) says which of its backends can",
         )
     if operators.base_name(name) in TEMPLATES:
