@@ -61,7 +61,7 @@ def test_the_body_of_one_call_is_not_linked_to_the_kernel_of_another() -> None:
     first = twice.__code__.co_firstlineno
     for line, number in ((first + 1, "0.1875"), (first + 3, "0.4375")):
         computing = {k.name for k in found.kernels if k.kind == "template" and number in k.source}
-        reached = {k.name for k in found.chain.kernels(f"test_inlined.py:{line}") if k.kind == "template"}
+        reached = {k.name for k in found.chain.kernels(f"test_flex_bodies.py:{line}") if k.kind == "template"}
         assert len(computing) == 2 and computing == reached
 
 

@@ -37,7 +37,7 @@ def test_copies_of_inputs_are_told_as_kept() -> None:
         == saved_bytes(partition.saved)
         == 19_456
     )
-    assert "keeps 3 tensors, ~19 KiB beside inputs and results" in str(found)
+    assert "saves 3 tensors, ~19 KiB beside inputs and results" in str(found)
     assert "What it saves takes 19 KiB beside inputs and results." in str(found.story())
 
 
