@@ -441,7 +441,7 @@ def test_compiled_before() -> None:
     with compile_lens.watch() as program:
         f(torch.rand(3))
     assert program.frames == () and [f.prior_ids for f in program.record.prior_frames] == [("0/0", "0/1")]
-    assert "2 forms were compiled before" in repr(program)
+    assert "2 variants were compiled before" in repr(program)
 
 
 def test_calls_that_dynamo_leaves_alone_each_time_are_counted() -> None:
