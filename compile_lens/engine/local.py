@@ -144,7 +144,7 @@ def _message(made: Capture) -> str:
             f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
             "what is computed without it"
         )
-    if made.target is not None and os.path.join("graphs", "run_here.py") in failure.traceback:
+    if made.target is not None and os.path.join("graphs", "cpu_execution.py") in failure.traceback:
         next_step += (
             "\nThe captured graph ran on the CPU, operator by operator: "
             f"whether {made.target.model.title} raises this too is not known here"

@@ -61,6 +61,6 @@ def test_a_call_that_raises_rather_than_is_compiled(tmp_path: Path) -> None:
         assert [f"{one.id}: {one.text}" for one in failed] == [" ".join(line.split()) for line in told]
     causes = [cause for cause in program.causes if cause.kind == "compile that raised"]
     because = " ".join(words.because(cause) for cause in causes)
-    assert "x.dim() was 1, now 2; none of 2 forms" in because
-    assert "x.size(0) was 2, now 7; none of 2 forms" in because
+    assert "x.dim() was 1, now 2; none of 2 variants" in because
+    assert "x.size(0) was 2, now 7; none of 2 variants" in because
     assert sorted(cause.function for cause in causes) == ["f", "f", "g"]
