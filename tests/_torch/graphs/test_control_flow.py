@@ -253,7 +253,7 @@ def test_the_words_of_counts() -> None:
         figure(Count(3), "measured") == 3
         and figure(Count(3), "measured", 1, 2).text() == "≥ 3 (1 of 2 graphs)"
     )  # type: ignore[union-attr]
-    assert summed([Figure(1), None, Figure(4)]).said() == "≥ 5 (2 of 3 graphs)"  # type: ignore[union-attr]
+    assert summed([Figure(1), None, Figure(4)]).text() == "≥ 5 (2 of 3 graphs)"  # type: ignore[union-attr]
     assert summed([None, None]) is None and summed([]) == 0
     # The way that a forward takes its backward takes too: 1 + 4 and 2 + 1 cannot happen.
     ways = [AtLeast(Count(0, (), ((Count(1), Count(2)),))), AtLeast(Count(0, (), ((Count(1), Count(4)),)))]
