@@ -6,6 +6,7 @@ They are those of the tests of targets, gathered: what a capture says of an H100
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -237,6 +238,9 @@ def _optimizers() -> Makers:
 
 
 def _own_kernels() -> Makers:
+    """Nothing where Triton is not installed: these programs launch its kernels themselves."""
+    if importlib.util.find_spec("triton") is None:
+        return {}
     import triton_kernels
 
     names = ("launched", "softmax", "product")
