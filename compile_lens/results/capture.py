@@ -144,7 +144,7 @@ class Capture(Record):
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.capture_files import save_capture
+        from ..views.exports import save_capture
 
         return save_capture(self, path)
 

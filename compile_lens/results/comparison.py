@@ -102,7 +102,7 @@ class Comparison(ComparisonRecord):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.live.compare import live
-        from ..views.mime import mimebundle
+        from ..views.render.files import mimebundle
         from ..views.subjects.compare import document
 
         return mimebundle(lambda: document(self), include, exclude, live=lambda: live(self))

@@ -55,7 +55,7 @@ class Difference(DifferenceRecord):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.live.diff import live
-        from ..views.mime import mimebundle
+        from ..views.render.files import mimebundle
         from ..views.subjects.diff import document
 
         return mimebundle(lambda: document(self), include, exclude, live=lambda: live(self))

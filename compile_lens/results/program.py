@@ -303,8 +303,8 @@ class Program:
 
         The file appears whole or not at all. Raises ``UsageError`` for an unwritable place.
         """
+        from ..views.findings.compile_time import to_trace
         from ..views.render.files import write_text
-        from ..views.subjects.compile_time import to_trace
 
         return write_text(path, to_trace(self.record))
 
@@ -321,7 +321,7 @@ class Program:
         return page(document(self.record))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.mime import mimebundle
+        from ..views.render.files import mimebundle
         from ..views.subjects.program import document
 
         return mimebundle(lambda: document(self.record), include, exclude)

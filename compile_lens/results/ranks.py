@@ -58,7 +58,7 @@ class Ranks(RanksRecord):
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
     ) -> dict[str, str]:
-        from ..views.mime import mimebundle
+        from ..views.render.files import mimebundle
         from ..views.subjects.ranks import document
 
         return mimebundle(lambda: document(self), include, exclude)

@@ -37,10 +37,10 @@ class WhatIf(WhatIfRecord):
         ``x-split_reductions.html`` beside it. Each file appears whole or not at all. Raises ``UsageError`` for another
         ending or an unwritable place.
         """
+        from ..views.exports import differences, save_pages
         from ..views.render.files import WHAT_IF, save
         from ..views.render.html import page
         from ..views.subjects.what_if import document
-        from ..views.what_if_pages import differences, save_pages
 
         def html() -> str:
             return page(document(self), differences(self, save_pages(self, Path(path).expanduser())))
@@ -58,8 +58,8 @@ class WhatIf(WhatIfRecord):
         return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.mime import mimebundle
+        from ..views.exports import differences
+        from ..views.render.files import mimebundle
         from ..views.subjects.what_if import document
-        from ..views.what_if_pages import differences
 
         return mimebundle(lambda: document(self), include, exclude, lambda: differences(self))

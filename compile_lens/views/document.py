@@ -6,7 +6,7 @@ Numbers and absences stay data here. Units, rounding, "≥", "~", "—" and "not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Union
@@ -323,17 +323,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A cost worth looking at: how much, where, why, and what to try."""
-
-    cost: Quantity | Absence
-    where: str
-    why: str
-    remedy: str = ""
-    address: Address | None = None
-
-
-@dataclass(frozen=True)
 class Document:
     """The content of every view of a subject.
 
@@ -343,7 +332,6 @@ class Document:
         state: one of ``words.outcome.STATES``; ``verdict`` is the result in a sentence without a full stop.
         created: when it was captured.
         facts: where and how, in a few words each; ``details`` are labelled lines below them.
-        answers: the largest costs, at most five.
         changes: the result in figures: what, before (``""`` for none), after.
         inputs: the arguments of the call; ``None`` for a subject that has none.
         failure: the error that ended it; ``remarks`` are sentences below the verdict, ``below`` one
@@ -365,11 +353,30 @@ class Document:
     failure: Failure | None = None
     remarks: tuple[str, ...] = ()
     below: str = ""
-    answers: tuple[Answer, ...] = ()
     findings: tuple[Finding, ...] = ()
     also: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     notes_where: str = ""
+
+
+def table_finding(
+    key: str,
+    title: str,
+    intro: str,
+    fact: str,
+    where: str,
+    columns: Mapping[str, str],
+    rows: Iterable[tuple[Cell, ...]],
+    above: tuple[Section, ...] = (),
+    few: int = 12,
+    beside: bool = False,
+) -> Finding | None:
+    """A finding of one table; ``None`` without rows. ``columns`` are titles with their kinds, ``above`` what stands
+    over it."""
+    shown = tuple(map(Row, rows))
+    table = Table("", tuple(columns), tuple(columns.values()), shown)
+    sections = (*above, table)
+    return Finding(key, title, intro, fact, (), where, sections, few=few, beside=beside) if shown else None
 
 
 def cut(rows: list[Row], limit: int) -> tuple[tuple[Row, ...], int]:

@@ -25,7 +25,7 @@ from compile_lens.views.live.page import static
 from compile_lens.views.render import markdown as markdown_of
 from compile_lens.views.render import text as text_of
 from compile_lens.views.render.files import COMPARISON as FORMS
-from compile_lens.views.render.html import dark
+from compile_lens.views.render.html import markup as dark
 from compile_lens.views.subjects import compare
 from compile_lens.views.words.ledger import compared_counts
 
@@ -142,9 +142,9 @@ def test_every_colour_of_the_page_has_a_dark_one_that_can_be_read() -> None:
     for state in range(3):
         ground = list(dark.GROUNDS.values())[2 + state]
         assert contrast(list(dark.TEXTS.values())[5 + state], ground) >= 4.5
-    assert "prefers-color-scheme: dark" in dark.style(
+    assert "prefers-color-scheme: dark" in dark.dark_style(
         ".cl-comparison"
-    ) and "data-jp-theme-light" in dark.style(".cl-comparison")
+    ) and "data-jp-theme-light" in dark.dark_style(".cl-comparison")
 
 
 def test_the_text_page_fits_and_tells_figures_reasons_and_lines() -> None:

@@ -15,7 +15,7 @@ import samples
 
 from compile_lens.api import load
 from compile_lens.errors import RecordError, UsageError
-from compile_lens.views.capture_files import save_capture
+from compile_lens.views.exports import save_capture
 from compile_lens.views.render import files
 
 

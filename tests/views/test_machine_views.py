@@ -22,7 +22,7 @@ from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.parts import parts
 from compile_lens.views.render import markdown, text
-from compile_lens.views.render.html import machine as machine_html
+from compile_lens.views.render.html import listing as machine_html
 from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import machine, outline, stamp
 from compile_lens.views.words.characters import clean, flat

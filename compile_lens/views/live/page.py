@@ -14,10 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.record.capture import Record
 
-from ..mime import bundle
 from ..render import html, text
-from ..render.html.dark import wished
-from ..render.html.markup import around
+from ..render.files import bundle
+from ..render.html.markup import around, dark_where_preferred
 from ..render.html.markup import text as escaped
 from ..subjects.capture import document
 from ..words import stamp
@@ -50,7 +49,7 @@ def page(capture: Record) -> str:
     title = " · ".join(escaped(short(fact, 120)) for fact in facts if fact)
     generator = f'<meta name="generator" content="compile_lens {escaped(env.compile_lens)}">\n'
     whole = fragment(capture, standalone=True)
-    return around(whole, title, f"{generator}<style>\n{wished('.compile-lens')}</style>\n")
+    return around(whole, title, f"{generator}<style>\n{dark_where_preferred('.compile-lens')}</style>\n")
 
 
 def mimebundle(

@@ -1,4 +1,5 @@
-"""Records and Documents on disk: written whole or not at all, read back without running code."""
+"""A Document in the format that an ending or a MIME type names, and files: written whole or not at all, read back
+without running code."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ from compile_lens.errors import RecordError, UsageError
 from compile_lens.record.codec import PROGRAM as PROGRAM_RECORD
 
 from ..document import Document
+from ..render import html, text
 
 _PAGES = {".html": "the report, for a browser", ".md": "Markdown", ".txt": "the text page"}
 
@@ -243,3 +245,34 @@ def _why(error: OSError) -> str:
         errno.ELOOP: "it is a link that leads to itself",
     }
     return known.get(error.errno or 0) or error.strerror or str(error)
+
+
+def mimebundle(
+    document: Callable[[], Document],
+    include: Iterable[str] | None,
+    exclude: Iterable[str] | None,
+    inserts: Callable[[], Mapping[str, str]] = dict,
+    live: Callable[[], str] = str,
+) -> dict[str, str]:
+    """A Document as ``text/html`` and ``text/plain``.
+
+    Args:
+        include: MIME types to give; ``None`` for all of them.
+        exclude: MIME types to leave out, also of those included.
+        inserts: HTML to put under entries, by their keys.
+        live: HTML that makes the fragment interactive.
+    """
+    writers: dict[str, Callable[[], str]] = {
+        "text/plain": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
+        "text/html": lambda: html.fragment(document(), inserts(), live()),
+    }
+    return bundle(writers, include, exclude)
+
+
+def bundle(
+    writers: Mapping[str, Callable[[], str]], include: Iterable[str] | None, exclude: Iterable[str] | None
+) -> dict[str, str]:
+    """The text of each MIME type that is wanted."""
+    wanted = set(writers) if include is None else set(include)
+    wanted -= set(exclude or ())
+    return {kind: write() for kind, write in writers.items() if kind in wanted}

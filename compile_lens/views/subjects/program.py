@@ -22,8 +22,10 @@ from ..document import (
     Listings,
     Row,
     Table,
+    table_finding,
 )
 from ..findings.benchmark import finding as profile
+from ..findings.compile_time import caches, compile_time, place_of
 from ..findings.cuda_graphs import of_program as cuda_graphs
 from ..findings.places import size
 from ..words import program as words
@@ -31,7 +33,6 @@ from ..words.outcome import reason
 from ..words.quantities import duration, plural
 from ..words.remedies import FIRST_USED, MadeAt
 from ..words.remedies import NOTE as OF_TENSORS
-from .compile_time import caches, compile_time, place_of
 
 WHY = "Why is it not faster"
 
@@ -84,7 +85,7 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
         _compilations(program),
         cuda_graphs(program),
         compile_time(program),
-        _profile(program),
+        None if program.profile is None else profile(program.profile, "program.record.profile"),
         caches(program),
         _elsewhere(program),
     )
@@ -92,12 +93,9 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
 
 
 def _why(program: ProgramRecord) -> Finding | None:
-    ranked = causes(program)
-    if not ranked:
-        return None
     rows = []
     known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
-    for number, cause in enumerate(ranked, 1):
+    for number, cause in enumerate(causes(program), 1):
         advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
         hinted = "torch says" if words.of_torch(cause) else "try"
         lines = tuple(
@@ -108,14 +106,14 @@ def _why(program: ProgramRecord) -> Finding | None:
         text = "\n".join(lines)
         first = known.setdefault(text, number)
         again = f"as {first}" if text and first < number else text
-        rows.append(Row((str(number), words.head(cause, program), again)))
-    table = Table("", ("", "what", "why, and what to try"), (NUMBER, TEXT, NOTE), tuple(rows))
+        rows.append((str(number), words.head(cause, program), again))
+    columns = {"": NUMBER, "what": TEXT, "why, and what to try": NOTE}
     intro = (
         "What runs without compiled code first; of one kind, what took most compile time or was seen most often. How "
         "long the eager parts take is not measured."
     )
     fact = plural(len(rows), "cause")
-    return Finding("slower", WHY, intro, fact, (), "program.causes", (table,), beside=True)
+    return table_finding("slower", WHY, intro, fact, "program.causes", columns, rows, beside=True)
 
 
 LEGEND = (
@@ -143,11 +141,8 @@ def _lines(program: ProgramRecord) -> Finding | None:
         figures = [
             str(sum(state in line.states for line in lines_of)) for state in (TRACED, EAGER, BROKE, NEVER)
         ]
-        rows.append(Row((f"{file}, in no file" if file in unfiled else os.path.basename(file), *figures)))
-    if not rows:
-        return None
-    head = ("file", "compiled", "eager", "broke", "never")
-    table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, NUMBER), tuple(rows))
+        rows.append((f"{file}, in no file" if file in unfiled else os.path.basename(file), *figures))
+    columns = {"file": NAME, "compiled": NUMBER, "eager": NUMBER, "broke": NUMBER, "never": NUMBER}
     intro = (
         "Lines of the functions that Dynamo evaluated or traced; one can be both compiled and eager. "
         "Eager lines may not have been reached: for a function that runs eagerly as a whole, torch does not report "
@@ -158,10 +153,8 @@ def _lines(program: ProgramRecord) -> Finding | None:
             " What exec or eval made stands in no file, and has no text here: texts of one name are counted together, "
             "by the number of the line."
         )
-    sections = (_sources(program), table)
-    return Finding(
-        "lines", "Lines", intro, plural(len(rows), "file"), (), "program.lines", sections, beside=True
-    )
+    fact, above = plural(len(rows), "file"), (_sources(program),)
+    return table_finding("lines", "Lines", intro, fact, "program.lines", columns, rows, above, beside=True)
 
 
 def _sources(program: ProgramRecord) -> Listings:
@@ -187,19 +180,11 @@ def _breaks(program: ProgramRecord) -> Finding | None:
         note = [f"    {at.text.strip()}"] if at is not None and at.text.strip() else []
         note += [first.consequence] if first.consequence else []
         what = f"{first.gb_id} {reason(first.ending).what}".strip()
-        cells = (
-            _columns(first),
-            str(len(breaks_there)),
-            what,
-            _then(breaks_there),
-            *_graphs(program, [(b, after.get(met[id(b)], ())) for b in breaks_there]),
-            "\n".join(note),
-        )
-        rows.append(Row(cells))
-    if not rows:
-        return None
-    head = ("where", "frames", "what", "then", "graphs", "bytes", "line")
-    table = Table("", head, (NAME, NUMBER, TEXT, TEXT, NAME, NAME, NOTE), tuple(rows))
+        then = " / ".join(dict.fromkeys(b.outcome for b in breaks_there))
+        graphs = _graphs(program, [(b, after.get(met[id(b)], ())) for b in breaks_there])
+        rows.append((_columns(first), str(len(breaks_there)), what, then, *graphs, "\n".join(note)))
+    columns = {"where": NAME, "frames": NUMBER, "what": TEXT, "then": TEXT}
+    columns |= {"graphs": NAME, "bytes": NAME, "line": NOTE}
     intro = (
         "Each place in the source once, in how many frames Dynamo met it, the graphs around it, and the bytes of "
         "the tensors that the one returns and the other is given, for the sizes that were seen: each pair of several."
@@ -208,7 +193,7 @@ def _breaks(program: ProgramRecord) -> Finding | None:
     if least:
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
     fact = f"{len(program.breaks)} in frames, {'at least ' if least else ''}{len(rows)} in the source"
-    return Finding("breaks", "Graph breaks", intro, fact, (), "program.breaks", (table,))
+    return table_finding("breaks", "Graph breaks", intro, fact, "program.breaks", columns, rows)
 
 
 def _columns(one: Break) -> str:
@@ -217,10 +202,6 @@ def _columns(one: Break) -> str:
     if at is None or at.column is None:
         return where
     return f"{where}:{at.column}" + (f"-{at.end_column}" if at.end_column is not None else "")
-
-
-def _then(breaks: list[Break]) -> str:
-    return " / ".join(dict.fromkeys(b.outcome for b in breaks))
 
 
 def _graphs(program: ProgramRecord, pairs: list[tuple[Break, tuple[int, ...] | None]]) -> tuple[str, str]:
@@ -271,28 +252,19 @@ def _again(program: ProgramRecord) -> Finding | None:
             line,
             "\n".join(filter(None, (words.also(recompilation), f"try: {tried}" if tried else ""))),
         )
-        rows.append(Row(cells))
-    if not rows:
-        return None
-    head = ("old", "new", "call", "what changed", "guard made at", "what to try")
-    table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NOTE), tuple(rows))
+        rows.append(cells)
+    columns = {"old": NAME, "new": NAME, "call": NAME}
+    columns |= {"what changed": TEXT, "guard made at": NAME, "what to try": NOTE}
     intro = (
         "Each call that fitted none of the variants of a code: the nearest variant, its guard that failed, and the new "
         "variant; also, why the others did not fit."
     )
-    if any(str(row.cells[4]).startswith(FIRST_USED) for row in rows):
+    if any(made_at.startswith(FIRST_USED) for *_, made_at, _ in rows):
         intro += OF_TENSORS
     if program.log:
         intro += " Where nothing was compiled, a log does not hold what the call was given: no variant is named then."
-    return Finding(
-        "recompiles",
-        "Recompiles",
-        intro,
-        plural(len(program.recompiles), "recompile"),
-        (),
-        "program.recompiles",
-        (table,),
-    )
+    fact = plural(len(program.recompiles), "recompile")
+    return table_finding("recompiles", "Recompiles", intro, fact, "program.recompiles", columns, rows)
 
 
 def _specialized(program: ProgramRecord) -> Finding | None:
@@ -301,14 +273,11 @@ def _specialized(program: ProgramRecord) -> Finding | None:
         for one in visit.specializations:
             where = words.place(one.line) if one.line is not None else "torch's own"
             text = one.line.text.strip() if one.line is not None else ""
-            rows.append(Row((visit.id, one.source, one.symbol, one.value, where, text)))
-    if not rows:
-        return None
-    head = ("id", "what", "symbol", "became", "at", "line")
-    table = Table("", head, (NAME, NAME, NAME, NUMBER, NAME, NAME), tuple(rows))
+            rows.append((visit.id, one.source, one.symbol, one.value, where, text))
+    columns = {"id": NAME, "what": NAME, "symbol": NAME, "became": NUMBER, "at": NAME, "line": NAME}
     intro = "Sizes and numbers that were to stay symbols, and the line that made each one value."
-    fact = plural(len(rows), "symbol")
-    return Finding("specialized", "Made a number", intro, fact, (), "evaluation.specializations", (table,))
+    fact, where = plural(len(rows), "symbol"), "evaluation.specializations"
+    return table_finding("specialized", "Made a number", intro, fact, where, columns, rows)
 
 
 def _guards(program: ProgramRecord) -> Finding | None:
@@ -330,8 +299,7 @@ def _guards(program: ProgramRecord) -> Finding | None:
         Row((where, text, ", ".join(dict.fromkeys(ids)), line))
         for (text, where, line), ids in by_line.items()
     )
-    head = ("made at", "checked", "of", "line")
-    table = Table("", head, (NAME, TEXT, NAME, NOTE), rows)
+    table = Table("", ("made at", "checked", "of", "line"), (NAME, TEXT, NAME, NOTE), rows)
     intro = (
         "What is checked before a compilation is used again, by the line of the program that made it. "
         f"{plural(others, 'guard')} more {'is' if others == 1 else 'are'} of no line: torch makes them always."
@@ -360,46 +328,29 @@ def _compilations(program: ProgramRecord) -> Finding | None:
                 else "; its calls by uncompiled code are not seen"
             )
             what = f"{_BEFORE[bool(frame.prior_ids), bool(frame.eager_lines)]} before the watch{unseen}"
-            rows.append(Row((", ".join(frame.prior_ids), name, function, what, "", "", "")))
+            rows.append((", ".join(frame.prior_ids), name, function, what, "", "", ""))
         for visit in frame.evaluations:
             graphs = [program.graphs[n] for n in visit.graphs]
             operators = "+".join(str(g.operators) for g in graphs)
             often = f", {visit.count} times" if visit.count > 1 else ""
             shown = (visit.id, name, function, words.outcome(visit) + often, visit.backend, operators)
-            rows.append(Row((*shown, duration(visit.seconds))))
-    if not rows:
-        return None
-    head = ("id", "where", "function", "outcome", "backend", "operators", "time")
-    table = Table("", head, (NAME, NAME, NAME, TEXT, NAME, NUMBER, NUMBER), tuple(rows))
+            rows.append((*shown, duration(visit.seconds)))
+    columns = {"id": NAME, "where": NAME, "function": NAME, "outcome": TEXT, "backend": NAME}
+    columns |= {"operators": NUMBER, "time": NUMBER}
     intro = "Each frame evaluation by Dynamo, by function, and the time that it took, measured."
-    return Finding(
-        "compilations",
-        "Compilations",
-        intro,
-        plural(len(program.evaluations), "frame evaluation"),
-        (),
-        "program.evaluations",
-        (table,),
-        few=24,
-    )
-
-
-def _profile(program: ProgramRecord) -> Finding | None:
-    return None if program.profile is None else profile(program.profile, "program.record.profile")
+    fact, where = plural(len(program.evaluations), "frame evaluation"), "program.evaluations"
+    return table_finding("compilations", "Compilations", intro, fact, where, columns, rows, few=24)
 
 
 def _elsewhere(program: ProgramRecord) -> Finding | None:
-    rows = tuple(Row((skip.reason, str(skip.count))) for skip in program.library_skips)
-    if not rows:
-        return None
-    table = Table("", ("why", "times"), (TEXT, NUMBER), rows)
+    rows = [(skip.reason, str(skip.count)) for skip in program.library_skips]
     intro = (
         "Functions of torch, the standard library and packages without torch that Dynamo evaluated and skipped: no "
         "defect."
     )
-    total = sum(skip.count for skip in program.library_skips)
-    return Finding(
-        "elsewhere", "Elsewhere", intro, plural(total, "time"), (), "program.library_skips", (table,), few=4
+    total, where = plural(sum(skip.count for skip in program.library_skips), "time"), "program.library_skips"
+    return table_finding(
+        "elsewhere", "Elsewhere", intro, total, where, {"why": TEXT, "times": NUMBER}, rows, few=4
     )
 
 

@@ -10,7 +10,7 @@ from compile_lens.measures.program import compile_seconds, counts
 from compile_lens.measures.ranks import collectives, difference_text
 from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
 
-from ..document import NAME, NOTE, NUMBER, TEXT, Document, Finding, Row, Table
+from ..document import NAME, NOTE, NUMBER, TEXT, Document, Finding, table_finding
 from ..words import program as words
 from ..words.quantities import bytes_in_short, duration, plural
 
@@ -85,25 +85,15 @@ def ranks(numbers: Iterable[int]) -> str:
 
 
 def _differences(record: RanksRecord) -> Finding | None:
-    if not record.differences:
-        return None
     rows = [
-        Row((one.level, _where(one), "\n".join(f"rank {ranks(of)}: {value}" for value, of in one.values)))
+        (one.level, _where(one), "\n".join(f"rank {ranks(of)}: {value}" for value, of in one.values))
         for one in record.differences
     ]
-    table = Table("", ("level", "where", "by rank"), (NAME, TEXT, NOTE), tuple(rows))
+    columns = {"level": NAME, "where": TEXT, "by rank": NOTE}
     levels = dict.fromkeys(one.level for one in record.differences)
     intro = "; ".join(f"{level}: {LEVELS[level]}" for level in levels) + "."
-    return Finding(
-        "differences",
-        "What differs",
-        intro,
-        plural(len(rows), "difference"),
-        (),
-        "ranks.differences",
-        (table,),
-        beside=True,
-    )
+    fact, where = plural(len(rows), "difference"), "ranks.differences"
+    return table_finding("differences", "What differs", intro, fact, where, columns, rows, beside=True)
 
 
 def _where(one: RankDifference) -> str:
@@ -113,31 +103,19 @@ def _where(one: RankDifference) -> str:
     return f"{words.place(one.place)} in {one.place.function}, {which}"
 
 
-def _ranks(record: RanksRecord) -> Finding:
+def _ranks(record: RanksRecord) -> Finding | None:
     rows = []
     for rank, program in zip(record.ranks, record.programs, strict=True):
         own = counts(program)
         calls = len(collectives(program))
-        figures = (
-            own.graphs,
-            own.breaks,
-            own.recompiles,
-            own.skipped + own.partly_compiled + own.at_limit,
-            calls,
-        )
+        eager = own.skipped + own.partly_compiled + own.at_limit
+        figures = map(str, (rank, own.graphs, own.breaks, own.recompiles, eager, calls))
         spent = compile_seconds(program)
-        rows.append(Row((str(rank), *map(str, figures), duration(spent) if spent else "", program.ended)))
-    head = ("rank", "graphs", "breaks", "recompiles", "eager", "collectives", "compiling", "ended")
-    table = Table("", head, (*(NUMBER,) * 7, TEXT), tuple(rows))
-    return Finding(
-        "ranks",
-        "Ranks",
-        "What each rank saw of itself.",
-        plural(len(rows), "rank"),
-        (),
-        "ranks.programs",
-        (table,),
-    )
+        rows.append((*figures, duration(spent) if spent else "", program.ended))
+    counted = ("rank", "graphs", "breaks", "recompiles", "eager", "collectives", "compiling")
+    columns, fact = {**dict.fromkeys(counted, NUMBER), "ended": TEXT}, plural(len(rows), "rank")
+    intro = "What each rank saw of itself."
+    return table_finding("ranks", "Ranks", intro, fact, "ranks.programs", columns, rows)
 
 
 _OUTSIDE = (
@@ -161,20 +139,17 @@ def _collectives(record: RanksRecord) -> Finding | None:
     for rank, cells in rows:
         position = seen[rank] = seen.get(rank, -1) + 1
         by_cells.setdefault((position, cells), []).append(rank)
-    table = Table(
-        "",
-        ("number", "ranks", "graph", "collective", "bytes given", "line"),
-        (NUMBER, NAME, NAME, TEXT, NUMBER, NAME),
-        tuple(
-            Row((str(position + 1), ranks(of), *cells))
-            for (position, cells), of in sorted(by_cells.items(), key=lambda one: (one[0][0], one[1]))
-        ),
+    columns = {"number": NUMBER, "ranks": NAME, "graph": NAME, "collective": TEXT, "bytes given": NUMBER}
+    each = (
+        (str(position + 1), ranks(of), *cells)
+        for (position, cells), of in sorted(by_cells.items(), key=lambda one: (one[0][0], one[1]))
     )
     intro = "Those of a graph once, where it was compiled; it calls them each time that it runs."
     intro += _OUTSIDE if _outside(record) else ""
     intro += " Bytes are counted from the sizes of what one rank gives."
-    total = plural(max(seen.values()) + 1, "collective")
-    return Finding("collectives", "Collectives", intro, total, (), "program.graphs[i].collectives", (table,))
+    total, where = plural(max(seen.values()) + 1, "collective"), "program.graphs[i].collectives"
+    columns["line"] = NAME
+    return table_finding("collectives", "Collectives", intro, total, where, columns, each)
 
 
 def _buckets(record: RanksRecord) -> Finding | None:
@@ -184,21 +159,11 @@ def _buckets(record: RanksRecord) -> Finding | None:
             for position, bucket in enumerate(graph.buckets):
                 cells = (graph.id, str(position + 1), bytes_in_short(bucket.bytes), str(bucket.parameters))
                 by_cells.setdefault(cells, []).append(rank)
-    if not by_cells:
-        return None
-    rows = tuple(Row((ranks(of), *cells)) for cells, of in by_cells.items())
-    head = ("ranks", "graph", "bucket", "bytes", "parameters")
-    table = Table("", head, (NAME, NAME, NUMBER, NUMBER, NUMBER), rows)
+    rows = [(ranks(of), *cells) for cells, of in by_cells.items()]
+    columns = {"ranks": NAME, "graph": NAME, "bucket": NUMBER, "bytes": NUMBER, "parameters": NUMBER}
     intro = "DDP cuts a graph where a bucket of gradients is full, compiles each piece alone, and reduces each bucket."
-    return Finding(
-        "buckets",
-        "DDP's buckets",
-        intro,
-        plural(len(rows), "bucket"),
-        (),
-        "program.graphs[i].buckets",
-        (table,),
-    )
+    fact, where = plural(len(rows), "bucket"), "program.graphs[i].buckets"
+    return table_finding("buckets", "DDP's buckets", intro, fact, where, columns, rows)
 
 
 def to_dict(record: RanksRecord) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from ...words import quantities, sentences
 from ...words.characters import short
 from ...words.palette import INK
 from ...words.quantities import plural
-from .dark import style
 from .listing import listing, source_head
 from .markup import (
     EDGE,
@@ -42,6 +41,7 @@ from .markup import (
     Budget,
     around,
     block,
+    dark_style,
     div,
     faint,
     fold,
@@ -100,7 +100,7 @@ def fragment(
     kind = f"cl-{document.kind.replace('_', '-')}"
     own = " data-standalone" if standalone and live else ""
     inside = static(document, inserts, standalone=standalone)
-    return f'<div class="compile-lens {kind}"{own}>\n{style(f".{kind}")}{inside}{live}</div>\n'
+    return f'<div class="compile-lens {kind}"{own}>\n{dark_style(f".{kind}")}{inside}{live}</div>\n'
 
 
 def static(document: Document, inserts: Mapping[str, str] = _NOTHING, *, standalone: bool = False) -> str:

@@ -1,4 +1,5 @@
-"""A listing: line numbers, where each line came from, and the coloured text, side by side."""
+"""A listing: line numbers, the origin of each line, and the coloured text, side by side; and machine code, whose last
+form is one if there is room."""
 
 from __future__ import annotations
 
@@ -6,15 +7,18 @@ import html
 import os
 from collections.abc import Collection, Mapping
 
+from compile_lens.record.capture import Record
 from compile_lens.record.graph import Source
-from compile_lens.record.kernel import Kernel
+from compile_lens.record.kernel import Form, Kernel
 
-from ...words import quantities, sentences
+from ...words import machine, quantities, sentences
 from ...words.characters import clean, short
 from ...words.derivatives import Whose, of_names, phrase
+from ...words.folds import machine_folds
 from ...words.highlight import INKS, runs
 from ...words.palette import INK
-from .markup import EDGE, FAINT, PHASE_COLOURS, SUNK, WHOLE, Budget, div, mono, note, span, tag, text
+from .markup import EDGE, FAINT, PHASE_COLOURS, SUNK, WHOLE, Budget, div, fold, mono, note, span, tag, text
+from .tables import figures_table
 
 _PRE = (
     "font:inherit;margin:0;border:0;white-space:pre;background:none;"
@@ -201,3 +205,65 @@ def _span(piece: str, ink: int) -> str:
     inner = piece.lstrip()
     start, end = ("<b>", "</b>") if ink == _BOLD else (f'<span style="color:{INKS[ink - 1]}">', "</span>")
     return f"{piece[: len(piece) - len(inner)]}{start}{_escaped(inner)}{end}"
+
+
+ROOM = 60_000
+"""Characters of the last forms of all kernels up to which the page holds them."""
+
+FONT = "font-size:13px"
+
+
+class MachineCode:
+    """HTML of the machine code of kernels. The forms are there if those of all kernels fit."""
+
+    def __init__(self, capture: Record, budget: Budget) -> None:
+        self._budget = budget
+        last = (machine.last(kernel) for kernel in capture.kernels)
+        self._roomy = sum(len(form.text) for form in last if form is not None) <= ROOM
+
+    def of(self, kernel: Kernel) -> str:
+        """The part below a kernel's source; ``""`` where nothing is known."""
+        shown = [pair for pair in zip(machine.HEAD, machine.figures(kernel), strict=True) if pair[1]]
+        parts = [figures_table([name for name, _ in shown], [[value for _, value in shown]])] if shown else []
+        remark = machine.configurations(kernel)
+        if remark is not None and remark.lines:
+            lines = "".join(div(mono(line, FONT)) for line in remark.lines)
+            parts.append(fold(text(remark.title), lines, "configurations", level=1))
+        elif remark is not None:
+            parts.append(div(text(remark.title), FONT))
+        parts += [note(text(short(words, 1000))) for words in machine.missing(kernel)]
+        return "".join(parts) + self._form(kernel)
+
+    def _form(self, kernel: Kernel) -> str:
+        form = machine.last(kernel)
+        if form is None:
+            return ""
+        names = text(machine.names(kernel))
+        if not self._roomy:
+            return note(f"left out to keep the page small: {names}")
+        linked: dict[int, str] = {}
+        first = kernel.first_line or 1  # as the source above is numbered
+        for line, of in form.links:
+            number = first + of - 1
+            linked[line] = f"{linked[line]}, {number}" if line in linked else f"← line {number}"
+        title = f"{text(machine.title(form.kind))}, with the lines of the source above that it came from"
+        return fold(title, self._lines(form, linked) + note(f"in Python: {names}"), "form", level=1)
+
+    def _lines(self, form: Form, linked: dict[int, str]) -> str:
+        """Its instructions; what is before the first and behind the last of them is folded."""
+        lines = form.text.removesuffix("\n").split("\n")
+        folds = machine_folds(form.kind, form.text, linked)
+        before = folds[0].last if folds and folds[0].first == 1 else 0
+        behind = [one for one in folds if one.last == len(lines)][:1]
+        runs = [(before + 1, behind[0].first - 1 if behind else len(lines), "")]
+        if before:
+            runs.insert(0, (1, before, folds[0].label))
+        runs += [(one.first, one.last, one.label) for one in behind]
+        parts = []
+        for first, last, label in runs:
+            origins = {n - first + 1: linked[n] for n in linked if first <= n <= last}
+            part = "\n".join(lines[first - 1 : last])
+            body = listing(part, "", self._budget, first, origins, height=520)
+            count = quantities.plural(last - first + 1, "line")
+            parts.append(fold(text(f"{count}: {label}"), body, "folded", level=1) if label else body)
+        return "".join(parts)

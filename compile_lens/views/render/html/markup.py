@@ -2,7 +2,8 @@
 
 Everything is styled inline with properties that JupyterLab's sanitizer keeps, so the page looks the same in
 an untrusted notebook. A media query cannot stand inline; the page therefore brings its own light ground and
-dark text, set on every element that a host might recolour, and reads the same in light and dark hosts.
+dark text, set on every element that a host might recolour. Where its host or its reader is dark, the rules of
+``dark_style`` find each colour in those inline styles and put a dark one in its place.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from ...words.characters import clean, flat, short
+from ...words.highlight import INKS
 from ...words.palette import INK
 
 HIGHLIGHT_BLOCK = 16_000
@@ -73,10 +75,6 @@ def frame(widest: int) -> str:
         f"border-radius:10px;padding:18px 22px;max-width:{widest}px;box-sizing:border-box;text-align:left;"
         "overflow-x:auto;overflow-wrap:break-word"
     )
-
-
-FRAME = frame(1600)
-"""That of a page as wide as two captures."""
 
 
 def text(value: str) -> str:
@@ -244,3 +242,80 @@ def cell_image(drawn: Drawn) -> str:
     """An ``<img>`` of a drawing; what stands in its place is the label that the drawing has itself."""
     svg = drawn._repr_svg_()
     return picture(svg, ElementTree.fromstring(svg).get("aria-label", ""))
+
+
+GROUNDS = {
+    GROUND: "#15181d",
+    SUNK: "#1e232a",
+    STATE_COLOURS["compiled"][1]: "#12291b",
+    STATE_COLOURS["nothing"][1]: "#2e2510",
+    STATE_COLOURS["failed"][1]: "#331816",
+}
+"""Light and dark grounds."""
+
+EDGES = {
+    EDGE: "#3b434d",
+    STATE_COLOURS["compiled"][2]: "#2f6b45",
+    STATE_COLOURS["nothing"][2]: "#7a5f1f",
+    STATE_COLOURS["failed"][2]: "#8a3a33",
+    FAINT: "#a9b3bf",
+    PHASE_COLOURS["forward"]: "#86b6ff",
+    PHASE_COLOURS["backward"]: "#f3a778",
+    PHASE_COLOURS["inference"]: "#85d3a2",
+}
+
+TEXTS = {
+    INK: "#e6eaef",
+    FAINT: "#a9b3bf",
+    PHASE_COLOURS["forward"]: "#86b6ff",
+    PHASE_COLOURS["backward"]: "#f3a778",
+    PHASE_COLOURS["inference"]: "#85d3a2",
+    STATE_COLOURS["compiled"][0]: "#9fe0b6",
+    STATE_COLOURS["nothing"][0]: "#ffd47a",
+    STATE_COLOURS["failed"][0]: "#ffb1a8",
+    "#8250df": "#cdaeff",
+    "#b3202c": "#ff9a9f",
+    "#0550ae": "#8fc0ff",
+    "#6f42c1": "#cdaeff",
+    "#8a3f00": "#f3a778",
+    "#116329": "#85d3a2",
+    "#8a5a00": "#ffd47a",
+    MISSING_INK: "#ffd47a",
+}
+"""Light and dark inks: every one that a page or a listing in it uses."""
+
+_READER = "body:not([data-jp-theme-light]):not([data-vscode-theme-kind]) "
+_HOSTS = (
+    ':is(body:is([data-jp-theme-light="false"], [data-vscode-theme-kind="vscode-dark"]), html[theme="dark"]) '
+)
+"""What says that it is dark: the reader's own wish where no host says otherwise; JupyterLab, VS Code, Colab."""
+
+
+def dark_style(root: str) -> str:
+    """The rules for what is inside of ``root``, a selector, as a ``<style>``. Paper stays white."""
+    return f'<style media="screen">\n{dark_where_preferred(root)}{_rules(_HOSTS + root)}</style>\n'
+
+
+def dark_where_preferred(root: str) -> str:
+    """The rules for what is inside of ``root`` on a page of its own: dark where its reader prefers that."""
+    return f"@media screen and (prefers-color-scheme: dark) {{\n{_rules(_READER + root)}}}\n"
+
+
+def _rules(root: str) -> str:
+    rules = [f"{root} {{ color-scheme: dark; }}"]
+    for colours, light, dark in (
+        *(("background", light, dark) for light, dark in GROUNDS.items()),
+        *(("border-color", light, dark) for light, dark in EDGES.items()),
+        *(("color", light, dark) for light, dark in TEXTS.items()),
+    ):
+        sign = {
+            "background": f"background:{light}",
+            "border-color": f"solid {light}",
+            "color": f"color:{light}",
+        }[colours]
+        rules.append(f'{root} [style*="{sign}"] {{ {colours}: {dark} !important; }}')
+    return "\n".join(rules) + "\n"
+
+
+MISSING = tuple(ink for ink in INKS if ink not in TEXTS)
+"""Inks of listings that have no dark one; a test holds this empty."""

@@ -15,8 +15,7 @@ from ...drawing.svg import to_svgs
 from ...words import outcome, outline, quantities, sentences, stamp
 from ...words.characters import short
 from ...words.quantities import launched
-from .listing import kernel_origins, listing
-from .machine import MachineCode
+from .listing import MachineCode, kernel_origins, listing
 from .markup import (
     DRAWN_ALL,
     DRAWN_BOXES,

@@ -1,19 +1,30 @@
-"""Captures on disk: the report, the record, pictures of the graphs."""
+"""Captures and what-ifs on disk, with the pictures or pages that stand beside them."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from compile_lens.errors import UsageError
+from compile_lens.measures.diff.levels import difference
 from compile_lens.record.capture import Record
 from compile_lens.record.codec import to_json
 from compile_lens.record.compilation import Compilation
+from compile_lens.record.difference import DifferenceRecord
 from compile_lens.record.graph import Graph
+from compile_lens.record.what_if import Trial, WhatIfRecord
 
+from .live.diff import page as diff_page
 from .live.page import page
 from .render.files import CAPTURE, check_place, form_of, path_of, save, write_text
+from .render.html import body
+from .render.html.markup import div, note, tag, text
+from .subjects import diff
 from .subjects.capture import document
+from .subjects.what_if import rows
 
 
 def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
@@ -81,3 +92,40 @@ def _fitting(stem: str, rest: str) -> str:
     while len(os.fsencode(stem + rest)) > 255 and stem:
         stem = stem[:-1]
     return stem + rest
+
+
+PAGES = 12
+"""Live pages of differences that stand beside one page; each holds both captures."""
+
+MOST = 1_000_000
+"""Characters of HTML that the differences of one page take; the entries beyond them say how to ask for theirs."""
+
+
+def differences(record: WhatIfRecord, pages: Mapping[str, str] | None = None) -> dict[str, str]:
+    """HTML of the difference of each trial, by its key; ``pages`` are files of live pages by switch."""
+    inserts, left = {}, MOST
+    for trial in rows(record):
+        shown = body(diff.document(_difference(record, trial)))
+        if len(shown) > left:
+            shown = note(f"its difference is too long for this page: {text(f'.diff({trial.name!r})')}")
+        left -= len(shown)
+        page = (pages or {}).get(trial.name, "")
+        link = div(tag("a", "its difference as a live page", "", "", f'href="{quote(page)}"')) if page else ""
+        inserts[trial.name] = link + shown
+    return inserts
+
+
+def save_pages(record: WhatIfRecord, target: Path) -> dict[str, str]:
+    """Write the live pages of the first differences beside ``target``; their file names by switch."""
+    pages: dict[str, str] = {}
+    for trial in rows(record)[:PAGES]:
+        name = re.sub(r"[^\w.]+", "-", trial.name)
+        beside = target.with_name(f"{target.stem}-{name}{target.suffix}")
+        write_text(beside, diff_page(_difference(record, trial)))
+        pages[trial.name] = beside.name
+    return pages
+
+
+def _difference(record: WhatIfRecord, trial: Trial) -> DifferenceRecord:
+    assert trial.capture is not None  # one that changes a figure has one
+    return difference(record.base, trial.capture, DifferenceRecord)

@@ -12,7 +12,7 @@ from compile_lens.measures.compile_time import caches as caches_of
 from compile_lens.measures.compile_time import compile_time as time_by_function
 from compile_lens.record.program import ProgramFrame, ProgramRecord
 
-from ..document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table
+from ..document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table, table_finding
 from ..drawing.icicle import icicle
 from ..words.quantities import duration, plural
 
@@ -63,16 +63,13 @@ def caches(program: ProgramRecord) -> Finding | None:
     for cache in every:
         figures = (str(cache.hits), str(cache.misses), str(cache.bypassed))
         off = (f"switched off for {plural(cache.disabled, 'graph')}",) if cache.disabled else ()
-        rows.append(Row((cache.name, *figures, "; ".join((*off, *cache.why)))))
-    if not rows:
-        return None
-    head = ("cache", "hits", "misses", "passed by", "torch says")
-    table = Table("", head, (NAME, NUMBER, NUMBER, NUMBER, TEXT), tuple(rows))
+        rows.append((cache.name, *figures, "; ".join((*off, *cache.why))))
+    columns = {"cache": NAME, "hits": NUMBER, "misses": NUMBER, "passed by": NUMBER, "torch says": TEXT}
     intro = (
         "How often each of the compiler's caches was queried for a graph: what it had was not compiled again."
     )
     fact = f"{sum(cache.hits for cache in every)} hits, {sum(c.misses for c in every)} misses"
-    return Finding("caches", "Caches", intro, fact, (), "program.caches", (table,))
+    return table_finding("caches", "Caches", intro, fact, "program.caches", columns, rows)
 
 
 def place_of(frame: ProgramFrame) -> str:
@@ -90,19 +87,9 @@ def to_trace(program: ProgramRecord) -> str:
     for event in program.events:
         facts = {"compile id": event.id, "phase": event.phase, **dict(event.detail)}
         known = {key: value for key, value in facts.items() if value}
-        shared = {
-            "name": event.name,
-            "cat": "compile",
-            "ts": event.start,
-            "pid": 0,
-            "tid": event.thread,
-            "args": known,
-        }
-        events.append(
-            {**shared, "ph": "X", "dur": event.duration}
-            if event.duration
-            else {**shared, "ph": "i", "s": "t"}
-        )
+        shared = {"name": event.name, "cat": "compile", "ts": event.start, "pid": 0, "tid": event.thread}
+        slice_of = {"ph": "X", "dur": event.duration} if event.duration else {"ph": "i", "s": "t"}
+        events.append({**shared, "args": known, **slice_of})
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, allow_nan=False)
 
 
