@@ -58,6 +58,7 @@ except RuntimeError as error:
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("opposite", [False, True])
 def test_real_processes_wait_where_a_rehearsal_says_that_they_will(opposite: bool, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(PLAIN, encoding="utf-8")

@@ -119,6 +119,7 @@ def test_the_fixture_alone_loads_nothing(suite: Suite) -> None:
     assert code == 0 and "compile_lens.results" not in said.partition("LOADED")[2], said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_page_for_each_failing_test(suite: Suite, tmp_path: Path, workers: str) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
@@ -140,6 +141,7 @@ def test_a_page_for_each_failing_test(suite: Suite, tmp_path: Path, workers: str
     assert "compile_lens/results/expectations.py" not in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_without_torch_it_says_so_where_torch_is_needed(suite: Suite, tmp_path: Path, workers: str) -> None:
     if workers != "0" and not importlib.util.find_spec("xdist"):
@@ -173,6 +175,7 @@ def test_without_a_folder_no_page_is_kept(suite: Suite, tmp_path: Path) -> None:
     assert code == 1 and "page of" not in said and not list(tmp_path.rglob("*.html"))
 
 
+@pytest.mark.full
 def test_a_folder_that_cannot_be_written_is_told(suite: Suite, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
@@ -184,6 +187,7 @@ def test_a_folder_that_cannot_be_written_is_told(suite: Suite, tmp_path: Path) -
     assert "3 failed, 1 passed" in said and "no page of f: " in said
 
 
+@pytest.mark.full
 def test_names_that_become_the_same_have_pages_of_their_own(suite: Suite, tmp_path: Path) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
     program = f"""

@@ -213,6 +213,7 @@ def test_a_mismatch_is_found_before_the_cluster() -> None:
     assert program.graphs[0].inputs == ("x: float32[9] cpu",)
 
 
+@pytest.mark.full
 @pytest.mark.torch
 def test_an_error_after_a_rehearsal_is_shown_as_without_one(tmp_path: Path) -> None:
     said = []
@@ -328,6 +329,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.full
 @pytest.mark.torch
 def test_buckets_of_the_first_compile_are_those_that_plain_torch_makes(tmp_path: Path) -> None:
     (tmp_path / "ddp.py").write_text(DDP, encoding="utf-8")
@@ -361,6 +363,7 @@ print([p.ended for p in rehearse(sound, world_size=2).programs])
 """
 
 
+@pytest.mark.full
 @pytest.mark.torch
 def test_an_error_in_ddp_is_not_met_again_by_the_next_rehearsal() -> None:
     """In a process of its own: Dynamo leaves DDP to Python where it gave one up before."""

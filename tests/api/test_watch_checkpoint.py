@@ -164,6 +164,7 @@ def inside(both: Both) -> dict[str, Any]:
     return {one.function: one for one in both.program.eager_frames}
 
 
+@pytest.mark.full
 def test_just_what_ran_by_its_own_code_is_eager(both: Both) -> None:
     found = inside(both)
     assert all(one.kind == "inside an eager call" and one.certain for one in found.values())

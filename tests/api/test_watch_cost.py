@@ -49,6 +49,7 @@ def reads(monkeypatch: pytest.MonkeyPatch, functions: int) -> int:
     return count
 
 
+@pytest.mark.full
 def test_a_form_costs_the_same_after_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = reads(monkeypatch, 4), reads(monkeypatch, 16)
     assert few > 100 and many / few < 4.4, "four times the functions, each with as many forms"

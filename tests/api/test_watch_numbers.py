@@ -47,6 +47,7 @@ def again(visits: tuple[FrameEvaluation, ...]) -> list[FrameEvaluation]:
     return [visit for visit in visits if visit.recompilation is not None]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", numbered.PROGRAMS)
 def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Path, str]) -> None:
     function, numbers = numbered.PROGRAMS[name]

@@ -76,6 +76,7 @@ def told(dim: DynamicDim, value: int) -> bool:
     return ends and bool(eval(where))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ranged.PROGRAMS)
 def test_a_form_takes_what_is_said(name: str, fits: dict[str, list[bool]]) -> None:
     agrees(watched(name), fits[name])

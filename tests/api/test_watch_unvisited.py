@@ -218,6 +218,7 @@ print(torch.compile(f, backend=backend)(torch.zeros(3)).tolist())
 """
 
 
+@pytest.mark.full
 def test_a_watch_in_a_compiled_function_brings_no_functions_of_ours(tmp_path: Path) -> None:
     _, program = ran(tmp_path, WITHIN)
     assert program.eager_frames == () and [frame.function for frame in program.frames] == ["f"]
@@ -242,6 +243,7 @@ torch.compile(f, backend=backend)(torch.ones(3))
 """
 
 
+@pytest.mark.full
 def test_a_line_that_broke_is_compiled_only_where_a_graph_has_a_call_of_it(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, ON_ONE_LINE)
     assert graphs == [["sin"], ["cos"], ["tan", "exp"]]
@@ -251,6 +253,7 @@ def test_a_line_that_broke_is_compiled_only_where_a_graph_has_a_call_of_it(tmp_p
     assert {found[t].states for t in ("y = x.sin()", "z = y.cos()", "return w.exp()")} == {("compiled",)}
 
 
+@pytest.mark.full
 def test_a_row_of_several_breaks_has_the_graphs_of_each(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
     assert [["add"], ["exp", "sin"], ["cos"], ["sum"]] == graphs
@@ -270,6 +273,7 @@ train(torch.ones(3, requires_grad=True))
 """
 
 
+@pytest.mark.full
 def test_what_torch_wrote_is_no_file_of_the_program(tmp_path: Path) -> None:
     _, program = ran(tmp_path, AUTOGRAD)
     assert any(frame.file.startswith("<eval_with_key>") for frame in program.frames), (

@@ -127,6 +127,7 @@ for op in (torch.sin, torch.cos):
 """
 
 
+@pytest.mark.full
 def test_a_log_does_not_say_what_it_is_and_neither_is_it_told(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(LOGGED)
     env = {**os.environ, "TORCH_TRACE": str(tmp_path / "log")}

@@ -20,6 +20,7 @@ def graphs() -> dict[str, int]:
     return {name: int(count) for name, count in map(str.split, printed.splitlines())}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100", "mps"])
 def test_what_is_disabled_is_compiled_where_torch_compiles_it(
     graphs: dict[str, int], target: str | None

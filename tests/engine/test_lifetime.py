@@ -29,6 +29,7 @@ def leaf(n: int = 16) -> torch.Tensor:
 
 
 # Compiled copies, caches, growth.
+@pytest.mark.full
 def test_fifty_captures_beside_a_compiled_copy() -> None:
     compiles: list[int] = []
 
@@ -51,6 +52,7 @@ def test_fifty_captures_beside_a_compiled_copy() -> None:
     assert compiles == [1], "the user's own compiled copy was compiled again"
 
 
+@pytest.mark.full
 def test_fifty_captures_of_a_module_beside_its_compiled_copy() -> None:
     compiles: list[int] = []
 
@@ -178,6 +180,7 @@ print("ok")
 """
 
 
+@pytest.mark.full
 def test_path_without_compilers_and_dot(child: Callable[..., str], tmp_path: Any) -> None:
     (tmp_path / "empty").mkdir()
     env = {"PATH": str(tmp_path / "empty"), "CXX": None, "CC": None, "CUDA_HOME": None}
@@ -200,6 +203,7 @@ print(json.dumps([line.split(":")[0] for line in state.diff(before, state.snapsh
 """
 
 
+@pytest.mark.full
 def test_first_capture_of_a_process_changes_nothing_of_the_users(child: Callable[..., str]) -> None:
     """What torch sets up for itself at its first compile (a logger's lazy handler; a build for CUDA its guard of
     the device) may stay; no more."""

@@ -475,6 +475,7 @@ def test_the_same_graphs_give_the_same_drawings_in_every_process() -> None:
 # Large and bad graphs
 
 
+@pytest.mark.full
 def test_twenty_thousand_nodes_without_modules() -> None:
     graph = chain(20_000)
     nest = nest_all([graph])

@@ -65,6 +65,7 @@ def test_every_way_took_turns(made: Capture) -> None:
         assert fastest * of[0].calls >= 0.2e-3  # a sample is far longer than the clock's resolution
 
 
+@pytest.mark.full
 @builds
 def test_gradients_take_longer_than_the_forward_alone(made: Capture) -> None:
     def least(found: Benchmark, name: str, what: str) -> float:

@@ -54,6 +54,7 @@ def test_what_only_the_device_has_is_not_run_and_says_so(name: str) -> None:
     assert not found.ok and not found.comparisons and "was not compared" in str(found)
 
 
+@pytest.mark.full
 def test_sizes_that_take_too_long_are_cut_and_said() -> None:
     x = rand(4096, 512)
     found = capture(softmax, x, target="h100").verify(softmax, x)
@@ -84,6 +85,7 @@ def test_metal_is_interpreted_nowhere() -> None:
         found.verify(wave, rand(10))
 
 
+@pytest.mark.full
 def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
@@ -108,6 +110,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     assert said[0] == "[True, True]" and said[1][1:6] == "False" and "False" in said[2]
 
 
+@pytest.mark.full
 def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
@@ -198,6 +201,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.full
 def test_which_of_function_graph_and_code_differs_is_said(child: Callable[..., str]) -> None:
     """A sine that is lowered as a cosine: the code alone is wrong; a branch on the device makes function and graph
     two things besides."""
@@ -254,6 +258,7 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x @ y
 
 
+@pytest.mark.full
 def test_a_function_that_needs_the_device_is_cut_too() -> None:
     if torch.cuda.is_available():
         pytest.skip("the function runs here")

@@ -105,6 +105,7 @@ def linked(kernel: Kernel) -> list[tuple[str, str, tuple[str, ...]]]:
     ]
 
 
+@pytest.mark.full
 def test_the_record_has_the_assembly(whole: dict[str, Capture]) -> None:
     for made in whole.values():
         machine = made.kernels[0].machine

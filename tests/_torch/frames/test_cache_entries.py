@@ -108,6 +108,7 @@ told()
 """
 
 
+@pytest.mark.full
 def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
     """A watch tells Dynamo not to look at our code; what asks whether entries can be put back is of ours, too."""
     told = child(A_WATCH_FIRST)
@@ -115,6 +116,7 @@ def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
     assert before == after
 
 
+@pytest.mark.full
 def test_the_function_stops_compiling_no_sooner() -> None:
     """Torch counts every entry of a code object, also dead ones, before it gives a function up."""
     mine = torch.compile(outer, backend=Compiles(), dynamic=False)
@@ -241,6 +243,7 @@ def test_what_a_capture_skips_is_not_skipped_for_the_program() -> None:
     assert compiles.count == 3
 
 
+@pytest.mark.full
 def test_a_capture_with_breaks_is_let_go() -> None:
     def program() -> Callable[[Any], Any]:
         def part(x: Any) -> Any:

@@ -75,6 +75,7 @@ def test_a_module_that_a_pass_makes_is_called_as_ever() -> None:
     assert module(2) == 10 and "torch.mul(x, 5)" in module.code and isinstance(module, torch.fx.GraphModule)
 
 
+@pytest.mark.full
 def test_graphs_are_copied_for_the_minifier_if_it_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
     copied = Calls(monkeypatch, torch.fx.Graph, "__deepcopy__")
     capture(loss, *leaves())

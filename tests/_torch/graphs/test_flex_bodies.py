@@ -79,6 +79,7 @@ def test_the_body_of_one_call_is_not_linked_to_the_kernel_of_another() -> None:
         assert len(computing) == 2 and computing == reached
 
 
+@pytest.mark.full
 @needs_triton
 def test_noting_changes_nothing_of_what_torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     noted = capture(attention, *inputs(True), target="h100").code

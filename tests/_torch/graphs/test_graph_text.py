@@ -23,6 +23,7 @@ def leaf() -> torch.Tensor:
     return torch.linspace(0, 1, 64).requires_grad_()
 
 
+@pytest.mark.full
 def test_every_text_is_what_torch_would_write_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each graph is printed anew by torch at the very moment at which the record takes its text."""
     pairs: list[tuple[str, str]] = []

@@ -122,6 +122,7 @@ TORCHS_OWN = {
 """What a second capture of a function may change, and why."""
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=2)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_module_of_torch_is_left_changed(name: str, caplog: pytest.LogCaptureFixture) -> None:

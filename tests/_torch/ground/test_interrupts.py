@@ -219,6 +219,7 @@ def sample(every: list[Position]) -> list[Position]:
     return sorted(sorted(every, key=rank)[:30])
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=2)
 @pytest.mark.parametrize("name", CALLS)
 def test_interrupts(name: str) -> None:

@@ -18,6 +18,7 @@ def kept() -> dict[str, int]:
     return plain([program.__name__ for program in PROGRAMS])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.__name__))
 def test_what_the_forward_keeps_is_what_autograd_is_given(program: object, kept: dict[str, int]) -> None:
     assert callable(program)

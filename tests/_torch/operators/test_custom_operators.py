@@ -94,6 +94,7 @@ def printed(folder: Path, text: str) -> object:
     return json.loads(ran.stdout)
 
 
+@pytest.mark.full
 def test_operators_of_a_script_are_registered_in_the_child_with_all_that_they_were_given(
     tmp_path: Path,
 ) -> None:
@@ -113,6 +114,7 @@ print(json.dumps({
     assert sum("scaled" in target for target in found["held"][1]["backward"]) == 1
 
 
+@pytest.mark.full
 def test_a_cell_that_is_run_again_registers_anew(tmp_path: Path) -> None:
     found = printed(
         tmp_path,
@@ -137,6 +139,7 @@ print(json.dumps([first, second]))
     assert [graphs["backward"] for graphs in found[1]] == [["aten.sin.default"], ["aten.mul.Tensor"]]
 
 
+@pytest.mark.full
 def test_values_and_casts_are_those_of_the_script(tmp_path: Path) -> None:
     """A branch on what the script's kernel gave goes as here. Autocast casts what it is given."""
     found = printed(
@@ -197,6 +200,7 @@ def f(x):
 """
 
 
+@pytest.mark.full
 def test_an_operator_of_triton_kernels_is_looked_into(tmp_path: Path) -> None:
     """As where the child imports it, which test_templates.py has."""
     pytest.importorskip("triton")
@@ -242,6 +246,7 @@ print(json.dumps([[plain(fn, x), ours(fn, x)] for fn in (defined, names, holds)]
         assert theirs == mine
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("held", [False, True], ids=["named", "held"])
 def test_what_cannot_be_read_is_refused_with_what_to_do(tmp_path: Path, held: bool) -> None:
     found = printed(

@@ -97,6 +97,7 @@ def test_a_child_that_ends_when_it_is_told_is_a_build_that_does_not_fit(
             capture(torch.sin, x, target="h100")
 
 
+@pytest.mark.full
 def test_metal_has_no_float64() -> None:
     with pytest.raises(UsageError, match="argument 0 is float64, and Metal has no float64"):
         capture(torch.sin, torch.rand(4, dtype=torch.float64), target="mps")

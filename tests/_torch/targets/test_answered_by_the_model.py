@@ -68,6 +68,7 @@ def plainly() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ASKED)
 def test_it_is_traced_as_torchs_own(name: str, plainly: dict[str, Any]) -> None:
     fn = eval(f"lambda x: x.sin() if {ASKED[name]} else x.cos()", {"torch": torch})

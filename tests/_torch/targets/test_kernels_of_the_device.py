@@ -161,6 +161,7 @@ print(json.dumps([graphs[0], counted]))
 NO_WORK = ("aten.detach.", "aten.select.", "aten.slice.")
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=3)
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(

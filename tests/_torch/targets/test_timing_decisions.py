@@ -90,6 +90,7 @@ def said(found: Capture, what: str) -> bool:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_padding_is_said_where_torch_would_pad(name: str) -> None:
     left, right, dtype = PRODUCTS[name]

@@ -75,6 +75,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor | 
     return dict(zip(names, torch.load(folder / "values.pt")))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("fn", "by_hand"), BY_HAND, ids=lambda f: f.__name__)
 def test_the_values_are_those_of_the_interpreter(
     fn: Any, by_hand: Any, plain: dict[str, torch.Tensor | str]
@@ -182,6 +183,7 @@ def test_what_cannot_be_interpreted_is_not_verified_and_says_so() -> None:
     assert part == "outside" and "outside of the tensors" in reason and not found.comparisons and not found.ok
 
 
+@pytest.mark.full
 def test_wrong_code_around_a_kernel_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import sys, torch
@@ -236,5 +238,6 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.full
 def test_kernels_of_a_script_cross_to_the_child(child: Callable[..., str]) -> None:
     assert child(SCRIPT).splitlines() == ["operator.add ()", "True True"]
