@@ -111,6 +111,7 @@ class AddressTexts:
 
     def find(self, text: str) -> tuple[Address, ...]:
         """The addresses that a text stands for, in order of the record. Raises ``UsageError`` for none or doubt."""
+        self.check_kernel(text)
         named = [a for a in (*self._kernels, *self._code_lines) if a[2] == text]
         if len(named) > 1:
             raise UsageError(f"{text!r} is in several places: give one of {_listed(map(repr, named))}")
@@ -129,6 +130,13 @@ class AddressTexts:
                 return (line,)
             return self._spanned(text, line, (int(place["column"]), int(place["end"])))
         raise UsageError(self._no_form(text))
+
+    def check_kernel(self, name: str) -> None:
+        """Raise ``UsageError`` for the bare name of a function that one graph calls more than once."""
+        calls = [a for a in self._kernels if a[2].partition("#")[0] == name]
+        if name in (a[2] for a in calls) and len({a[2] for a in calls}) > 1:
+            texts = [repr(a if a[2] == name else a[2]) for a in calls]
+            raise UsageError(f"{name!r} is called more than once: give one of {_listed(texts)}")
 
     def is_form(self, text: str) -> bool:
         """Return True if a text has the form of a place, or of a name at one."""
@@ -210,8 +218,9 @@ class AddressTexts:
             return tuple(dict.fromkeys(call.address for call in matches))
         later = self._later(name, line)
         if len({address[2] for address in later}) > 1:
-            some = _listed(f"'{a[2]}@{self.short(line)}'" for a in later)
-            raise UsageError(f"{text!r} could be several nodes: give one of {some}")
+            raise UsageError(
+                f"{text!r} could be several nodes: give one of {_listed(map(repr, self.distinct(later, text)))}"
+            )
         if later:
             return tuple(later)
         names = _listed(sorted({name for call in calls for name in call.names}))
@@ -222,16 +231,67 @@ class AddressTexts:
 
     def _later(self, name: str, line: Address) -> list[Address]:
         """Nodes of the first stage that has some of the name, by themselves or by what they call."""
-        stages: dict[str, list[_Call]] = {}
+        stages: dict[str, list[Address]] = {}
         for call in self._calls(line, self._nodes):
-            if not call.inside:
-                stages.setdefault(call.address[1], []).append(call)
-        for calls in stages.values():
-            exact = [call.address for call in calls if call.address[2] == name]
-            addresses = exact or [call.address for call in calls if call.named(name)]
-            if addresses:
-                return addresses
-        return []
+            if not call.inside and call.named(name):
+                stages.setdefault(call.address[1], []).append(call.address)
+        return next(iter(stages.values()), [])
+
+    def distinct(self, addresses: Iterable[Address], unlike: str = "") -> list[str | Address]:
+        """For each of several nodes one text that ``find`` accepts and that stands for none of the others, or its
+        address where no text does. ``unlike`` is a text known to be ambiguous.
+
+        Nodes of one call in the source (an unrolled loop, a recompile) share a text.
+        """
+        calls: dict[object, list[Address]] = {}
+        for address in addresses:
+            calls.setdefault(self._source_of(address), []).append(address)
+        texts: dict[str | Address, None] = {}
+        for call in calls.values():
+            others = {address for other in calls.values() if other is not call for address in other}
+            texts[self._only(call[0], others, unlike)] = None
+        return list(texts)
+
+    def line_of(self, address: Address) -> Address | None:
+        """The line in which a node stands, where that is known."""
+        frames = self._nodes[address].innermost if address in self._nodes else ()
+        return next((line_address(frame.file, frame.line) for frame in frames), None)
+
+    def _source_of(self, address: Address) -> object:
+        """The place of a call in the source and of the calls that led to it; the address where that is not known."""
+        frames = self._nodes[address].frames
+        if address not in self._linked or not frames or any(frame.column is None for frame in frames):
+            return address
+        return tuple((frame.file, frame.line, frame.column, frame.end_column) for frame in frames)
+
+    def _only(self, address: Address, others: set[Address], unlike: str) -> str | Address:
+        """A text that stands for a node and for none of the others; its address where there is none."""
+        node = self._nodes[address]
+        names = dict.fromkeys((function(node.target), address[2]))
+        for frame in node.innermost:
+            line = line_address(frame.file, frame.line)
+            for name in names:
+                matches = self._matches(name, line)
+                if address in matches and others.isdisjoint(matches):
+                    for place in (str(frame.line), self.short(line)):
+                        if f"{name}@{place}" != unlike and self._is_line(place, line):
+                            return f"{name}@{place}"
+            span = (frame.column, frame.end_column)
+            matches = [call.address for call in self._here(line) if call.span == span]
+            if address in matches and others.isdisjoint(matches):
+                return f"{self.short(line)}:{frame.column}-{frame.end_column}"
+        return address
+
+    def _matches(self, name: str, line: Address) -> list[Address]:
+        """The nodes that a name at a line stands for: those of a call in it, or of the first stage that has some."""
+        return [call.address for call in self._here(line) if call.named(name)] or self._later(name, line)
+
+    def _is_line(self, place: str, line: Address) -> bool:
+        """Return True if a text stands for this line and no other."""
+        try:
+            return self.find(place) == (line,)
+        except UsageError:
+            return False
 
     def _apart(self, line: Address, calls: Iterable[_Call]) -> list[str]:
         """Texts, each of one of several calls in a line: by columns, or by a name that no other has."""
@@ -258,16 +318,16 @@ class AddressTexts:
     def _no_form(self, text: str) -> str:
         kernels = ", ".join(dict.fromkeys(a[2] for a in self._kernels)) or "none"
         near = [
-            f"'{text}@{frame.line}'"
-            for address in self._linked
-            for frame in self._nodes[address].innermost
-            if text in (address[2], function(self._nodes[address].target))
-            and self._nodes[address].op not in NO_WORK
+            address
+            for address, node in self._nodes.items()
+            if address in self._linked
+            and text in (address[2], function(node.target))
+            and node.op not in NO_WORK
+            and node.frames
         ]
         if near:
-            return (
-                f"{text!r} says of no line: give {_listed(dict.fromkeys(near))}, or an address with its stage"
-            )
+            some = _listed(map(repr, self.distinct(near)))
+            return f"{text!r} says of no line: give {some}, or an address with its stage"
         return (
             f"{text!r} is neither a kernel nor an address: give {FORMS}, an address as (compile id, stage, name), or "
             f"one of capture.kernels ({kernels}), or of capture.chain.addresses()"

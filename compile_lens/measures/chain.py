@@ -88,7 +88,7 @@ class Chain:
 
     def up(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Return what it directly came from."""
-        links, known = self._links, self._known(address)
+        links, known = self._links, self.known(address)
         steps = ((at, to) for at in known for to in links.up.get(at, ()))
         return _each(
             to for at, to in steps if derivatives or not (to in links.derived and _phase(at) == "forward")
@@ -96,7 +96,7 @@ class Chain:
 
     def down(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Return what it directly became."""
-        links, known = self._links, self._known(address)
+        links, known = self._links, self.known(address)
         steps = ((at, to) for at in known for to in links.down.get(at, ()))
         return _each(to for at, to in steps if derivatives or not self._needed(at, to))
 
@@ -108,18 +108,18 @@ class Chain:
     def ancestors(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Everything that it came from, nearest first; not itself. Then what a line of a kernel stands in: the kernel,
         and the loop and the group of it that compute the line's nodes, where no other of it does."""
-        known = self._known(address)
+        known = self.known(address)
         return self._beside(known, self._above(known, derivatives), below=False)
 
     def descendants(self, address: Address | str, derivatives: bool = True) -> tuple[Address, ...]:
         """Everything that it became, nearest first; not itself. Then the lines that stand in it (``ancestors``)."""
-        known = self._known(address)
+        known = self.known(address)
         return self._beside(known, self._below(known, derivatives), below=True)
 
     def beside(self, address: Address | str) -> tuple[Address, ...]:
         """Return what a line of a kernel stands in, and for a loop, a group or a kernel the lines that stand in it.
         These are parts, not steps of the chain: a line serves only some of a loop's nodes."""
-        return _each(to for at in self._known(address) for to in self._links.places.get(at, ()))
+        return _each(to for at in self.known(address) for to in self._links.places.get(at, ()))
 
     def _beside(self, start: Sequence[Address], found: Sequence[Address], below: bool) -> tuple[Address, ...]:
         lines = self._links.code_lines
@@ -136,7 +136,7 @@ class Chain:
         if isinstance(of, Kernel):
             return self._frames(self._links.uses[self._position(of)], derivatives)
         lines_in_order: dict[Frame, None] = {}
-        for one in self._known(of):
+        for one in self.known(of):
             if one[1] == PYTHON:
                 start = [a for a in self._links.down.get(one, ()) if self._innermost(a) == one]
                 frames = [f for f in self._frames(start) if line_address(f.file, f.line) == one]
@@ -174,7 +174,7 @@ class Chain:
 
         What the backward computes again is there for the derivatives that read it. Empty for everything else.
         """
-        return tuple(dict.fromkeys(a for one in self._known(of) for a in self._derivatives.of(one)))
+        return tuple(dict.fromkeys(a for one in self.known(of) for a in self._derivatives.of(one)))
 
     def kernels(
         self, file: Address | str, line: int | None = None, derivatives: bool = True
@@ -186,7 +186,7 @@ class Chain:
         a file that the record does not know.
         """
         if line is None:
-            start = self._known(file)
+            start = self.known(file)
         elif not isinstance(file, str) or file not in self._links.files:
             files = list(self._links.files)
             some = ", ".join(map(repr, files[:12])) or "none"
@@ -209,7 +209,7 @@ class Chain:
 
         Of a text for several, ``""`` if it goes on at one of them, else what is said of each.
         """
-        reasons = dict.fromkeys(self._why_not(one) for one in self._known(address))
+        reasons = dict.fromkeys(self._why_not(one) for one in self.known(address))
         return "" if "" in reasons else "; ".join(reasons)
 
     def _why_not(self, address: Address) -> str:
@@ -227,7 +227,7 @@ class Chain:
 
     def end(self, address: Address | str) -> DeadEnd:
         """Return why nothing came of a Python line or a node; of several the first such."""
-        known = self._known(address)
+        known = self.known(address)
         return self._ends.why(next((a for a in known if not self._links.down.get(a)), known[0]))
 
     def leading(self) -> Collection[Address]:
@@ -249,7 +249,7 @@ class Chain:
         names = ", ".join(dict.fromkeys(k.name for k in every)) or "none"
         raise UsageError(f"kernel {kernel.name!r} is not one of this capture, which has {names}")
 
-    def _known(self, address: Address | str) -> tuple[Address, ...]:
+    def known(self, address: Address | str) -> tuple[Address, ...]:
         """The addresses of one, or of a text for some."""
         if isinstance(address, str):
             return self.find(address)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
 from compile_lens.measures.control_flow import GENERATED
-from compile_lens.measures.members import Members, resolve
+from compile_lens.measures.members import Members, Subject, resolve
 from compile_lens.measures.operators import called
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
 from compile_lens.record.graph import Graph, Node
-from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.kernel import Code
 from compile_lens.record.lowering import REALIZED
 
 SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
@@ -89,12 +89,13 @@ class Why:
         return "\n".join(text)
 
 
-def why(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
+def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     """Return whether ``a`` and ``b`` are one kernel, and why.
 
-    Each is a kernel (or its name), the name of an ATen node, of a loop or of a group, a name of the program (a node
-    that Dynamo saw, or a function or operator that is called once: ``"gelu"``), a Python line (``"model.py:7"``;
-    the number alone where there is one file), or a call in one (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``).
+    Each is a kernel (or its name), the name of a node, a loop or a group, a function or operator that is called once
+    (``"gelu"``), a Python line (``"model.py:7"``; the number alone where there is one file), a call in one
+    (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``), or an address. A name that several nodes have, by themselves
+    or by what they call, is refused, also where one node has exactly that name: torch names the first ``mul`` so.
     ``phase`` picks one graph (``"backward"``, ``"0/1 forward"``) where they are in several.
 
     Raises ``UsageError``, which names what there is, for something that is unknown or ambiguous.

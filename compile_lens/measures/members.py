@@ -11,28 +11,34 @@ from compile_lens.measures.address import FORMS, function
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES
-from compile_lens.record.graph import Frame, Node
+from compile_lens.record.graph import Node
 from compile_lens.record.kernel import Kernel
 
 Place = tuple[str, str]
 """A compile id and a phase."""
 
 
+Subject = Kernel | Address | str | int
+"""Something that ``capture.why`` can be asked about."""
+
+
 @dataclass(frozen=True)
 class Members:
     """Something that was asked for: its name, and its loops by place, in order of the record.
 
-    ``kind`` is ``kernel``, ``line`` or ``node``; ``note`` says why there is no loop.
+    ``kind`` is ``kernel``, ``line`` or ``node``; ``note`` says why there is no loop. ``nodes`` are, by place, those
+    that a name stands for: where they are more than one, the name is ambiguous.
     """
 
     name: str
     kind: str
     places: dict[Place, tuple[str, ...]] = field(default_factory=dict)
     note: str = ""
+    nodes: dict[Place, tuple[Address, ...]] = field(default_factory=dict)
 
 
 def resolve(
-    capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = ""
+    capture: Record, a: Subject, b: Subject, phase: str = ""
 ) -> tuple[Members, Members, Place | None]:
     """Return what ``a`` and ``b`` stand for, and the one place where both are (None if there is none).
 
@@ -49,6 +55,8 @@ def resolve(
         if not common:
             here = "; ".join(f"{m.name} is in {_said(m.places) or 'none'}" for m in (one, two))
             raise UsageError(f"phase {phase!r} does not hold both: {here}")
+    for thing in (one, two):
+        finder.check(thing, common, phase)
     if len(common) > 1:
         raise UsageError(
             f"{one.name} and {two.name} are both in {_said(common)}: "
@@ -79,31 +87,56 @@ class _Finder:
             (c.id, phase) for c in capture.compilations for phase in PHASES if f"{phase}.loops" in c.graphs
         ]
 
-    def find(self, what: Kernel | str | int) -> Members:
-        """Return what ``what`` stands for; the first of these that exists: kernel, line, ATen node, loop, group."""
+    def find(self, what: Subject) -> Members:
+        """Return what ``what`` stands for; the first of these that exists: kernel, line, node, loop, group."""
         if isinstance(what, Kernel):
             return self._kernels(what.name, self._home(what))
         if isinstance(what, int) and not isinstance(what, bool):
             return self._at(f"line {what}", (self.chain.texts.line("", what),))
+        if isinstance(what, tuple):
+            return self._address(self.chain.known(what)[0])
         if not isinstance(what, str):
             raise UsageError(
                 f"{what!r} is no kernel, name or line: give a Kernel, a name such as 'add', {FORMS}, or a line number"
             )
-        named = [
-            (c.id, k)
-            for c in self.capture.compilations
-            for code in c.code.values()
-            for k in code.kernels
-            if k.name == what
-        ]
-        if named:
-            return self._kernels(what, named)
-        return self._at(what, self.chain.find(what)) if self.chain.texts.is_form(what) else self._node(what)
+        kernels = [(cid, k) for cid, k in self._every() if k.name == what]
+        if kernels:
+            self.chain.texts.check_kernel(what)
+            return self._kernels(what, kernels)
+        return self._at(what, self.chain.find(what)) if self.chain.texts.is_form(what) else self._named(what)
 
-    def _home(self, kernel: Kernel) -> list[tuple[str, Kernel]]:
-        every = [
+    def check(self, thing: Members, common: list[Place], phase: str) -> None:
+        """Raise ``UsageError`` where a name stands for several nodes of the graphs in question, or, where no phase was
+        picked, for different ones of different functions."""
+        near = [thing.nodes[place] for place in common or thing.nodes if place in thing.nodes]
+        nodes = next((nodes for nodes in near if len(nodes) > 1), ())
+        if not nodes and not phase and len(common) < 2:
+            functions = {cid.partition("/")[0]: nodes[0] for (cid, _), nodes in reversed(thing.nodes.items())}
+            if len(set(map(self.chain.texts.line_of, functions.values()))) > 1:
+                nodes = tuple(reversed(functions.values()))
+        if nodes:
+            texts = [repr(text) for text in self.chain.texts.distinct(nodes, thing.name)]
+            some = ", ".join(texts[:20]) + (", …" if len(texts) > 20 else "")
+            raise UsageError(f"{thing.name!r} is a name of several nodes: give one of {some}")
+
+    def _every(self) -> list[tuple[str, Kernel]]:
+        """The kernels of the capture, each with its compile id."""
+        return [
             (c.id, k) for c in self.capture.compilations for code in c.code.values() for k in code.kernels
         ]
+
+    def _address(self, address: Address) -> Members:
+        """Return what an address stands for."""
+        cid, stage, name = address
+        if stage.endswith(".code") and ":" not in name:
+            phase = stage.rpartition(".")[0]
+            return self._kernels(
+                name, [(c, k) for c, k in self._every() if (c, k.phase, k.name) == (cid, phase, name)]
+            )
+        return self._at(name, (address,))
+
+    def _home(self, kernel: Kernel) -> list[tuple[str, Kernel]]:
+        every = self._every()
         homes = [(cid, k) for cid, k in every if k is kernel] or [(cid, k) for cid, k in every if k == kernel]
         if not homes:
             names = ", ".join(dict.fromkeys(k.name for _, k in every)) or "none"
@@ -128,21 +161,22 @@ class _Finder:
         places = self._loops(list(found))
         return Members(name, kind, places, "" if places else "it became no loop")
 
-    def _node(self, name: str) -> Members:
+    def _named(self, name: str) -> Members:
+        """Return what a name stands for: of a node, or of the operator or function that nodes call.
+
+        In each graph that is one node, by its name in the last stage, or several of which the answer may not pick
+        one: where a stage has more than one of the name, or where what two stages call so are different things.
+        """
         places: dict[Place, tuple[str, ...]] = {}
-        known = False
-        for cid, phase in self.places:
-            for stage in (f"{phase}.post_grad", phase, f"{phase}.loops", f"{phase}.groups"):
-                if (cid, stage, name) in self.chain:
-                    known = True
-                    loop_names = self._loops([(cid, stage, name)]).get((cid, phase))
-                    if loop_names:
-                        places[cid, phase] = loop_names
-                    break
-        if not known:
-            called = self._written(name)
-            if called is not None:
-                return called
+        nodes: dict[Place, tuple[Address, ...]] = {}
+        for place in self.places:
+            matches = self._matches(*place, name)
+            if matches:
+                nodes[place] = matches
+                loop_names = self._loops([*matches]).get(place)
+                if loop_names:
+                    places[place] = loop_names
+        if not nodes:
             names = dict.fromkeys(
                 a[2]
                 for a in self.addresses
@@ -154,38 +188,37 @@ class _Finder:
                 f"and none of {FORMS}; it has {some or 'none'}"
             )
         note = "" if places else "it became no loop: an input, a view, or optimised away"
-        return Members(name, "node", places, note)
+        return Members(name, "node", places, note, nodes)
 
-    def _written(self, name: str) -> Members | None:
-        """Return what a name of the program stands for: a node that Dynamo saw, or the only call of a function or
-        operator.
+    def _matches(self, cid: str, phase: str, name: str) -> tuple[Address, ...]:
+        """The nodes of one graph that bear a name, or call what is called so: one, or several different things.
 
-        Such a call may be decomposed: it stands for the loops of all that it became. ``None`` for no such name.
+        Of a backward its own nodes come first: what the program calls ``mul`` has a product in it, too.
         """
-        wanted = function(name)
-        for stages in (("dynamo",), ("joint", *PHASES)):
-            named, calls = [], []
-            for compilation in self.capture.compilations:
-                for stage in stages:
-                    graph = compilation.graphs.get(stage)
-                    for path, node in walk(graph) if graph is not None else ():
-                        address = (compilation.id, stage, path + node.name)
-                        if address[2] == name:
-                            named.append((address, node))
-                        elif node.op.startswith("call") and wanted == function(node.target):
-                            calls.append((address, node))
-            candidates = named or calls
-            if len({address[2] for address, _ in candidates}) > 1:
-                each = ", ".join(
-                    dict.fromkeys(
-                        a[2] + (f" ({_at(n.frames[-1])})" if n.frames else "") for a, n in candidates
-                    )
-                )
-                raise UsageError(f"{name!r} is called more than once: name one of {each}, or its line")
-            if candidates:
-                places = self._loops([address for address, _ in candidates])
-                return Members(name, "node", places, "" if places else "it became no loop")
-        return None
+        program, joint = ("dynamo", "pre_grad"), ("joint",)
+        own = (phase, f"{phase}.post_grad", f"{phase}.loops", f"{phase}.groups")
+        for stages in (own, joint, program) if phase == "backward" else ((*program, *own), joint):
+            by_stage = [self._of_stage(cid, stage, name) for stage in stages]
+            matches = [match for of_stage in by_stage for match in of_stage]
+            above = {match: self.chain.ancestors(match) for match in matches}
+            distinct = tuple(m for m in matches if set(matches).isdisjoint(above[m]))
+            if len(distinct) == 1:
+                several = next((of_stage for of_stage in by_stage if len(of_stage) > 1), None)
+                return tuple(several or matches[-1:])
+            if distinct:
+                return distinct
+        return ()
+
+    def _of_stage(self, cid: str, stage: str, name: str) -> list[Address]:
+        """The nodes of a stage that bear a name; before Inductor's loops also those that call what is called so."""
+        compilation = next(c for c in self.capture.compilations if c.id == cid)
+        graph = compilation.graphs.get(stage)
+        wanted = "" if stage.endswith((".loops", ".groups")) else function(name)
+        return [
+            (cid, stage, path + node.name)
+            for path, node in (walk(graph) if graph is not None else ())
+            if path + node.name == name or (node.op.startswith("call") and wanted == function(node.target))
+        ]
 
     def _loops(self, start: list[Address]) -> dict[Place, tuple[str, ...]]:
         """The loops of addresses: of a group its members, of all else those that compute what it became."""
@@ -246,10 +279,6 @@ class _Finder:
             graph = compilation.graphs[stage]
             self._targets_of[cid, stage] = {path + node.name: node.target for path, node in walk(graph)}
         return self._targets_of[cid, stage]
-
-
-def _at(frame: Frame) -> str:
-    return f"{frame.file.rpartition('/')[2]}:{frame.line}"
 
 
 def _operator(target: str) -> str:

@@ -11,13 +11,13 @@ from ..errors import LensError
 from ..record.benchmark import DeviceSpeed
 from ..record.capture import Record
 from ..record.delegates import delegate
-from ..record.kernel import Kernel
 
 if TYPE_CHECKING:
     from ..measures.chain import Chain
     from ..measures.coverage import Coverage
     from ..measures.fusion import Why
     from ..measures.ledger import Ledger
+    from ..measures.members import Subject
     from ..measures.roofline import Roofline
     from ..measures.traffic import Traffic
     from ..record.support import Unsupported
@@ -60,13 +60,14 @@ class Capture(Record):
 
         return coverage(self)
 
-    def why(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Why:
+    def why(self, a: Subject, b: Subject, phase: str = "") -> Why:
         """Return whether ``a`` and ``b`` are one kernel, and why (see ``compile_lens.measures.fusion``).
 
-        Each is a kernel or its name, the name of an ATen node, a loop or a group, or of a function that is called
+        Each is a kernel or its name, the name of a node, a loop or a group, a function or operator that is called
         once, a Python line (``"model.py:7"``; a number where there is one file), a call in one by its columns
-        (``"model.py:7:11-23"``) or by a name at it (``"sin@7"``): the texts of ``chain``. ``phase`` (``"backward"``,
-        ``"0/1 forward"``) picks one where they are in several. Raises ``UsageError`` for what is unknown or ambiguous.
+        (``"model.py:7:11-23"``) or by a name at it (``"sin@7"``), or an address: all that ``chain`` takes. ``phase``
+        (``"backward"``, ``"0/1 forward"``) picks one where they are in several. Raises ``UsageError`` for what is
+        unknown or ambiguous, such as ``"mul"`` where several nodes multiply.
         """
         from ..measures.fusion import why
 

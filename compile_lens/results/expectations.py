@@ -13,7 +13,7 @@ from ..record.figures import AtLeast, Figure
 from .capture import Capture
 
 if TYPE_CHECKING:
-    from ..record.kernel import Kernel
+    from ..measures.members import Subject
     from ..views.explained.model import Explained
 
 
@@ -109,7 +109,7 @@ class Expectations:
         head = f"expected all of it compiled, found: {outcome.verdict(self.capture)}"
         raise self._error(head, program.left_to_python(self.capture))
 
-    def fused(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Expectations:
+    def fused(self, a: Subject, b: Subject, phase: str = "") -> Expectations:
         """``a`` and ``b`` are computed together: inlined into one loop, or fused into one group.
 
         They are named as for ``capture.why``: kernels, operators of a graph, calls of the program, or lines. Two
@@ -119,7 +119,7 @@ class Expectations:
         __tracebackhide__ = True
         return self._pair(a, b, phase, True)
 
-    def not_fused(self, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> Expectations:
+    def not_fused(self, a: Subject, b: Subject, phase: str = "") -> Expectations:
         """``a`` and ``b`` are not computed together; named as for ``fused``."""
         __tracebackhide__ = True
         return self._pair(a, b, phase, False)
@@ -208,8 +208,8 @@ class Expectations:
         from ..views.explained.kernels import of_calls, of_two
         from ..views.explained.model import Explained
 
-        one, two = (x if isinstance(x, (str, int)) else x.name for x in (a, b))
-        wanted = f"{one} and {two} {'fused' if together else 'apart'}"
+        one, two = (getattr(thing, "name", thing) for thing in (a, b))
+        wanted = f"{one} and {two} {'fused' if together else 'not fused'}"
         self._went_well(wanted)
         why = self.capture.why(a, b, phase)
         if why.verdict in ((SAME, INLINED, FUSED) if together else (NOT_FUSED, DIFFERENT_GRAPHS)):

@@ -9,7 +9,7 @@ from itertools import pairwise
 from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.fusion import NOT_FUSED, Why, why
-from compile_lens.measures.members import resolve
+from compile_lens.measures.members import Subject, resolve
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.autotuning import TEMPLATES, no_template_reason
 from compile_lens.record.capture import Record
@@ -86,7 +86,7 @@ def kernels_there(capture: Record, seen: Sequence[Place]) -> Explained:
     return Explained(few(facts, "kernels", "capture.kernels"))
 
 
-def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase: str = "") -> tuple[str, ...]:
+def of_two(capture: Record, a: Subject, b: Subject, phase: str = "") -> tuple[str, ...]:
     """The groups in which each of two things is that ``capture.why`` can name, with the Python lines of the thing, or,
     where it is no operator of a graph, of the group."""
     one, two, where = resolve(capture, a, b, phase)
@@ -100,10 +100,7 @@ def of_two(capture: Record, a: Kernel | str | int, b: Kernel | str | int, phase:
         named = Groups(place)
         for thing in (one, two):
             loops = set(thing.places.get(at, ()))
-            stages = (f"{place.phase}.post_grad", place.phase, "dynamo")
-            own = next(
-                (address for stage in stages if (address := (at[0], stage, thing.name)) in chain), None
-            )
+            own = next(iter(thing.nodes.get(at, ())), None)
             for node in graph.nodes:
                 if loops & {node.name, *node.members}:
                     of_lines = lines(chain.lines(own or place.at("groups", node.name), derivatives=False))

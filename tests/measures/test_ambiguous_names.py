@@ -1,0 +1,172 @@
+"""Names that several nodes have: refused, with an address for each that is accepted and means that node.
+
+Which node an address means is known from the program alone: each operator stands in a line of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_fusion import ENVIRONMENT, FILE, group, loop, phase, tensor
+
+import compile_lens
+from compile_lens.errors import UsageError
+from compile_lens.measures.address import Address
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node, Ref
+from compile_lens.results.capture import Capture
+
+
+def swiglu(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    s = x * 2.0
+    h = s @ w
+    return F.silu(h) * h
+
+
+def decomposed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    g = F.gelu(x) @ w
+    return g * w
+
+
+def renumbered(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = F.softsign(x)
+    y = y + w
+    z = y @ w
+    return z + y
+
+
+def unrolled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    for _ in range(3):
+        x = torch.sin(x) @ w
+    return x.cos()
+
+
+def products(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return (((x @ w).relu()) @ w).sin()
+
+
+def line(function: Callable[..., object], number: int) -> int:
+    return function.__code__.co_firstlineno + number
+
+
+@pytest.fixture(scope="module")
+def of() -> Callable[[Callable[..., object]], Capture]:
+    captures: dict[object, Capture] = {}
+
+    def of(function: Callable[..., object]) -> Capture:
+        if function not in captures:
+            captures[function] = compile_lens.capture(function, torch.randn(64, 64), torch.randn(64, 64))
+        return captures[function]
+
+    return of
+
+
+def refused(asked: Callable[[], object]) -> list[str | Address]:
+    """The addresses that the error of a refused name lists."""
+    with pytest.raises(UsageError, match="give one of") as caught:
+        asked()
+    text = str(caught.value).rpartition("give one of ")[2]
+    assert not re.search("…", text)
+    return [address for address in ast.literal_eval(f"[{text}]")]
+
+
+def test_the_first_of_a_name_is_not_taken_for_all(of: Callable[..., Capture]) -> None:
+    expected = compile_lens.expect(of(swiglu))
+    for asked in (expected.fused, expected.not_fused, of(swiglu).why):
+        first, last = refused(lambda asked=asked: asked("silu", "mul"))  # type: ignore[misc]
+    assert (first, last) == (f"mul@{line(swiglu, 1)}", f"mul@{line(swiglu, 3)}")
+    expected.fused("silu", last).not_fused("silu", first)
+    with pytest.raises(UsageError, match=f"'mul' says of no line: give '{first}', '{last}'"):
+        of(swiglu).chain.find("mul")
+
+
+def test_a_name_of_the_program_is_not_one_of_a_decomposition(of: Callable[..., Capture]) -> None:
+    addresses = refused(lambda: of(decomposed).why("mul", "mm"))
+    own = f"mul@{line(decomposed, 2)}"
+    assert own in addresses and len(addresses) > 2, "GELU is products, too"
+    verdicts = {of(decomposed).why(address, own).verdict for address in addresses if address != own}
+    assert verdicts == {"not fused"} and of(decomposed).why(own, own).verdict == "same"
+
+
+def test_nodes_that_share_a_name_in_two_stages_are_not_mixed(of: Callable[..., Capture]) -> None:
+    """Softsign adds 1: what Dynamo calls ``add``, ATen calls ``add_1``."""
+    seen = of(renumbered)
+    dynamo = {n.name: n for n in seen.compilations[0].graphs["dynamo"].calls}
+    lowered = {n.name: n for n in seen.compilations[0].graphs["inference.post_grad"].calls}
+    shared = [
+        name
+        for name in dynamo.keys() & lowered.keys()
+        if dynamo[name].innermost[0].line != lowered[name].innermost[0].line
+    ]
+    assert shared
+    for name in (*shared, "add"):
+        addresses = refused(lambda name=name: seen.why(name, "mm"))  # type: ignore[misc]
+        assert len(addresses) > 1 and all(seen.why(address, "mm").where for address in addresses)
+
+
+def test_turns_of_a_loop_share_an_address(of: Callable[..., Capture]) -> None:
+    addresses = refused(lambda: of(unrolled).why("sin", "cos"))
+    assert addresses in ([f"sin@{line(unrolled, 2)}"], [f"sin_{i}@{line(unrolled, 2)}" for i in (1, 2)])
+    assert of(unrolled).why("sin_1", "cos").verdict == "not fused"
+
+
+def test_library_calls_of_one_function(of: Callable[..., Capture]) -> None:
+    seen = of(products)
+    calls = [k for k in seen.kernels if k.language == "extern"]
+    for asked in (seen.chain.find, lambda name: seen.why(name, "sin")):
+        addresses = refused(lambda asked=asked: asked(calls[0].name))  # type: ignore[misc]
+        assert [seen.chain.kernels(a) for a in addresses] == [(call,) for call in calls]
+    for address, call in zip(addresses, calls, strict=True):
+        assert seen.why(address, "sin") == seen.why(call, "sin")
+
+
+def test_a_name_at_a_line_may_be_several_nodes(of: Callable[..., Capture]) -> None:
+    seen = of(decomposed)
+    at = f"mul@{line(decomposed, 1)}"
+    for asked in (seen.chain.find, lambda text: seen.why(text, "mm")):
+        addresses = refused(lambda asked=asked: asked(at))  # type: ignore[misc]
+        assert at not in addresses and len(addresses) > 1
+    nodes = {found for address in addresses for found in (
+        (address,) if isinstance(address, tuple) else seen.chain.find(address)
+    )}  # fmt: skip
+    assert len(nodes) == len(addresses)
+
+
+def test_a_kernel_pins_what_it_is_compared_with(of: Callable[..., Capture]) -> None:
+    seen = of(swiglu)
+    fused = seen.kernels[-1]
+    assert seen.why(fused, "silu").verdict == "same"
+    refused(lambda: seen.why(fused, "mul"))
+
+
+def test_one_name_in_two_functions_is_refused() -> None:
+    """``exp`` is in the second graph alone, ``sin`` in both, at different lines."""
+    x = Node("x", "placeholder", "x", "input", outputs=tensor())
+
+    def compiled(cid: str, at: int, *names: str) -> Compilation:
+        nodes = tuple(
+            Node(n, "call_function", f"aten.{n}", "pointwise", True, (Ref("x"),), outputs=tensor(),
+                 frames=(Frame(FILE, at + i, "f", ""),))
+            for i, n in enumerate(names)
+        )  # fmt: skip
+        stages = (
+            Graph("post_grad", "inference", "inference", (x, *nodes)),
+            Graph("loops", "inference", "inference.post_grad", (x, loop("op0", names, "x"))),
+            Graph("groups", "inference", "inference.loops", (x, group("op0", ("op0",), "x"))),
+        )
+        return Compilation(cid, "f", FILE, at, stages)
+
+    two = Capture(
+        "f", ENVIRONMENT, compilations=(compiled("0/0", 2, "sin"), compiled("1/0", 7, "sin", "exp"))
+    )
+    assert refused(lambda: two.why("sin", "exp")) == ["sin@2", "sin@7"]
+    assert two.why("sin", "exp", phase="1/0 inference").verdict == "inlined"
+    assert two.why("sin@7", "exp").verdict == "inlined"
+    assert two.why(("0/0", "inference.post_grad", "sin"), "exp").verdict == "different graphs"
+    again = Capture("f", ENVIRONMENT, compilations=(phase("inference"),))
+    assert again.why("sin", "mul").verdict == "inlined", "one node of each name"
