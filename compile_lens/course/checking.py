@@ -16,7 +16,7 @@ from ..views.words.characters import flat
 from . import state
 from .display import Shown
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
-from .facts import FACTS, said
+from .facts import FACTS, not_observed, said
 from .lessons import exercise
 from .reference import captured, differs, plain_error
 from .stubs import untouched
@@ -45,13 +45,14 @@ class Verdict(Shown):
         return "\n".join((tell("wrong", key=self.key), *(f"  {reason}" for reason in self.reasons)))
 
 
-def check(key: str, made: Any = None) -> Verdict:
+def check(key: str | float, made: Any = None) -> Verdict:
     """Capture what was made for an exercise, and say what of it is not as asked; never the answer.
 
     ``made`` is a function. The attempt is kept in the file of ``progress()``; an empty one is none. Raises
     ``UsageError`` for an exercise that there is not.
     """
     wanted = exercise(key)
+    key = wanted.key
     tried, reasons = _judged(wanted, made)
     if tried:
         state.attempted(key, not reasons)
@@ -117,12 +118,13 @@ _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
 
 
 def _holds(found: Capture, need: Need) -> bool:
-    value = FACTS[need.fact].of(found)
+    value = None if not_observed(need.fact, found) else FACTS[need.fact].of(found)
     return isinstance(value, int) and bool(_HOLDS[need.relation](value, need.value))
 
 
 def _unmet(found: Capture, need: Need) -> str:
-    has = said(need.fact, FACTS[need.fact].of(found))
+    value = None if not_observed(need.fact, found) else FACTS[need.fact].of(found)
+    has = said(need.fact, value)
     return tell("unmet", has=has, relation=tell(need.relation), value=need.value)
 
 

@@ -77,8 +77,10 @@ class Question:
         key: lesson and name, ``"1.kernels"``.
         text: the question.
         parts: what each number of the answer is, as ``(name, fact)``.
+        target: the device that it is about, ``""`` for any.
     """
 
     key: str
     text: str
     parts: tuple[tuple[str, str], ...]
+    target: str = ""

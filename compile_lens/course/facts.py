@@ -10,12 +10,14 @@ from ..measures.ledger import COLUMNS
 from ..measures.operators import base_name, called
 from ..measures.quantities import graphs
 from ..measures.roofline import COMPUTE, MEMORY
+from ..record.compilation import PHASES
 from ..record.figures import AtLeast, Figure
 from ..record.kernel import Kernel
 from ..record.memory import Partition, saved_bytes
 from ..results.capture import Capture
 from ..views.words.quantities import counted
 from .reference import LOOP
+from .vector_loops import LoopBlock, loop_blocks, without_tails
 from .wording import chinese, tell
 
 Number = int | Figure | AtLeast | None
@@ -23,11 +25,13 @@ Number = int | Figure | AtLeast | None
 
 @dataclass(frozen=True)
 class Fact:
-    """A number of a capture: how it is found, and its noun for one and for many."""
+    """A number of a capture: how it is computed, its noun for one and for many, and the stages that it is read from
+    (``"*.code"``: of each phase)."""
 
     of: Callable[[Capture], Number]
     one: str
     many: str
+    stages: tuple[str, ...] = ()
 
 
 def _column(name: str, row: str = "total") -> Callable[[Capture], Number]:
@@ -44,10 +48,14 @@ def _saved(capture: Capture) -> Number:
 
 
 def _partitions(of: Callable[[Partition], int | None]) -> Callable[[Capture], Number]:
-    """A number of each cut in two, added up; not known where one of them is not."""
+    """A number of each partition, added up; not known where one of them is not."""
 
     def number(capture: Capture) -> Number:
-        counts = [of(c.partition) for c in capture.compilations if c.partition is not None]
+        counts = [
+            None if c.partition is None else of(c.partition)
+            for c in capture.compilations
+            if "forward" in c.graphs or c.partition is not None
+        ]
         return None if None in counts else sum(n for n in counts if n is not None)
 
     return number
@@ -63,38 +71,28 @@ def _patterns(capture: Capture) -> Number:
 
 
 def _step(capture: Capture) -> Number:
-    """Return the elements per step of the widest loop of the C++ kernels; unknown where there is no such loop."""
-    steps_of_kernels = (re.findall(r"\+=\s*static_cast<int64_t>\((\d+)L?\)", k.source) for k in _cpp(capture))
-    return max((int(step) for steps in steps_of_kernels for step in steps), default=None)
+    """Return how many numbers the widest block of the C++ kernels takes at a time; unknown where there is no loop."""
+    widths = [block.width for block in _cpp_blocks(capture) if block.width is not None]
+    return max(widths, default=None)
 
 
 def _tails(capture: Capture) -> Number:
-    return sum(kernel.source.count("C10_UNLIKELY(") for kernel in _cpp(capture))
+    return sum(block.tail for block in _cpp_blocks(capture))
+
+
+def _cpp_blocks(capture: Capture) -> list[LoopBlock]:
+    return [block for kernel in _cpp(capture) for block in loop_blocks(kernel.source)]
 
 
 def _sines(capture: Capture) -> Number:
     """Return the number of sines in the C++ kernels, without their tail loops, which repeat the body."""
-    return sum(len(re.findall(r"\.sin\(\)|std::sin\(", _without_tails(k.source))) for k in _cpp(capture))
-
-
-def _without_tails(source: str) -> str:
-    """A C++ kernel without what its tails do: the block in braces behind each ``if(C10_UNLIKELY(...))``."""
-    before, *tails = source.split("if(C10_UNLIKELY(")
-    return before + "".join(tail[_block_end(tail) :] for tail in tails)
-
-
-def _block_end(text: str) -> int:
-    """Return the end of the first block in braces."""
-    depth = 0
-    for at, mark in enumerate(text):
-        depth += (mark == "{") - (mark == "}")
-        if mark == "}" and not depth:
-            return at + 1
-    return len(text)
+    return sum(len(re.findall(r"\.sin\(\)|std::sin\(", without_tails(k.source))) for k in _cpp(capture))
 
 
 def _intermediate(capture: Capture) -> Number:
     """Return the size of the largest intermediate buffer in elements of 4 bytes; unknown where a size is unknown."""
+    if any(not {*c.code} <= {m.phase for m in c.memory} for c in capture.compilations):
+        return None
     memory = (m for c in capture.compilations for m in c.memory)
     sizes = [b.nbytes for m in memory for b in m.buffers if b.kind == "intermediate"]
     return None if None in sizes else max((size // 4 for size in sizes if size is not None), default=0)
@@ -183,93 +181,159 @@ _NOUNS = {
     "bytes_after": ("byte after fusion", "bytes after fusion"),
 }
 
+_CODE = ("*.code",)
+
+_STAGES = {
+    "aten_ops": ("*",),
+    "loops": ("*.loops",),
+    "groups": ("*.groups",),
+    "launches": _CODE,
+    "bytes_before": ("*",),
+    "bytes_after": ("*.groups",),
+}
+"""The stages from which the columns of the ledger are read."""
+
 FACTS: dict[str, Fact] = {
-    **{name: Fact(_column(name), *_NOUNS[name]) for name in COLUMNS},
+    **{name: Fact(_column(name), *_NOUNS[name], _STAGES.get(name, ())) for name in COLUMNS},
     "forward_launches": Fact(
-        _column("launches", "forward"), "launch in the forward", "launches in the forward"
+        _column("launches", "forward"), "launch in the forward", "launches in the forward", ("forward.code",)
     ),
     "backward_launches": Fact(
-        _column("launches", "backward"), "launch in the backward", "launches in the backward"
+        _column("launches", "backward"),
+        "launch in the backward",
+        "launches in the backward",
+        ("backward.code",),
     ),
     "backward_ops": Fact(
-        _column("aten_ops", "backward"), "ATen operator in the backward", "ATen operators in the backward"
+        _column("aten_ops", "backward"),
+        "ATen operator in the backward",
+        "ATen operators in the backward",
+        ("backward",),
     ),
-    "saved": Fact(_saved, "value saved for the backward", "values saved for the backward"),
+    "saved": Fact(_saved, "value saved for the backward", "values saved for the backward", ("forward",)),
     "kept_by_default": Fact(
         _partitions(lambda cut: None if cut.default is None else len(cut.default)),
         "value saved by the default partitioner",
         "values saved by the default partitioner",
+        ("forward",),
     ),
     "kept_bytes": Fact(
         _partitions(lambda cut: saved_bytes(cut.saved)),
         "byte saved beside inputs and results",
         "bytes saved beside inputs and results",
+        ("forward",),
     ),
     "recomputed": Fact(
         _partitions(lambda cut: len(cut.recomputed)),
         "operator computed in both halves",
         "operators computed in both halves",
+        ("forward",),
     ),
-    "dynamo_calls": Fact(_dynamo_calls, "call of Dynamo", "calls of Dynamo"),
+    "dynamo_calls": Fact(_dynamo_calls, "call of Dynamo", "calls of Dynamo", ("dynamo",)),
     "patterns": Fact(_patterns, "pattern that matched", "patterns that matched"),
     "apart_by_size": Fact(
         lambda capture: sum(not d.fused and d.reason == "different sizes" for d in capture.decisions),
         "pair of loops not fused because of their sizes",
         "pairs of loops not fused because of their sizes",
+        ("*.groups",),
     ),
-    "step": Fact(_step, "number at a time", "numbers at a time"),
-    "tails": Fact(_tails, "tail", "tails"),
-    "sines": Fact(_sines, "sine in the kernels", "sines in the kernels"),
+    "step": Fact(_step, "number at a time", "numbers at a time", _CODE),
+    "tails": Fact(_tails, "tail", "tails", _CODE),
+    "sines": Fact(_sines, "sine in the kernels", "sines in the kernels", _CODE),
     "masks": Fact(
         _in_triton(r"mask = \w+ < \w+"),
         "comparison with the number of elements",
         "comparisons with the number of elements",
+        _CODE,
     ),
     "tiles": Fact(
         _in_triton(r"YBLOCK : tl\.constexpr"),
         "kernel with blocks of two dimensions",
         "kernels with blocks of two dimensions",
+        _CODE,
     ),
     "triton_loops": Fact(
-        _in_triton(r"\n +for \w+ in (?:tl\.)?range\("), "loop in Triton kernels", "loops in Triton kernels"
+        _in_triton(r"\n +for \w+ in (?:tl\.)?range\("),
+        "loop in Triton kernels",
+        "loops in Triton kernels",
+        _CODE,
     ),
     "own_kernels": Fact(
         lambda capture: sum(kernel.language != "extern" for kernel in capture.kernels),
         "kernel of the compiler's own",
         "kernels of the compiler's own",
+        _CODE,
     ),
     "intermediate": Fact(
-        _intermediate, "number in an intermediate result", "numbers in an intermediate result"
+        _intermediate, "number in an intermediate result", "numbers in an intermediate result", _CODE
     ),
-    "library_calls": Fact(_externs, "library call", "library calls"),
+    "library_calls": Fact(_externs, "library call", "library calls", _CODE),
     "graphs": Fact(graphs, "graph", "graphs"),
     "handed": Fact(
         lambda capture: sum(bool(c.code) for c in capture.compilations),
         "graph compiled by itself",
         "graphs compiled by themselves",
+        _CODE,
     ),
     "compute_bound": Fact(
         lambda capture: sum(one.bound == COMPUTE for one in capture.roofline().bounds),
         "compute-bound kernel",
         "compute-bound kernels",
+        _CODE,
     ),
     "compilations": Fact(lambda capture: len(capture.compilations), "compilation", "compilations"),
-    "det_calls": Fact(_det_calls, "call of the library's det", "calls of the library's det"),
-    "adding_calls": Fact(_adding, "library call that also adds", "library calls that also add"),
-    "repeated": Fact(_repeated, "gradient repeated in the backward", "gradients repeated in the backward"),
+    "det_calls": Fact(_det_calls, "call of the library's det", "calls of the library's det", _CODE),
+    "adding_calls": Fact(_adding, "library call that also adds", "library calls that also add", _CODE),
+    "repeated": Fact(
+        _repeated, "gradient repeated in the backward", "gradients repeated in the backward", ("backward",)
+    ),
     "not_modelled": Fact(
         _not_modelled,
         "kernel whose arithmetic is not modelled",
         "kernels whose arithmetic is not modelled",
+        _CODE,
     ),
     "short_products": Fact(
-        _short_products, "memory-bound product of short numbers", "memory-bound products of short numbers"
+        _short_products,
+        "memory-bound product of short numbers",
+        "memory-bound products of short numbers",
+        _CODE,
     ),
-    "complex_values": Fact(_complex, "complex tensor", "complex tensors"),
+    "complex_values": Fact(_complex, "complex tensor", "complex tensors", ("*",)),
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
     "skipped": Fact(_skipped, "part that runs eagerly", "parts that run eagerly"),
 }
 """Every fact by its name."""
+
+
+def not_observed(name: str, capture: Capture) -> str:
+    """Return why a fact is not known of a capture: a stage that it is read from was not seen; ``""`` if all were."""
+    wanted = {
+        stage.replace("*", phase)
+        for stage in FACTS[name].stages
+        for phase in (PHASES if "*" in stage else ("",))
+    }
+    reasons = (m.message for c in capture.compilations for m in c.missing if m.stage in wanted)
+    return next(reasons, "")
+
+
+def absent(name: str, capture: Capture) -> str:
+    """Return why a capture has no answer to a question about a fact; ``""`` if it has."""
+    if capture.failure is not None:
+        return tell("capture failed")
+    for stage in FACTS[name].stages:
+        phase = stage.partition(".")[0]
+        if phase in PHASES and not getattr(capture.ledger, phase).exists:
+            return tell("no backward")
+        if phase == "*" and not capture.ledger.total.exists:
+            return tell("no graph")
+    if name in _OF_CPP and capture.kernels and not _cpp(capture):
+        return tell("no C++")
+    return not_observed(name, capture)
+
+
+_OF_CPP = ("step", "tails", "sines")
+"""Facts that are read from kernels in C++."""
 
 
 def said(name: str, value: Number) -> str:

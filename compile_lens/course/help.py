@@ -14,18 +14,20 @@ class Words(Shown, str):
         return str(self)
 
 
-def hint(key: str) -> Words:
+def hint(key: str | float) -> Words:
     """The next hint to an exercise; after the last one, the last one again."""
-    hints = wording.hints(exercise(key))
+    wanted = exercise(key)
+    key, hints = wanted.key, wording.hints(wanted)
     number = min(state.hinted(key), len(hints))
     more = len(hints) - number
     left = wording.tell("more", more=more) if more else wording.tell("last")
     return Words(wording.tell("hint", key=key, number=number, left=left, hint=hints[number - 1]))
 
 
-def solution(key: str) -> Words:
+def solution(key: str | float) -> Words:
     """Return a correct program, or a request to try first if there was no attempt."""
-    text = exercise(key).solution
+    wanted = exercise(key)
+    key, text = wanted.key, wanted.solution
     if not state.load().attempts(key):
         return Words(wording.tell("try first", key=key))
     return Words(wording.tell("solution", key=key, code=text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ import compile_lens
 from compile_lens import UsageError, capture, course
 from compile_lens.course import chinese as chinese_texts
 from compile_lens.course import chinese_lessons, lessons, state, wording
-from compile_lens.course.exercise import EXACTLY
+from compile_lens.course.checking import _holds
+from compile_lens.course.exercise import EXACTLY, Need
 from compile_lens.course.facts import FACTS
 from compile_lens.course.lessons import EXERCISES, QUESTIONS, three
+from compile_lens.record.missing import Missing
 
 pytestmark = pytest.mark.torch
 
@@ -248,6 +251,75 @@ def test_a_prediction_is_kept_and_shown_beside_the_truth() -> None:
     for wrong in ((1,), (1, 2, 3), ("1", 2), (True, 1)):
         with pytest.raises(UsageError, match="asks for 2 whole numbers: forward, backward"):
             course.predict("1.kernels", *wrong)  # type: ignore[arg-type]
+
+
+def no_gradient(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+
+@pytest.mark.parametrize(
+    ("key", "answer", "options", "says"),
+    [
+        (
+            "1.kernels",
+            (1, 0),
+            {},
+            "it has no backward; call the function with an input that requires a gradient",
+        ),
+        ("4.kept", (0, 0), {}, "it has no backward"),
+        ("7.single", (16,), {"target": "h100"}, "the question is about .*AVX512.*target='cpu:avx512'"),
+        ("8.last", (1,), {}, "the question is about NVIDIA H100 SXM; capture with target='h100'"),
+        ("11.sines", (1,), {"target": "h100"}, "it has no kernel in C\\+\\+; capture it for a CPU"),
+    ],
+)
+def test_a_capture_without_the_answer_is_refused(
+    key: str, answer: tuple[int, ...], options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        course.predict(key, *answer).reveal(capture(no_gradient, torch.rand(1000), **options))
+
+
+def test_a_stage_that_was_not_seen_is_no_answer_and_no_solution() -> None:
+    """A stage is taken from a capture: what is read from it is then unknown, not 0."""
+    seen = capture(no_gradient, torch.rand(1000))
+    (one,) = seen.compilations
+    for key, stage, answer in (
+        ("9.plain", "inference.code", 0),
+        ("5.gelu", "inference", 0),
+        ("6.three", "inference.loops", 0),
+    ):
+        stages = tuple(
+            Missing(stage, "its hook was lost") if getattr(s, "key", "") == stage else s for s in one.stages
+        )
+        lost = replace(seen, compilations=(replace(one, stages=stages),))
+        with pytest.raises(UsageError, match="its hook was lost"):
+            course.predict(key, *[answer] * len(lessons.question(key).parts)).reveal(lost)
+        for fact in ("library_calls", "masks") if stage.endswith("code") else ():
+            assert not _holds(lost, Need(fact, EXACTLY, 0)) and _holds(seen, Need(fact, EXACTLY, 0))
+
+
+def test_a_key_may_be_a_number(folder: Path) -> None:
+    assert course.check(1.1, RIGHT["1.1"][0])
+    assert course.progress().solved("1.1") and course.hint(1.1) and course.solution(1.1)
+    with pytest.raises(UsageError, match=r"lesson 1 has 1\.1, 1\.2, 1\.3"):
+        course.check(1.9)
+
+
+@pytest.mark.parametrize(
+    ("key", "program", "has"),
+    [
+        ("7.3", lambda x: torch.sin(x[:10]), "10 numbers at a time"),
+        ("7.3", lambda x: torch.sin(x[:7].exp()), "7 numbers at a time"),
+        ("7.3", lambda x: x[:40].view(4, 10).softmax(1), "3 tails"),
+        ("7.1", lambda x: x[:20].bfloat16(), "16 numbers at a time"),
+        ("7.1", lambda x: x[:7].bfloat16(), "1 number at a time"),
+        ("7.2", lambda x: torch.sin(x[:12]), "12 numbers at a time"),
+    ],
+)
+def test_what_is_executed_counts_not_the_step_of_the_loop(key: str, program: Made, has: str) -> None:
+    """The numbers are those of ``loadu`` and ``store`` in the code that plain torch writes."""
+    verdict = course.check(key, program)
+    assert not verdict and has in repr(verdict)
 
 
 def test_a_count_is_not_negative(folder: Path) -> None:

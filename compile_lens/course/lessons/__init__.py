@@ -26,8 +26,10 @@ def question(key: str) -> Question:
     return QUESTIONS[key]
 
 
-def exercise(key: str) -> Exercise:
-    """An exercise by its key. Raises ``UsageError``, which names the near ones and those of the lesson."""
+def exercise(key: str | float) -> Exercise:
+    """An exercise by its key, ``"1.2"`` or ``1.2``. Raises ``UsageError``, which names the near ones and those of the
+    lesson."""
+    key = str(key) if isinstance(key, float) else key
     if key not in EXERCISES:
         raise UsageError(tell("no exercise", key=key, there=_near(key, EXERCISES)))
     return EXERCISES[key]

@@ -13,6 +13,7 @@ QUESTIONS = tuple(
         f"8.{key}",
         f"How many kernels does an H100 get for a softmax of 512 × 512 numbers over the {key} dimension?",
         (("kernels", "launches"),),
+        "h100",
     )
     for key in ("last", "first")
 )

@@ -13,6 +13,7 @@ QUESTIONS = tuple(
         f"7.{key}",
         f"How many {dtype} numbers does the kernel of sin(x) * 2 take at a time, with AVX-512?",
         (("numbers", "step"),),
+        _TARGET,
     )
     for key, dtype in (("single", "float32"), ("half", "bfloat16"))
 )
