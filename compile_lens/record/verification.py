@@ -17,9 +17,10 @@ KINDS = {
 """Kinds of comparison, and the words for one and for several of them."""
 
 
-AGREES, DISAGREES, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
+AGREES, DISAGREES, PARTLY, NOTHING, RANDOM, UNWRITTEN, NOT_RUN = (
     "agrees",
     "DISAGREES",
+    "agrees in part",
     "nothing to compare",
     "not comparable: random",
     "not comparable: uninitialised memory",
@@ -52,11 +53,16 @@ class ValueCheck:
     problem: str = ""
     special: str = ""
 
+    @property
+    def has_numbers(self) -> bool:
+        """False if its numbers were not compared, but only type, shape and strides."""
+        return self.max_abs == self.max_abs
+
     def __str__(self) -> str:
         text = f"{'ok' if self.ok else 'DIFFERS':7} {self.name}"
         if self.kind == ALIAS:
             return f"{text}: {self.problem or f'shares memory with {self.dtype}'}"
-        if self.max_abs != self.max_abs:
+        if not self.has_numbers:
             return f"{text}: {self.dtype}{list(self.shape)}, numbers not compared"
         sizes = list(self.shape) if self.shape or self.eager_abs is not None else ""
         text += f": {self.dtype}{sizes} max abs {self.max_abs:.2e}, max rel {self.max_rel:.2e}"
@@ -69,10 +75,16 @@ class ValueCheck:
 class Verification:
     """The comparisons of one ``verify``.
 
-    ``same_code`` says whether the code that was built now is the code in the record (``None`` if the record
-    has none, or other code had to be built). ``not_run`` are parts that could not be run or compared, each with its
-    reason, ``runner`` says what ran the code (``""``: this machine did), and ``random`` why numbers that were drawn
-    could not be compared, ``uninitialized`` why values that depend on memory that nothing wrote were not.
+    Attributes:
+        comparisons: one for each observable effect.
+        same_code: True if the code that was built now is the code in the record; None if the record has none, or
+            other code had to be built.
+        not_run: parts that have no code to compare, each with its reason.
+        not_compared: what the code does and could not be compared, each with its reason: a graph that nothing here can
+            run, values that depend on rounding or cannot be read.
+        runner: what ran the code; ``""`` if this machine did.
+        random: why numbers that were drawn could not be compared.
+        uninitialized: why values that depend on memory that nothing wrote could not be compared.
     """
 
     comparisons: tuple[ValueCheck, ...]
@@ -82,10 +94,11 @@ class Verification:
     runner: str = ""
     random: str = ""
     uninitialized: str = ""
+    not_compared: tuple[tuple[str, str], ...] = ()
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``DISAGREES``, ``nothing to compare``, ``not comparable: random``,
+        """``agrees``, ``DISAGREES``, ``agrees in part``, ``nothing to compare``, ``not comparable: random``,
         ``not comparable: uninitialised memory`` or ``was not compared``."""
         if not all(c.ok for c in self.comparisons):
             return DISAGREES
@@ -93,14 +106,16 @@ class Verification:
             return RANDOM
         if self.uninitialized:
             return UNWRITTEN
+        if self.not_compared:
+            return PARTLY if any(c.has_numbers for c in self.comparisons) else NOT_RUN
         if self.comparisons:
             return AGREES
         return NOT_RUN if self.not_run else NOTHING
 
     @property
     def ok(self) -> bool | None:
-        """True if all comparisons agree. None where that is no verdict: nothing was compared, or the comparison leaves
-        out random numbers or uninitialized memory."""
+        """True if all comparisons agree. None where that is no verdict: something could not be compared, or the
+        comparison leaves out random numbers or uninitialized memory."""
         return {AGREES: True, DISAGREES: False}.get(self.verdict)
 
     def __bool__(self) -> bool:
@@ -123,7 +138,7 @@ class Verification:
             lines = [f"compiled {self.verdict} with eager ({what})"]
         if self.runner:
             lines.append(f"  {self.runner}")
-        lines += [f"  not compared: {part}: {reason}" for part, reason in self.not_run]
+        lines += [f"  not compared: {part}: {reason}" for part, reason in (*self.not_compared, *self.not_run)]
         lines += [f"  {c}" for c in self.comparisons]
         if self.same_code is False:
             lines.append("  the code that was built now differs from the code in the record")

@@ -12,7 +12,8 @@ import torch
 from .._torch.ground import values
 from .._torch.ground.values import Shape
 from ..record.verification import ALIAS, CHANGED, GRADIENT, RESULT, ValueCheck
-from .observation import MISSING, Observation, Seen
+from .observation import MISSING, Observation
+from .snapshot import Snapshot, dense, widest
 
 TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.bfloat16: (1.6e-2, 1e-2), torch.float64: (1e-7, 1e-9)}
 """Relative and absolute tolerance by dtype (those of ``torch.testing``, a little wider in absolute terms)."""
@@ -24,32 +25,61 @@ AS_GOOD = 3.0
 """Multiple of eager's own error against a float64 run that a compiled result may have and still agree."""
 
 
-def compared(
-    eager: Observation, compiled: Observation, reference: Observation | None = None
-) -> tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]:
-    """All that either call did, and what could not be compared, with the reason."""
+@dataclasses.dataclass
+class Agreement:
+    """Comparisons of two calls.
+
+    Attributes:
+        checks: the comparisons that were made.
+        not_run: what there is nothing to compare of, with the reason: eager has none, or objects of such a type do
+            not say whether they are equal.
+        not_compared: effects of the compiled code that could not be compared, with the reason.
+    """
+
+    checks: list[ValueCheck] = dataclasses.field(default_factory=list)
+    not_run: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    not_compared: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing differs."""
+        return all(c.ok for c in self.checks)
+
+    def set_aside(self, reasons: dict[str, str], problems: bool = False) -> None:
+        """Take the numbers of the checks with these names out of the comparison, with ``problems`` what else differs
+        too."""
+        for at, check in enumerate(self.checks):
+            if check.name in reasons:
+                self.checks[at] = without_values(
+                    dataclasses.replace(check, problem="") if problems else check
+                )
+                self.not_compared.append((check.name, reasons[check.name]))
+
+
+def compared(eager: Observation, compiled: Observation, reference: Observation | None = None) -> Agreement:
+    """Return the comparison of all that either call did."""
     reference = reference or Observation()
-    checks: list[ValueCheck] = []
-    left: list[tuple[str, str]] = []
+    agreement = Agreement()
+    checks = agreement.checks
     for name in _either(eager.results, compiled.results):
         actual, want = compiled.results.get(name, MISSING), eager.results.get(name, MISSING)
-        _add(checks, left, RESULT, name, actual, want, reference.results.get(name))
+        _add(agreement, RESULT, name, actual, want, reference.results.get(name))
     checks += _containers(RESULT, compiled.shapes, eager.shapes)
     checks += _empty_alone(compiled, eager)
     for name in _either(eager.after, compiled.after):
         actual, want = compiled.later(name), eager.later(name)
-        _add(checks, left, CHANGED, name, actual, want, reference.after.get(name))
+        _add(agreement, CHANGED, name, actual, want, reference.after.get(name))
     for name in _either(eager.aliases, compiled.aliases):
         if name in eager.results and name in compiled.results:
             checks.append(_alias(name, compiled.aliases.get(name, ""), eager.aliases.get(name, "")))
     checks += _containers(CHANGED, compiled.shapes_after, eager.shapes_after)
     if eager.no_gradients:
-        left.append(("gradients", f"eager cannot take them: {eager.no_gradients}"))
+        agreement.not_run.append(("gradients", f"eager cannot take them: {eager.no_gradients}"))
     elif compiled.no_gradients:
-        checks.append(_missing("gradients", GRADIENT, f"compiled cannot take them: {compiled.no_gradients}"))
+        agreement.not_compared.append(("gradients", f"compiled cannot take them: {compiled.no_gradients}"))
     else:
-        checks += _gradients(eager.gradients, compiled.gradients, reference.gradients)
-    return tuple(checks), tuple(left)
+        _gradients(agreement, eager.gradients, compiled.gradients, reference.gradients)
+    return agreement
 
 
 def without_values(comparison: ValueCheck) -> ValueCheck:
@@ -109,31 +139,24 @@ def _either(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys([*one, *other]))
 
 
-def _add(
-    checks: list[ValueCheck],
-    left: list[tuple[str, str]],
-    kind: str,
-    name: str,
-    actual: Any,
-    want: Any,
-    reference: Any,
-) -> None:
-    actual, want = _seen(actual), _seen(want)
+def _add(agreement: Agreement, kind: str, name: str, actual: Any, want: Any, reference: Any) -> None:
+    actual, want = as_snapshot(actual), as_snapshot(want)
+    checks = agreement.checks
     if actual is MISSING or want is MISSING:
         checks.append(_missing(name, kind, f"only {'eager' if actual is MISSING else 'compiled'} has it"))
-    elif isinstance(actual, Seen) and isinstance(want, Seen):
-        checks.append(_tensor(name, kind, actual, want, reference))
+    elif isinstance(actual, Snapshot) and isinstance(want, Snapshot):
+        _tensor(agreement, name, kind, actual, want, reference)
     elif actual is None and want is None:
         return  # what returns nothing says nothing
-    elif isinstance(actual, Seen) or isinstance(want, Seen):
-        kinds = [x.kind if isinstance(x, Seen) else type(x).__name__ for x in (actual, want)]
+    elif isinstance(actual, Snapshot) or isinstance(want, Snapshot):
+        kinds = [x.kind if isinstance(x, Snapshot) else type(x).__name__ for x in (actual, want)]
         checks.append(_missing(name, kind, f"a {kinds[0]} where eager has a {kinds[1]}"))
     else:
-        _plain(checks, left, kind, name, actual, want)
+        _plain(agreement, kind, name, actual, want)
 
 
-def _seen(value: Any) -> Any:
-    return Seen.of(value) if isinstance(value, torch.Tensor) else value
+def as_snapshot(value: Any) -> Any:
+    return Snapshot.of(value) if isinstance(value, torch.Tensor) else value
 
 
 def _missing(name: str, kind: str, problem: str) -> ValueCheck:
@@ -141,20 +164,18 @@ def _missing(name: str, kind: str, problem: str) -> ValueCheck:
     return ValueCheck(name, "", (), inf, inf, None, None, False, kind, problem)
 
 
-def _plain(
-    found: list[ValueCheck], left: list[tuple[str, str]], kind: str, name: str, got: Any, want: Any
-) -> None:
+def _plain(agreement: Agreement, kind: str, name: str, got: Any, want: Any) -> None:
     same = values.same_plain(got, want, *DEFAULT)
     label = type(want).__name__
     if same is None:
-        left.append((name, f"objects of type {label} do not say whether they are equal"))
+        agreement.not_run.append((name, f"objects of type {label} do not say whether they are equal"))
         return
     number = isinstance(got, (int, float, complex)) and isinstance(want, (int, float, complex))
     gap = 0.0 if same else float(abs(got - want)) if number else math.inf
     gap = math.inf if gap != gap else gap
     scale = abs(want) if number and gap < math.inf else 0
     problem = "" if same else f"{_short(got)} where eager has {_short(want)}"
-    found.append(
+    agreement.checks.append(
         ValueCheck(
             name, label, (), gap, float(gap / scale) if scale else gap, None, None, same, kind, problem
         )
@@ -183,43 +204,74 @@ def _alias(name: str, actual: str, want: str) -> ValueCheck:
 
 
 def _gradients(
-    eager: dict[str, Any], compiled: dict[str, Any], reference: dict[str, Any]
-) -> list[ValueCheck]:
-    checks = []
+    agreement: Agreement,
+    eager: dict[str, Snapshot | None],
+    compiled: dict[str, Snapshot | None],
+    reference: dict[str, Snapshot | None],
+) -> None:
     for name in _either(eager, compiled):
         actual, want = compiled.get(name), eager.get(name)
-        label = f"gradient of {name}"
-        if actual is None and want is None:
-            continue
         # To autograd no gradient is a gradient of zeros.
-        actual, want = (
-            (torch.zeros_like(want), want)
-            if actual is None
-            else (actual, torch.zeros_like(actual) if want is None else want)
-        )
-        own = reference.get(name)
-        checks.append(
-            _tensor(label, GRADIENT, Seen.of(actual), Seen.of(want), None if own is None else Seen.of(own))
-        )
-    return checks
+        actual = _zeros(want) if actual is None else actual
+        want = _zeros(actual) if want is None else want
+        if actual is not None and want is not None:
+            _tensor(agreement, f"gradient of {name}", GRADIENT, actual, want, reference.get(name))
+
+
+def _zeros(like: Snapshot | None) -> Snapshot | None:
+    if like is None:
+        return None
+    return dataclasses.replace(like, parts=tuple((n, torch.zeros_like(x)) for n, x in like.parts))
 
 
 # Tensors -----------------------------------------------------------------------------------------------------
 
 
-def _tensor(name: str, kind: str, got: Seen, want: Seen, reference: Any) -> ValueCheck:
-    truth = reference.value if isinstance(reference, Seen) else None
-    return compare(name, got.value, want.value, truth, kind=kind, problem=_facts(kind, got, want))
+def _tensor(
+    agreement: Agreement, name: str, kind: str, got: Snapshot, want: Snapshot, reference: Any
+) -> None:
+    """Add the comparison of two tensors: of each plain tensor that holds values of theirs."""
+    problem = _facts(kind, got, want)
+    reason = got.unreadable or want.unreadable
+    if reason:
+        if got.empty and not want.unreadable:
+            problem = f"{reason}; eager has its values"
+        elif not (got.empty and want.empty):
+            who = "compiled" if got.unreadable else "eager"
+            agreement.not_compared.append((name, f"in {who} {reason}"))
+        inf = math.nan if not problem else math.inf
+        shape = want.shape
+        agreement.checks.append(
+            ValueCheck(name, _name(want.dtype), shape, inf, inf, None, None, not problem, kind, problem)
+        )
+        return
+    truth = dict(reference.parts) if isinstance(reference, Snapshot) else {}
+    mine, its = dict(got.parts), dict(want.parts)
+    if list(mine) != list(its):
+        problem = f"it holds {', '.join(mine)} where eager has {', '.join(its)}"
+        agreement.checks.append(_missing(name, kind, problem))
+        return
+    for path, value in its.items():
+        try:
+            check = compare(f"{name}{path}", mine[path], value, truth.get(path), kind=kind, problem=problem)
+        except Exception as error:  # a class or a type that lacks an operator says so in its own way
+            lines = (str(error).strip() or type(error).__name__).splitlines()
+            check = _missing(f"{name}{path}", kind, problem)
+            check = without_values(
+                dataclasses.replace(check, dtype=_name(value.dtype), shape=tuple(want.shape), kind=kind)
+            )
+            agreement.not_compared.append((f"{name}{path}", f"torch cannot compare it: {lines[0][:200]}"))
+        agreement.checks.append(check)
 
 
-def _facts(kind: str, got: Seen, want: Seen) -> str:
+def _facts(kind: str, got: Snapshot, want: Snapshot) -> str:
     """Return how two tensors differ beside their numbers. Autograd promises no strides of a gradient."""
     pairs: list[tuple[str, Any, Any]] = [
         ("type", got.kind, want.kind),
-        ("dtype", _name(got.value.dtype), _name(want.value.dtype)),
-        ("shape", tuple(got.value.shape), tuple(want.value.shape)),
-        ("device", str(got.value.device), str(want.value.device)),
-        ("layout", _name(got.value.layout), _name(want.value.layout)),
+        ("dtype", _name(got.dtype), _name(want.dtype)),
+        ("shape", got.shape, want.shape),
+        ("device", str(got.device), str(want.device)),
+        ("layout", _name(got.layout), _name(want.layout)),
     ]
     if kind != GRADIENT:
         pairs.append(("requires_grad", got.requires_grad, want.requires_grad))
@@ -227,11 +279,11 @@ def _facts(kind: str, got: Seen, want: Seen) -> str:
     return ", ".join(f"{what} {mine} where eager has {its}" for what, mine, its in pairs if mine != its)
 
 
-def _telling(seen: Seen) -> tuple[int, ...]:
+def _telling(seen: Snapshot) -> tuple[int, ...]:
     """Strides that say something: of sizes above one, in a tensor that has elements."""
-    if not seen.value.numel():
+    if 0 in seen.shape:
         return ()
-    return tuple(step for size, step in zip(seen.value.shape, seen.stride) if size > 1)
+    return tuple(step for size, step in zip(seen.shape, seen.stride) if size > 1)
 
 
 def _name(thing: Any) -> str:
@@ -248,10 +300,11 @@ def compare(
     problem: str = "",
 ) -> ValueCheck:
     """One tensor against eager's; ``problem`` is what else differs."""
-    dtype, shape = want.dtype, tuple(want.shape)
-    same = actual.shape == want.shape and actual.dtype == dtype
-    actual, want = _dense(actual), _dense(want)
-    reference = None if reference is None or reference.shape != shape else _dense(reference)
+    dtype, same = want.dtype, actual.dtype == want.dtype and actual.is_nested == want.is_nested
+    actual, want = dense(actual), dense(want)
+    shape = tuple(want.shape)
+    reference = None if reference is None else dense(reference)
+    reference = None if reference is None or reference.shape != shape else reference
     same = same and actual.shape == want.shape
     exact = not (dtype.is_floating_point or dtype.is_complex)
     rtol, atol = TOLERANCES.get(dtype, DEFAULT)
@@ -261,7 +314,7 @@ def compare(
     if same and not ok and not exact and reference is not None:
         # Long sums differ by their order: no worse than eager's own distance from the truth is no error.
         own = _max_abs(want, reference)
-        finite = bool(_wide(actual).isfinite().all() and _wide(want).isfinite().all())
+        finite = bool(widest(actual).isfinite().all() and widest(want).isfinite().all())
         ok = finite and 0 < own < math.inf and _max_abs(actual, reference) <= AS_GOOD * own
     return ValueCheck(
         name=name,
@@ -280,7 +333,7 @@ def compare(
 
 def _special(got: torch.Tensor, want: torch.Tensor) -> str:
     """The first place where one has a NaN or an infinity and the other has another number."""
-    mine, its = _wide(got), _wide(want)
+    mine, its = widest(got), widest(want)
     differs = ~_alike(mine, its) & ~(mine.isfinite() & its.isfinite())
     if not bool(differs.any()):
         return ""
@@ -297,20 +350,6 @@ def _close(actual: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -
     return bool(torch.allclose(actual, want, rtol=rtol, atol=atol, equal_nan=True))
 
 
-def _dense(x: torch.Tensor) -> torch.Tensor:
-    """A plain tensor with the same numbers."""
-    x = x.detach()
-    if x.is_nested:
-        return torch.cat([part.reshape(-1) for part in x.unbind()])
-    if x.is_quantized:
-        return x.dequantize()
-    return x.to_dense() if x.layout != torch.strided else x
-
-
-def _wide(x: torch.Tensor) -> torch.Tensor:
-    return x.detach().to(torch.complex128 if x.is_complex() else torch.float64)
-
-
 def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a == b) | (a.isnan() & b.isnan())
 
@@ -319,12 +358,16 @@ def _max_abs(a: torch.Tensor, b: torch.Tensor) -> float:
     """The largest difference: infinite where one alone is a NaN or an infinity."""
     if not a.numel():
         return 0.0
-    a, b = _wide(a), _wide(b)
-    gap = float((a - b).abs().masked_fill(_alike(a, b), 0.0).max())
-    return math.inf if gap != gap else gap
+    return float(gap(widest(a), widest(b)).max())
 
 
 def _max(x: torch.Tensor) -> float:
     """The largest finite size."""
-    x = _wide(x).abs()
+    x = widest(x).abs()
     return float(x.masked_fill(~x.isfinite(), 0.0).max()) if x.numel() else 0.0
+
+
+def gap(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the differences: infinite where one alone is a NaN or an infinity."""
+    gap = (a - b).abs().masked_fill(_alike(a, b), 0.0)
+    return gap.masked_fill(gap.isnan(), math.inf)

@@ -1,7 +1,7 @@
 """A call of its own: the same function, arguments and module on tensors that are copies.
 
 Copies stand to each other as their originals do: what is one tensor stays one, what shares memory shares it, with the
-same strides and offsets. What cannot be copied (a lock, an open file) is used as it is; ``repeatable.SavedState`` puts
+same strides and offsets. What cannot be copied (a lock, an open file) is used as it is; ``restoration.SavedState`` puts
 back what it holds.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from .._torch.ground.values import ATOMS
+from .snapshot import has_own_dispatch, is_wrapper, unreadable
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -161,6 +162,8 @@ class _Copier:
             base = tensor._base if not tensor.is_inference() and tensor._is_view() else None
             if base is not None and _plain(tensor) and _plain(base) and type(tensor) is torch.Tensor:
                 return self._view(tensor, self.copy(base if (leaf := _parent(tensor)) is None else leaf))
+            if has_own_dispatch(tensor) and not is_wrapper(tensor):
+                return self._foreign(tensor)
             with torch.no_grad():
                 duplicate = self._over_own_memory(tensor) if _plain(tensor) else self._clone(tensor)
             duplicate = self._typed(tensor, duplicate)
@@ -174,7 +177,10 @@ class _Copier:
     def _view(self, tensor: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
         """A view of the copy of what it is a view of: writing to one is seen, and told to autograd, in the other."""
         size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
-        if tensor._base is None or tensor._base.dtype != tensor.dtype:  # ``view(dtype)``, ``view_as_real``
+        other = (
+            tensor._base is None or tensor._base.dtype != tensor.dtype
+        )  # ``view(dtype)``, ``view_as_real``
+        if other or unreadable(tensor):  # and of freed memory torch makes no view
             return self._typed(tensor, self._over_own_memory(tensor))
         with torch.set_grad_enabled(tensor.requires_grad):
             view = base.as_strided(size, stride, offset)
@@ -197,14 +203,36 @@ class _Copier:
                 self.storages[key] = whole.to(kind).untyped_storage()
             self.originals.append(storage)
         duplicate = torch.empty(0, dtype=kind, device=tensor.device)
-        return duplicate.set_(self.storages[key], tensor.storage_offset(), tensor.size(), tensor.stride())
+        memory, size = self.storages[key], self.storages[key].nbytes()
+        duplicate.set_(memory, tensor.storage_offset(), tensor.size(), tensor.stride())
+        if memory.nbytes() != size:  # the program freed it, and ``set_`` made it as large as the tensor
+            memory.resize_(size)
+        return duplicate
 
     def _clone(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that does not tell its memory: sparse, quantized, conjugated, of a class that wraps others."""
+        if is_wrapper(tensor):
+            return self._wrapper(tensor)
         clone = tensor.detach().clone()
         if self.wide and tensor.is_floating_point():
             return clone.double()
         return clone.to(torch.complex128) if self.wide and tensor.is_complex() else clone
+
+    def _foreign(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a clone of a tensor whose class runs operators itself; the tensor if it lacks those."""
+        try:
+            return self._typed(tensor, self._clone(tensor))
+        except Exception:  # each class refuses in its own way
+            return tensor
+
+    def _wrapper(self, tensor: Any) -> torch.Tensor:
+        """Return a wrapper of copies of what a tensor wraps: its class need not have an operator for it."""
+        names, context = tensor.__tensor_flatten__()
+        inner = {n: self.copy(getattr(tensor, n)) for n in names}
+        duplicate: torch.Tensor = type(tensor).__tensor_unflatten__(
+            inner, context, tensor.size(), tensor.stride()
+        )
+        return duplicate
 
     def _typed(self, tensor: torch.Tensor, duplicate: torch.Tensor) -> torch.Tensor:
         if type(tensor) is torch.nn.Parameter:
@@ -236,5 +264,6 @@ def _plain(tensor: torch.Tensor) -> bool:
         tensor.layout == torch.strided
         and tensor.device.type != "meta"
         and not (tensor.is_quantized or tensor.is_nested or tensor.is_conj() or tensor.is_neg())
-        and not hasattr(type(tensor), "__tensor_flatten__")
+        and not is_wrapper(tensor)
+        and not has_own_dispatch(tensor)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,26 +12,11 @@ import torch
 
 from .._torch.ground import values
 from .copies import copied
-from .restoration import SavedState, same
+from .restoration import SavedState
+from .snapshot import OWN_CLASSES, Snapshot, has_own_dispatch, is_wrapper, plain_parts, unreadable
 
 EXACT = 1_000_000
 """Elements up to which it is worked out whether two views of one memory have an element in common."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A tensor as it was, with values that nothing changes later."""
-
-    value: torch.Tensor
-    stride: tuple[int, ...]
-    requires_grad: bool
-    kind: str
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor) -> Seen:
-        plain = tensor.layout == torch.strided and not tensor.is_nested
-        stride = tuple(tensor.stride()) if plain else ()
-        return cls(tensor.detach().clone(), stride, tensor.requires_grad, type(tensor).__name__)
 
 
 @dataclass
@@ -39,7 +25,7 @@ class Observation:
     reaches.
 
     Attributes:
-        results: tensors (``Seen``) and plain values of what was returned.
+        results: tensors (``Snapshot``) and plain values of what was returned.
         shapes: the containers of what was returned.
         shapes_after: those of inputs, modules, closures and globals after the call.
         after: the same of inputs, modules, closures and globals, where the call changed them.
@@ -57,7 +43,7 @@ class Observation:
     all_after: dict[str, Any] = field(default_factory=dict)
     unchanged: int = 0
     aliases: dict[str, str] = field(default_factory=dict)
-    gradients: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    gradients: dict[str, Snapshot | None] = field(default_factory=dict)
     no_gradients: str = ""
     drew: bool = False
 
@@ -80,31 +66,55 @@ def observed(
     held: SavedState,
     call: Caller | None = None,
     wide: bool = False,
+    nudge: int | None = None,
 ) -> Observation:
     """Make one call on copies, and put back what else it changed (``held`` is of the call itself, with its state).
 
     ``call`` makes it in another way than by calling ``fn``, which runs without a compiler, also where it was compiled
-    before; ``wide`` makes it in float64. Random numbers go on from where they are.
+    before; ``wide`` makes it in float64; ``nudge`` changes each number that it is given by one unit in the last place,
+    in directions that depend on it. Random numbers go on from where they are.
     """
+    from .._torch.graphs.double_precision import double_precision
     from .._torch.isolation import forced_eager
 
     twin = copied(fn, args, kwargs, wide=wide)
+    precision = double_precision if wide else contextlib.nullcontext
     try:
         before = _state(*twin)
-        kept = {n: (x.detach().clone(), *_facts(x)) for n, x in _with_grads(before)}
+        if nudge is not None:
+            _nudge([x for x in before.values() if isinstance(x, torch.Tensor)], nudge)
+        kept = {n: (Snapshot.of(x), _version(x)) for n, x in _with_grads(before)}
         random = torch.get_rng_state()
         if call is not None:
             result = call(*twin)
         else:
-            with forced_eager():
+            with forced_eager(), precision():
                 result = twin[0](*twin[1], **twin[2])
         seen = Observation(drew=not torch.equal(random, torch.get_rng_state()))
         _look(seen, result, twin, before, kept)
         if backward:
-            _take_gradients(seen, result, twin, before)
+            with precision():
+                _take_gradients(seen, result, twin, before)
         return seen
     finally:
         held.reset()
+
+
+def _nudge(tensors: list[torch.Tensor], seed: int) -> None:
+    """Change the numbers of tensors by one unit in the last place."""
+    generator = torch.Generator().manual_seed(seed)
+    for tensor in tensors:
+        if not (tensor.is_floating_point() or tensor.is_complex()) or unreadable(tensor):
+            continue
+        # A tensor that is expanded, of a class that lacks an operator, or of a type without arithmetic stays as it is.
+        with (
+            contextlib.suppress(Exception),
+            torch.inference_mode() if tensor.is_inference() else torch.no_grad(),
+        ):
+            for _, part in plain_parts(tensor):
+                signs = torch.randint(0, 2, tuple(part.shape), generator=generator, dtype=torch.int8) * 2 - 1
+                step = torch.finfo(part.dtype).eps
+                part.mul_((1 + step * signs.to(torch.float64)).to(part.dtype))
 
 
 def _state(
@@ -124,19 +134,20 @@ def _grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
     return [(f"{n}.grad", x.grad) for n, x in leaves if x.grad is not None]
 
 
-def _facts(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return tensor.dtype, tuple(tensor.shape), _strides(tensor), tensor.requires_grad
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
 
 
-def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
-    return tuple(tensor.stride()) if tensor.layout == torch.strided and not tensor.is_nested else ()
+def _changed(tensor: torch.Tensor, first: Snapshot, version: int) -> bool:
+    same = first.is_of(tensor) if tensor.requires_grad == first.requires_grad else False
+    return _version(tensor) != version if same is None else not same
 
 
 def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kept: dict[str, Any]) -> None:
     after = _state(twin[0], twin[1], twin[2], seen.shapes_after)
     for name, value in values.parts([("result", result)], shapes=seen.shapes):
         tensor = values.as_tensor(value)
-        seen.results[name] = value if tensor is None else Seen.of(tensor)
+        seen.results[name] = value if tensor is None else Snapshot.of(tensor)
     for name, value in [*after.items(), *_grads(after)]:
         tensor = values.as_tensor(value)
         if tensor is None:
@@ -144,11 +155,11 @@ def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kep
             first = before.get(name, MISSING)
             changed = first is MISSING or values.same_plain(value, first, 0.0, 0.0) is False
         else:
-            changed = name not in kept or kept[name][1:] != _facts(tensor) or not same(tensor, kept[name][0])
-            seen.unchanged += not changed
+            changed = name not in kept or _changed(tensor, *kept[name])
+            seen.unchanged += not changed and not kept[name][0].unreadable
             seen.all_after[name] = tensor
         if changed:
-            seen.after[name] = value if tensor is None else Seen.of(tensor)
+            seen.after[name] = value if tensor is None else Snapshot.of(tensor)
     seen.aliases = aliases(
         [(n, x) for n, x in values.named_tensors([("result", result)])],
         [(n, x) for n, x in after.items() if isinstance(x, torch.Tensor)],
@@ -178,7 +189,7 @@ def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, s
 
 
 def _memory(tensor: torch.Tensor) -> int | None:
-    if tensor.layout != torch.strided or tensor.is_nested or hasattr(type(tensor), "__tensor_flatten__"):
+    if tensor.layout != torch.strided or tensor.is_nested or is_wrapper(tensor) or has_own_dispatch(tensor):
         return None
     where = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
     return where or None
@@ -228,13 +239,16 @@ def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str,
     leaves = [x for x in gradient_leaves(list(roots.values())) if id(x) in names]
     if not leaves:
         return
-    towards = [_direction(n, x) for n, x in roots.items()]
     try:
+        towards = [_direction(n, x) for n, x in roots.items()]
         gradients = torch.autograd.grad(list(roots.values()), leaves, towards, allow_unused=True)
-    except RuntimeError as error:  # the function used up the graph itself, or a derivative is not there
-        seen.no_gradients = str(error).strip().partition(". ")[0]
+    except Exception as error:  # the graph is used up, or a derivative or an operator of a class is not there
+        seen.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
         return
-    seen.gradients = dict(sorted(zip((names[id(x)] for x in leaves), gradients)))
+    by_name = zip((names[id(x)] for x in leaves), gradients)
+    seen.gradients = {
+        n: None if x is None else Snapshot.of(x) for n, x in sorted(by_name, key=lambda p: p[0])
+    }
 
 
 def _differentiable(tensor: torch.Tensor) -> bool:
@@ -247,7 +261,7 @@ def _direction(name: str, root: torch.Tensor) -> torch.Tensor:
 
     They are exact in every type, so that a run in float64 has the same.
     """
-    if root.layout != torch.strided or type(root) not in (torch.Tensor, torch.nn.Parameter):
+    if root.layout != torch.strided or type(root) not in OWN_CLASSES:
         return torch.ones_like(root)
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     direction = torch.randint(-8, 9, tuple(root.shape), generator=generator, dtype=torch.float64) / 8

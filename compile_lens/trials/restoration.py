@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from .._torch.ground import values
+from .snapshot import Snapshot, write
 
 
 class SavedState:
@@ -27,40 +28,52 @@ class SavedState:
     def __init__(self, *roots: Any, state: bool = False) -> None:
         opened: list[Any] = []
         tensors = values.named_tensors((("", root) for root in roots), code=True, opened=opened)
-        self._found = [
-            (t, _version(t), t.detach().clone(), t.grad if t.is_leaf else None, _clone(t))
-            for _, t in tensors
-            if t.device.type != "meta"
-        ]
+        self._tensors = [_SavedTensor(t) for _, t in tensors if t.device.type != "meta"]
         self._state = [put_back for value in opened for put_back in _kept(value)] if state else []
 
     def changed(self) -> bool:
         """Return True if a tensor holds other values than at first."""
-        return any(not same(tensor, first) for tensor, _, first, _, _ in self._found)
+        return any(saved.changed() for saved in self._tensors)
 
     def reset(self) -> None:
         """Every tensor as at first. One that nobody wrote to is not written to either."""
-        for at, (tensor, version, first, grad, grad_first) in enumerate(self._found):
-            if _version(tensor) != version or not same(tensor, first):
-                _write(tensor, first)
-                self._found[at] = (tensor, _version(tensor), first, grad, grad_first)
-            if tensor.is_leaf and tensor.grad is not grad:
-                tensor.grad = grad
-            if grad is not None and grad_first is not None and not same(grad, grad_first):
-                _write(grad, grad_first)
+        for saved in self._tensors:
+            saved.reset()
         for put_back in self._state:
             put_back()
 
 
-def _write(tensor: torch.Tensor, first: torch.Tensor) -> None:
-    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
-        if tensor.shape != first.shape or tensor.dtype != first.dtype:
-            tensor.data = first.clone()
-        elif any(size > 1 and step == 0 for size, step in zip(tensor.shape, tensor.stride())):
-            at = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
-            tensor[at].copy_(first[at])  # one row that stands many times
-        else:
-            tensor.copy_(first)
+class _SavedTensor:
+    """A tensor, what it held at first, and its gradient."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+        self._first = Snapshot.of(tensor)
+        self._version = _version(tensor)
+        self._memory = None if self._first.nbytes is None else tensor.untyped_storage()
+        self._alias = None if self._memory is None else tensor.detach()
+        grad = tensor.grad if tensor.is_leaf else None
+        self._grad = None if grad is None else (grad, Snapshot.of(grad))
+
+    def changed(self) -> bool:
+        """Return True if the tensor holds other values than at first; if they cannot be read, if it was written
+        to."""
+        same = self._first.is_of(self._tensor)
+        return _version(self._tensor) != self._version if same is None else not same
+
+    def reset(self) -> None:
+        """The tensor as at first."""
+        if self._memory is not None and self._tensor.untyped_storage()._cdata != self._memory._cdata:
+            assert self._alias is not None
+            self._tensor.data = self._alias  # the call gave it other memory
+        if _version(self._tensor) != self._version or self._first.is_of(self._tensor) is False:
+            write(self._tensor, self._first)
+            self._version = _version(self._tensor)
+        grad, first = self._grad or (None, None)
+        if self._tensor.is_leaf and self._tensor.grad is not grad:
+            self._tensor.grad = grad
+        if grad is not None and first is not None and first.is_of(grad) is False:
+            write(grad, first)
 
 
 def _kept(value: Any) -> list[Callable[[], None]]:
@@ -151,18 +164,3 @@ _UNBOUND = object()
 
 def _version(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
-
-
-def _clone(tensor: torch.Tensor) -> torch.Tensor | None:
-    grad = tensor.grad if tensor.is_leaf else None
-    return None if grad is None else grad.detach().clone()
-
-
-def same(tensor: torch.Tensor, first: torch.Tensor) -> bool:
-    """Return True if a tensor holds these values, bit for bit except for NaNs."""
-    now = tensor.detach()
-    if now.shape != first.shape or now.dtype != first.dtype or now.layout != first.layout:
-        return False
-    if now.layout != torch.strided:
-        now, first = now.to_dense(), first.to_dense()
-    return bool(torch.equal(now, first)) or bool(((now == first) | (now.isnan() & first.isnan())).all())

@@ -13,9 +13,10 @@ from ..errors import LensError, UsageError
 from ..record.capture import Record
 from ..record.verification import ValueCheck, Verification
 from ..results.capture import CaptureError
-from .agreement import compared, without_values
+from .agreement import Agreement, compared, without_values
 from .observation import Observation, observed
 from .restoration import SavedState
+from .rounding import ROUNDING, rounded
 
 SAME_NUMBERS = (
     "random numbers: compared with code that draws eager's (Inductor's fallback_random), from the same state"
@@ -39,8 +40,8 @@ def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((s.function, f"{s.kind}, eager on both sides") for s in built.skipped))
 
 
-_Compared = tuple[tuple[ValueCheck, ...], tuple[tuple[str, str], ...]]
-"""Comparisons made, and parts that could not be compared, with the reason."""
+NUDGES = 4
+"""Calls of eager on inputs that differ by one unit in the last place, to see what depends on rounding."""
 
 
 class Trial:
@@ -81,45 +82,64 @@ class Trial:
 
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if not self.random:
-            outcome = compared(self.eager, self._observed(call=compiled), self._reference())
-            return self._told(outcome, apart)
+            outcome = self._compared(compiled, self._reference())
+            return self._verification(outcome, apart)
         try:
             with eager_random_numbers():
-                outcome = compared(self.eager, self._observed(call=compiled))
-            return self._told(outcome, apart, note=SAME_NUMBERS)
+                outcome = self._compared(compiled)
+            return self._verification(outcome, apart, note=SAME_NUMBERS)
         except CaptureError as error:  # torch cannot make it so: some operators have no code of that kind
             failure = error.capture.failure
             if failure is None or failure.type == "BuildError":
                 raise
             reason = f"{failure.type}: {(failure.message.splitlines() or [''])[0][:200]}"
         drawn = self._apart(self.eager, self._observed(seed=1))
-        outcome = _without(drawn, compared(self.eager, self._observed(call=compiled)), "the numbers")
-        return self._told(outcome, apart, random=OTHER_NUMBERS.format(reason=reason))
+        outcome = compared(self.eager, self._observed(call=compiled))
+        _without(drawn, outcome, "the numbers")
+        return self._verification(outcome, apart, random=OTHER_NUMBERS.format(reason=reason))
+
+    def _compared(self, compiled: Any, reference: Observation | None = None) -> Agreement:
+        """Return the comparison, without numbers that differ because of rounding alone."""
+        observation = self._observed(call=compiled)
+        outcome = compared(self.eager, observation, reference)
+        failed = [c for c in outcome.checks if not c.ok]
+        if failed:
+            nudged = [n for seed in range(NUDGES) if (n := self._optional(nudge=seed)) is not None]
+            names = rounded(self.eager, observation, nudged, failed)
+            outcome.set_aside(dict.fromkeys(names, ROUNDING), problems=True)
+        return outcome
 
     def does_as(self, other: Trial) -> bool | None:
         """Return True if eager PyTorch does the same in this trial as in another; None where they differ only in what
         depends on random numbers or uninitialized memory."""
         outcome = compared(self.eager, other.eager, self._reference())
-        if all(c.ok for c in outcome[0]):
+        if outcome.ok:
             return True
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if self.random:
             apart |= self._apart(self.eager, self._observed(seed=1))
-        return None if all(c.ok for c in _without(apart, outcome, "")[0]) else False
+        _without(apart, outcome, "")
+        return None if outcome.ok else False
 
-    def _told(
-        self, found: _Compared, apart: dict[str, ValueCheck], note: str = "", random: str = ""
+    def _verification(
+        self, outcome: Agreement, apart: dict[str, ValueCheck], note: str = "", random: str = ""
     ) -> Verification:
         """Return the comparisons, without the values of those in ``apart``, which depend on uninitialized
         memory."""
-        comparisons, left = _without(apart, found, "unwritten memory")
-        note = "; ".join(filter(None, (note, self._note())))
-        unwritten = UNINITIALISED if apart else ""
-        return Verification(comparisons, None, note, left, random=random, uninitialized=unwritten)
+        _without(apart, outcome, "unwritten memory")
+        return Verification(
+            tuple(outcome.checks),
+            None,
+            "; ".join(filter(None, (note, self._note()))),
+            tuple(outcome.not_run),
+            random=random,
+            uninitialized=UNINITIALISED if apart else "",
+            not_compared=tuple(outcome.not_compared),
+        )
 
     @staticmethod
     def _apart(one: Observation, two: Observation) -> dict[str, ValueCheck]:
-        return {c.name: c for c in compared(one, two)[0] if not c.ok}
+        return {c.name: c for c in compared(one, two).checks if not c.ok}
 
     def _observed(self, seed: int | None = None, fill: int | None = None, **how: Any) -> Observation:
         from .._torch.graphs.operator_kinds import FilledMemory
@@ -132,8 +152,11 @@ class Trial:
 
     def _reference(self) -> Observation | None:
         """The call in float64, or None where it does not run there."""
-        with contextlib.suppress(Exception):  # the function insists on its own dtype, in whatever way
-            return self._observed(wide=True)
+        return self._optional(wide=True)
+
+    def _optional(self, **how: Any) -> Observation | None:
+        with contextlib.suppress(Exception):  # the function insists on its own inputs, in whatever way
+            return self._observed(**how)
         return None
 
     def _note(self) -> str:
@@ -148,18 +171,17 @@ class Trial:
         return f"{some} the same values after the eager call as before"
 
 
-def _without(apart: dict[str, ValueCheck], found: _Compared, what: str) -> _Compared:
-    """The comparisons without the values of those that are ``apart``, which depend on ``what``."""
-    comparisons, left = found
+def _without(apart: dict[str, ValueCheck], outcome: Agreement, what: str) -> None:
+    """Take the values of the checks that are ``apart`` out of the comparison: they depend on ``what``."""
     kept = []
-    for c in comparisons:
+    for c in outcome.checks:
         if c.name not in apart:
             kept.append(c)
         elif apart[c.name].problem:
-            left = (*left, (c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
+            outcome.not_run.append((c.name, f"it depends on {what}: {apart[c.name].problem} with others"))
         else:
             kept.append(without_values(c))
-    return tuple(kept), left
+    outcome.checks = kept
 
 
 def draws(capture: Record) -> bool:

@@ -15,7 +15,7 @@ from ..engine.call import Call
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..errors import UsageError
-from ..record.verification import ValueCheck, Verification
+from ..record.verification import DISAGREES, ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
 from ..views.words import stamp
 from .copies import copied
@@ -92,6 +92,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         same_code=same,
         note=reply["note"],
         not_run=tuple((part, reason) for part, reason in reply["not run"]),
+        not_compared=tuple((part, reason) for part, reason in reply["not compared"]),
         random=reply["random"],
         uninitialized=reply["unwritten"],
         runner="; ".join(
@@ -179,6 +180,7 @@ def serve(
         "cut": cut,
         "other": other,
         "not run": verification.not_run,
+        "not compared": verification.not_compared,
     }
     custom_operators.check_order()
     return reply, transfers.requested()
@@ -202,12 +204,12 @@ def _tried(
         graph = _graph(trial, as_there, refused)
         return graph.against(compiled), RAISES.format(_raised(refused)), graph.random
     outcome = plain.against(compiled)
-    if all(c.ok for c in outcome.comparisons):
+    if outcome.verdict != DISAGREES:
         return outcome, "", plain.random
     graph = trial(as_there)
     same = plain.does_as(graph)
     by_graph = graph.against(compiled)
-    if same and not all(c.ok for c in by_graph.comparisons):
+    if same and by_graph.verdict == DISAGREES:
         return outcome, BOTH, plain.random
     return by_graph, ANOTHER if same is False else AS_THERE, graph.random
 

@@ -1,0 +1,88 @@
+"""Eager PyTorch in double precision, also where the program itself asks for less."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_WIDE = {False: torch.float64, True: torch.complex128}
+
+
+class NotInDoubleError(RuntimeError):
+    """The reason why a program has no run in double precision."""
+
+
+@contextlib.contextmanager
+def double_precision() -> Iterator[None]:
+    """For the duration, this thread runs eager PyTorch in double precision.
+
+    Raises NotInDoubleError for an operator that cannot be followed, and where the program sets the size of a storage:
+    it says so in bytes of its own types, and larger numbers would be written past the end.
+    """
+    mine, resize = threading.get_ident(), torch.UntypedStorage.resize_
+
+    def resized(storage: torch.UntypedStorage, size: int) -> Any:
+        if threading.get_ident() == mine:
+            raise NotInDoubleError("the program sets the size of a storage in bytes")
+        return resize(storage, size)
+
+    own = vars(torch.UntypedStorage).get("resize_")
+    torch.UntypedStorage.resize_ = resized
+    try:
+        with DoublePrecision():
+            yield
+    finally:
+        if own is None:
+            del torch.UntypedStorage.resize_
+        else:
+            torch.UntypedStorage.resize_ = own
+
+
+class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+    """For the duration, operators take and return float64 where the program asks for a narrower float, and complex128
+    for a narrower complex: a cast to bfloat16 keeps its values.
+
+    Raises NotInDoubleError for an operator of the program's own, which may cast inside, and for a view as another
+    type, which depends on the bits.
+    """
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Return True: torch's own functions that compile inside (``flex_attention``) do so under this mode too."""
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (torch.ops.higher_order.flex_attention, torch.ops.higher_order.flex_attention_backward):
+            return func(*args, **kwargs)  # in the precision of its inputs
+        if (
+            not isinstance(func, torch._ops.OpOverload)
+            or func.namespace not in ("aten", "prims", "prim")
+            or func is torch.ops.aten.view.dtype
+        ):
+            raise NotInDoubleError(f"{func} may depend on the precision of its arguments")
+        writes = func._schema.is_mutable
+        args, kwargs = _pytree.tree_map(lambda v: _dtype(v) if writes else _wide(v), (args, kwargs))
+        result = func(*args, **kwargs)
+        return result if writes else _pytree.tree_map(_wide, result)
+
+
+def _dtype(value: Any) -> Any:
+    if isinstance(value, torch.dtype) and (value.is_floating_point or value.is_complex):
+        return _WIDE[value.is_complex]
+    return value
+
+
+def _wide(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
+        kind = _WIDE[value.is_complex()]
+        return value if value.dtype == kind else value.to(kind)
+    return _dtype(value)

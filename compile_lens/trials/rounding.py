@@ -1,0 +1,78 @@
+"""Values that depend on how numbers in between are rounded: eager and compiled code may both be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .._torch.ground import values
+from ..record.verification import ALIAS, ValueCheck
+from .agreement import AS_GOOD, DEFAULT, TOLERANCES, as_snapshot, gap
+from .observation import MISSING, Observation
+from .snapshot import Snapshot, dense, widest
+
+ROUNDING = (
+    "it depends on how numbers in between are rounded: eager on inputs that differ by one unit in the last place gives "
+    "results as far apart"
+)
+
+
+def rounded(
+    eager: Observation, compiled: Observation, nudged: list[Observation], failed: list[ValueCheck]
+) -> set[str]:
+    """Return the names of ``failed`` comparisons in which compiled is no farther from eager than eager from itself on
+    inputs that differ by one unit in the last place (``nudged``)."""
+    mine, its = _values(compiled), _values(eager)
+    others = [_values(n) for n in nudged]
+    names = set()
+    for check in failed:
+        name = check.name
+        if check.kind == ALIAS or type(mine.get(name, MISSING)) is not type(its.get(name)):
+            continue
+        numbers = not check.problem or check.problem.startswith("shape ")
+        if not isinstance(its[name], torch.Tensor) or numbers:
+            if _as_far(mine[name], its[name], [o.get(name) for o in others]):
+                names.add(name)
+    return names
+
+
+def _values(one: Observation) -> dict[str, Any]:
+    """Return tensors and plain values by the names of their comparisons."""
+    gradients = {f"gradient of {n}": v for n, v in one.gradients.items()}
+    later = {n: one.later(n) for n in one.all_after}
+    flat: dict[str, Any] = {}
+    for name, value in {**later, **one.results, **gradients}.items():
+        value = as_snapshot(value)
+        if isinstance(value, Snapshot):
+            flat.update({f"{name}{path}": part for path, part in value.parts})
+        else:
+            flat[name] = value
+    return flat
+
+
+def _as_far(mine: Any, its: Any, others: list[Any]) -> bool:
+    if not isinstance(its, torch.Tensor):
+        if isinstance(its, (float, complex)):
+            gaps = [abs(o - its) for o in others if isinstance(o, (float, complex))]
+            return bool(gaps) and abs(mine - its) <= AS_GOOD * max(gaps)
+        return any(type(o) is type(its) and values.same_plain(o, its, 0.0, 0.0) is False for o in others)
+    tensors = [dense(o) for o in others if isinstance(o, torch.Tensor)]
+    mine, its = dense(mine), dense(its)
+    if mine.shape != its.shape:
+        return any(o.shape != its.shape for o in tensors)
+    tensors = [o for o in tensors if o.shape == its.shape]
+    if not tensors or mine.dtype != its.dtype:
+        return False
+    if not (its.is_floating_point() or its.is_complex()):
+        moved = torch.stack([o != its for o in tensors]).any(0)
+        return int((mine != its).sum()) <= AS_GOOD * int(moved.sum())
+    rtol, atol = TOLERANCES.get(its.dtype, DEFAULT)
+    wide = widest(its)
+    apart = gap(widest(mine), wide)
+    spread = torch.stack([gap(widest(o), wide) for o in tensors]).amax(0)
+    beyond = apart > AS_GOOD * spread + atol + rtol * wide.abs().nan_to_num(0.0, 0.0, 0.0)
+    differs = apart > atol + rtol * wide.abs().nan_to_num(0.0, 0.0, 0.0)
+    # A number that happens not to move in so few runs stands among others that do.
+    few = int(beyond.sum()) <= int(differs.sum()) / 10
+    return few and float(apart.max()) <= AS_GOOD * float(spread.max())

@@ -1,0 +1,265 @@
+"""Values of tensors as they were, read without trust in the tensor: its memory may be freed, its class may lack any
+operator."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .._torch.ground.program_hooks import without_torch_function
+
+OWN_CLASSES = (torch.Tensor, torch.nn.Parameter)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A tensor as it was, with values that nothing changes later.
+
+    Attributes:
+        kind: name of its class.
+        shape, dtype, device, layout, stride, requires_grad: as torch reports them; no strides where it has none.
+        parts: the plain tensors that hold its values, each with the path of attributes that leads to it (``""`` for a
+            tensor that is plain itself).
+        unreadable: why the values could not be read; ``""`` if they could.
+        empty: True if there are none to read: its memory is freed, or it never had any.
+        nbytes: size of its storage; None for a tensor without one of its own.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    layout: torch.layout
+    stride: tuple[int, ...]
+    requires_grad: bool
+    parts: tuple[tuple[str, torch.Tensor], ...]
+    unreadable: str = ""
+    empty: bool = False
+    nbytes: int | None = None
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Snapshot:
+        """Return the snapshot of a tensor of any class."""
+        parts, reason = _copies(tensor)
+        return cls(
+            type(tensor).__name__,
+            *_facts(tensor),
+            requires_grad=tensor.requires_grad,
+            parts=parts,
+            unreadable=reason,
+            empty=bool(unreadable(tensor)),
+            nbytes=storage_bytes(tensor),
+        )
+
+    def is_of(self, tensor: torch.Tensor) -> bool | None:
+        """Return True if the tensor has these properties and these values, bit for bit except for NaNs; None if the
+        values cannot be compared."""
+        if _facts(tensor) != (self.shape, self.dtype, self.device, self.layout, self.stride):
+            return False
+        if storage_bytes(tensor) != self.nbytes or bool(unreadable(tensor)) != self.empty:
+            return False
+        if self.unreadable:
+            return True if self.empty else None
+        try:
+            parts = plain_parts(tensor)
+            return [name for name, _ in parts] == [name for name, _ in self.parts] and all(
+                equal(now, first) for (_, now), (_, first) in zip(parts, self.parts)
+            )
+        except Exception:  # a class that lacks an operator says so in its own way
+            return None
+
+
+def _copies(tensor: torch.Tensor) -> tuple[tuple[tuple[str, torch.Tensor], ...], str]:
+    reason = unreadable(tensor)
+    if reason:
+        return (), reason
+    try:
+        with torch.inference_mode(tensor.is_inference()), torch.no_grad():
+            return tuple((name, part.detach().clone()) for name, part in plain_parts(tensor)), ""
+    except Exception as error:  # a class that lacks an operator says so in its own way
+        return (), f"its values could not be read ({_one_line(error)})"
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:160]}" if lines else type(error).__name__
+
+
+def _facts(
+    tensor: torch.Tensor,
+) -> tuple[tuple[int, ...], torch.dtype, torch.device, torch.layout, tuple[int, ...]]:
+    try:
+        # The size of a ragged dimension is a name, another one in each copy.
+        shape = tuple(size if type(size) is int else -1 for size in tensor.shape)
+    except Exception:  # a nested tensor of torch's older kind
+        shape = ()
+    return shape, tensor.dtype, tensor.device, tensor.layout, strides(tensor)
+
+
+def strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return the strides of a tensor; none for a layout without them."""
+    if tensor.layout != torch.strided or tensor.is_nested:
+        return ()
+    return tuple(step if type(step) is int else -1 for step in tensor.stride())
+
+
+def has_own_dispatch(tensor: torch.Tensor) -> bool:
+    """Return True for a class that runs operators in Python: it may lack any, and may have no memory of its own."""
+    own = getattr(type(tensor), "__torch_dispatch__", None)
+    return type(tensor) not in OWN_CLASSES and own is not getattr(torch.Tensor, "__torch_dispatch__", None)
+
+
+def is_wrapper(tensor: torch.Tensor) -> bool:
+    """Return True for a class that says which tensors it wraps."""
+    return hasattr(type(tensor), "__tensor_flatten__")
+
+
+def wrapped(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors that a wrapper holds, by attribute."""
+    names, _ = tensor.__tensor_flatten__()
+    for name in names:
+        inner = getattr(tensor, name)
+        if isinstance(inner, torch.Tensor):
+            yield f".{name}", inner
+
+
+def plain_parts(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
+    """Return the tensors that hold the values: no class of them answers in place of torch."""
+    if is_wrapper(tensor):
+        return [
+            (f"{name}{path}", part) for name, inner in wrapped(tensor) for path, part in plain_parts(inner)
+        ]
+    if type(tensor) in OWN_CLASSES or has_own_dispatch(tensor):
+        return [("", tensor)]
+    return [("", _as_plain(tensor))]
+
+
+@without_torch_function
+def _as_plain(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.as_subclass(torch.Tensor)
+
+
+def storage_bytes(tensor: torch.Tensor) -> int | None:
+    """Return the size of the tensor's own storage; None if it has none."""
+    if not _has_storage(tensor):
+        return None
+    return int(tensor.untyped_storage().nbytes())
+
+
+def _has_storage(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.layout == torch.strided
+        and tensor.device.type != "meta"
+        and not is_wrapper(tensor)
+        and not has_own_dispatch(tensor)
+    )
+
+
+def unreadable(tensor: torch.Tensor) -> str:
+    """Return why an operator must not read this tensor; ``""`` if it may.
+
+    Torch checks neither: on memory that was freed (``untyped_storage().resize_(0)``) an operator ends the process.
+    """
+    if tensor.device.type == "meta":
+        return "it is on device 'meta' and holds no data"
+    if torch.nn.parameter.is_lazy(tensor):
+        return "it is not initialized yet"
+    if is_wrapper(tensor):
+        try:
+            return next((r for _, inner in wrapped(tensor) if (r := unreadable(inner))), "")
+        except Exception:  # a class that takes itself apart in its own way
+            return ""
+    if tensor.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
+        return _freed_values(tensor)
+    if not _has_storage(tensor):
+        return ""
+    storage = tensor.untyped_storage()
+    needed = _needed_bytes(tensor)
+    if needed > storage.nbytes():
+        size = "" if storage.nbytes() == 0 else f" but for {storage.nbytes():,} bytes"
+        return f"its memory is freed{size} (the program resized its storage)"
+    return ""
+
+
+def _freed_values(tensor: torch.Tensor) -> str:
+    with torch.no_grad():
+        values = tensor.detach()
+        return unreadable(values._values() if tensor.layout == torch.sparse_coo else values.values())
+
+
+def _needed_bytes(tensor: torch.Tensor) -> int:
+    if tensor.is_nested:
+        return int(tensor.numel() * tensor.element_size())
+    if not tensor.numel():
+        return 0
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    return int((tensor.storage_offset() + last + 1) * tensor.element_size())
+
+
+def equal(now: torch.Tensor, first: torch.Tensor) -> bool:
+    """Return True if two readable tensors hold the same values, bit for bit except for NaNs."""
+    if now.dtype != first.dtype or now.layout != first.layout or now.is_nested != first.is_nested:
+        return False
+    now, first = dense(now), dense(first)
+    if now.shape != first.shape or now.device != first.device:
+        return False
+    try:
+        if torch.equal(now, first):
+            return True
+        if not (now.is_floating_point() or now.is_complex()):
+            return False
+        now, first = widest(now), widest(first)
+        return bool(((now == first) | (now.isnan() & first.isnan())).all())
+    except (RuntimeError, TypeError):  # a dtype of few operators: its bytes
+        return bool(torch.equal(*(x.contiguous().view(torch.uint8) for x in (now, first))))
+
+
+def dense(x: torch.Tensor) -> torch.Tensor:
+    """Return a plain, strided tensor with the same numbers."""
+    x = x.detach()
+    if x.is_nested:
+        return torch.cat([part.reshape(-1) for part in x.unbind()])
+    if x.is_quantized:
+        return x.dequantize()
+    return x.to_dense() if x.layout != torch.strided else x
+
+
+def widest(x: torch.Tensor) -> torch.Tensor:
+    """Return the tensor in double precision."""
+    return x.detach().to(torch.complex128 if x.is_complex() else torch.float64)
+
+
+def write(tensor: torch.Tensor, first: Snapshot) -> None:
+    """Give a tensor the values of a snapshot, and its storage the size that it had."""
+    if first.nbytes is not None and _has_storage(tensor):
+        storage = tensor.untyped_storage()
+        if storage.nbytes() != first.nbytes:
+            storage.resize_(first.nbytes)
+    if first.unreadable:
+        return
+    with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
+        parts = dict(plain_parts(tensor))
+        for name, values in first.parts:
+            now = parts.get(name)
+            if now is None:
+                continue
+            if now.shape != values.shape or now.dtype != values.dtype or unreadable(now):
+                target: Any = tensor if not name else now
+                target.data = values.clone()
+            elif not has_own_dispatch(now):
+                _fill(now, values)
+            else:
+                with contextlib.suppress(Exception):  # its class may lack the operator
+                    now.copy_(values)
+
+
+def _fill(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    if any(size > 1 and step == 0 for size, step in zip(values.shape, strides(tensor))):
+        at = tuple(slice(1) if step == 0 else slice(None) for step in tensor.stride())
+        tensor[at].copy_(values[at])  # one row that stands many times
+    else:
+        tensor.copy_(values)
