@@ -9,7 +9,6 @@ graphs only have because they change nothing in place count as eager PyTorch run
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,25 +17,11 @@ import torch.fx
 
 from ...record.graph import Tensor
 from ..ground import values
-from . import fx_values, operator_kinds
+from . import fx_values, operand_reads, operator_kinds
+from .operand_reads import elements, product
 
 Moved = tuple["int | None", "int | None"]
 """Bytes read and bytes written; ``None`` where a size is not known."""
-
-LOOKUPS = {
-    **dict.fromkeys("embedding embedding_bag _embedding_bag _embedding_bag_forward_only".split(), "weight"),
-    **dict.fromkeys("index _unsafe_index _unsafe_masked_index gather index_select take".split(), "self"),
-    "constant_pad_nd": "self",
-    **dict.fromkeys("grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback".split(), "input"),
-}
-"""Operators that read of one argument only as many elements as they make, and the name of that argument; bags read a
-row for each index, samplers the neighbours of each point."""
-
-SHAPE_ONLY = frozenset(
-    "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
-    "uniform normal exponential random cauchy geometric log_normal".split()
-)
-"""Operators that use only the shape and the type of ``self``, in place or not."""
 
 SCATTERS = {
     **dict.fromkeys("scatter scatter_add scatter_reduce put".split(), "index"),
@@ -60,9 +45,6 @@ PART_WRITES = frozenset("slice_scatter select_scatter diagonal_scatter as_stride
 _Tensors = dict[int, tuple[torch.Tensor, "int | None", int]]
 """Tensors by their ``id``, each with its bytes and the buffer that it is in."""
 
-BY_INDEX = frozenset((*LOOKUPS, *SCATTERS)) - {"constant_pad_nd"}
-"""Operators whose accesses depend on data."""
-
 
 class Accesses:
     """The accesses of the operators of one graph."""
@@ -76,11 +58,7 @@ class Accesses:
         ATen's."""
         name = operator_kinds.base_name(node.target)
         if not isinstance(node.target, torch._ops.OpOverload):
-            return (
-                (None, None)
-                if name.removesuffix("_") in BY_INDEX or name in PART_WRITES
-                else self._plain(node)
-            )
+            return (None, None) if in_part(node.target) or name in PART_WRITES else self._plain(node)
         if name == "copy_" and self._written_already(node.args[0], node.args[1]):
             return 0, 0
         if name in PART_WRITES:
@@ -92,8 +70,7 @@ class Accesses:
             return part, part
         if name in SCATTERS:
             return self.moved(node, in_place=self._in_place(node))
-        bare = name.removesuffix("_")
-        if name in LOOKUPS or bare in SHAPE_ONLY or bare in SCATTERS:
+        if in_part(node.target):
             return self.moved(node, in_place=name.endswith("_"))
         return self._plain(node)
 
@@ -164,37 +141,55 @@ class Accesses:
         return self._order
 
 
+def in_part(target: Any) -> bool:
+    """Return True if an operator reads or writes an argument in part: by an index, or a place that it computes."""
+    name = operator_kinds.base_name(target)
+    return name.removesuffix("_") in SCATTERS or operand_reads.in_part(name, target)
+
+
 def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False) -> Moved:
     """Return the bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
     name = operator_kinds.base_name(target)
-    bare = name if name in SCATTERS or name in LOOKUPS else name.removesuffix("_")
+    bare = name if name in SCATTERS else name.removesuffix("_")
     named = _named(target, args, kwargs)
     results = _distinct(values.tensors(out))
-    given = values.tensors((args, kwargs))
-    taken: dict[int, int | None] = {id(t): _bytes(t) for t in given}
-    if bare in LOOKUPS and results:
-        _limit(taken, named.get(LOOKUPS[bare]), _looked_up(bare, named, results[0]))
-    if (
-        bare in SHAPE_ONLY or name == "bernoulli_"
-    ):  # ``bernoulli`` itself takes the probabilities from ``self``
-        _limit(taken, named.get("self"), 0)
+    limits = operand_reads.of_call(name, target, named, results)
     places = _places(bare, named) if bare in SCATTERS else None
-    if places is None:
-        results += _changed(target, named, results)
-    writes = total(_bytes(t) for t in results)
-    again: int | None = 0
     if places is not None:
-        base = named["self"] if "self" in named else results[0]
-        whole = _bytes(base)
-        placed = None if whole is None else min(places * base.dtype.itemsize, whole)
-        if in_place:
-            _limit(taken, named.get("self"), 0)
-            writes = 0
-        if "src" in named:
-            _limit(taken, named["src"], places)
-        again = placed if bare in ACCUMULATES or named.get("accumulate") is True else 0
-        writes = total((writes, placed))
-    return total((_capped(given, taken), again)), writes
+        limits |= {"src": places, **({"self": 0} if in_place else {})}
+    given, taken = _taken(named, limits)
+    if places is None:
+        part = operand_reads.written(name, named)
+        results += _changed(target, named, results)
+        writes = total(_bytes(t) for t in results)
+        if part is not None and writes is not None:
+            writes = min(writes, part * results[0].dtype.itemsize)
+        return _capped(given, taken), writes
+    base = named["self"] if "self" in named else results[0]
+    whole = _bytes(base)
+    placed = None if whole is None else min(places * base.dtype.itemsize, whole)
+    adds = bare in ACCUMULATES or named.get("accumulate") is True or named.get("reduce") is not None
+    again = placed if adds else 0
+    kept = 0 if in_place else total(_bytes(t) for t in results)
+    return total((_capped(given, taken), again)), total((kept, placed))
+
+
+def _taken(
+    named: dict[str, Any], limits: dict[str, int | None]
+) -> tuple[list[torch.Tensor], dict[int, int | None]]:
+    """Return the tensors of a call, and the bytes read of each: by ``id``, since one may be several arguments."""
+    given: list[torch.Tensor] = []
+    taken: dict[int, int | None] = {}
+    for argument, value in named.items():
+        for tensor in values.tensors(value):
+            size = _bytes(tensor)
+            if argument in limits and size is not None:
+                limit = limits[argument]
+                size = None if limit is None else min(size, limit * tensor.dtype.itemsize)
+            other = taken.get(id(tensor), 0)
+            taken[id(tensor)] = None if size is None or other is None else max(size, other)
+            given.append(tensor)
+    return given, taken
 
 
 def _changed(target: Any, named: dict[str, Any], results: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -208,34 +203,31 @@ def _changed(target: Any, named: dict[str, Any], results: list[torch.Tensor]) ->
     return [t for t in tensors if _buffer(t) not in returned]
 
 
-def _looked_up(name: str, named: dict[str, Any], result: torch.Tensor) -> int | None:
-    """Return how many elements a lookup reads: as many as it makes, but bags add up a row for each index, and samplers
-    weigh the neighbours of each point."""
-    if "embedding_bag" in name:
-        return _product(_numel(named["indices"].shape), _numel(named["weight"].shape[1:]))
-    if "grid_sampler" in name:
-        side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
-        return _product(_numel(result.shape), side ** (result.dim() - 2))
-    return _numel(result.shape)
-
-
 def _places(name: str, named: dict[str, Any]) -> int | None:
-    """Return how many elements a scatter places; None if a mask selects them, so that it may be any of them."""
+    """Return how many elements a scatter places: of those that a mask may select all, unless the values are as many."""
     what = SCATTERS[name]
     if what != "indices":
         given = named.get(what)
-        return _numel(given.shape) if isinstance(given, torch.Tensor) else None
+        return elements(given.shape) if isinstance(given, torch.Tensor) else None
     base = named["self"]
     if name == "index_fill":
         rows = base.shape[named["dim"]] if base.dim() else 1
-        return _ratio(_numel(named["index"].shape), _numel(base.shape), fx_values.hint(rows))
+        return _ratio(elements(named["index"].shape), elements(base.shape), fx_values.hint(rows))
     indices = list(named["indices"])
     given = [i for i in indices if isinstance(i, torch.Tensor)]
     if any(i.dtype in (torch.bool, torch.uint8) for i in given):
-        return None
-    picked = _numel(_broadcast([i.shape for i in given]))
+        return _masked(base, given, named["values"])
+    picked = elements(_broadcast([i.shape for i in given]))
     kept = [n for i, n in enumerate(base.shape) if i >= len(indices) or indices[i] is None]
-    return _product(picked, _numel(kept))
+    return product(picked, elements(kept))
+
+
+def _masked(base: torch.Tensor, masks: list[torch.Tensor], placed: torch.Tensor) -> int | None:
+    whole = elements(base.shape)
+    rest = base.dim() - sum(i.dim() if i.dtype in (torch.bool, torch.uint8) else 1 for i in masks)
+    if len(masks) == 1 and placed.dim() == 1 + rest and fx_values.hint(placed.shape[0]) != 1:
+        return _ratio(elements(placed.shape[:1]), whole, elements(masks[0].shape))
+    return whole
 
 
 def _broadcast(shapes: list[Any]) -> list[Any]:
@@ -250,15 +242,6 @@ def _named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     schema = getattr(target, "_schema", None)
     names = [a.name for a in schema.arguments] if schema is not None else []
     return {**dict(zip(names, args)), **(kwargs or {})}
-
-
-def _limit(taken: dict[int, int | None], tensor: Any, elements: int | None) -> None:
-    if not isinstance(tensor, torch.Tensor):
-        return
-    whole = taken.get(id(tensor))
-    taken[id(tensor)] = (
-        None if whole is None or elements is None else min(whole, elements * tensor.dtype.itemsize)
-    )
 
 
 def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | None:
@@ -348,11 +331,6 @@ def _bytes(tensor: torch.Tensor) -> int | None:
     return fx_values.nbytes(tensor.shape, tensor.stride() if strided else None, tensor.dtype.itemsize)
 
 
-def _numel(shape: Iterable[Any]) -> int | None:
-    sizes = [fx_values.hint(s) for s in shape]
-    return None if None in sizes else math.prod(s for s in sizes if s is not None)
-
-
 def total(parts: Iterable[int | None]) -> int | None:
     """Return the sum; None if a part is unknown."""
     known_total = 0
@@ -363,10 +341,6 @@ def total(parts: Iterable[int | None]) -> int | None:
     return known_total
 
 
-def _product(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a * b
-
-
 def _ratio(a: int | None, b: int | None, c: int | None) -> int | None:
-    product = _product(a, b)
-    return None if product is None or not c else product // c
+    numerator = product(a, b)
+    return None if numerator is None or not c else numerator // c

@@ -17,6 +17,7 @@ import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, _len_torch_dispatch_stack, _pop_mode
+from torch.utils._pytree import tree_map_only
 
 from ...record.compilation import EagerOp
 from ...record.graph import Frame
@@ -197,6 +198,7 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
         self.at: torch.fx.Node = next(iter(gm.graph.nodes))
         self.tensors: dict[str, torch.Tensor] = {}
         self.rows = Rows(gm.graph)
+        self.views = _RebasedViews()
         for node in gm.graph.nodes:
             if node.op == "get_attr" and node.target not in self.tensors:
                 held = self.fetch_attr(node.target)
@@ -207,7 +209,13 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
     def run_node(self, node: torch.fx.Node) -> Any:
         self.at = node
         row = self.rows.of(node, self.env.get(node.args[0])) if node in self.rows else None
-        return super().run_node(node) if row is None else row
+        value = super().run_node(node) if row is None else row
+        self.views.add(value)
+        return value
+
+    def fetch_args_kwargs_from_env(self, node: torch.fx.Node) -> tuple[Any, Any]:
+        args, kwargs = super().fetch_args_kwargs_from_env(node)
+        return self.views.current(args), self.views.current(kwargs)
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target is getattr(torch.autograd.grad_mode, "_enter_inference_mode", None):
@@ -216,6 +224,8 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
             return torch.set_grad_enabled(not args[0])
         if isinstance(target, torch._ops.HigherOrderOperator):
             return self._bodies.call(target, args, kwargs)
+        if target is torch.nn.functional.one_hot:
+            return _one_hot(*args, **kwargs)
         return super().call_function(target, args, kwargs)
 
     def _body(self, body: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -228,6 +238,48 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
 
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         return self.tensors[target] if target in self.tensors else super().get_attr(target, args, kwargs)
+
+
+def _one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+    """Run ``one_hot`` as its C++ does where a tensor has numbers: for one that has none, it compares instead."""
+    if num_classes == -1 or tensor.numel() == 0:
+        return torch.nn.functional.one_hot(tensor, num_classes)
+    if tensor.device.type not in ("cuda", "xpu", "mps"):
+        torch.aminmax(tensor)  # checked there before the scatter, elsewhere in it
+    zeros = torch.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
+    return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+class _RebasedViews:
+    """The views of a graph, each with the version that its memory had.
+
+    If that memory is written later, autograd derives the view again from the tensor of which it is one: by one
+    ``as_strided``, whose derivative makes zeros and copies into them. Of a tensor with a Python dispatch, such as a
+    fake one, autograd calls the functions that made the view instead. So here the view itself is made by
+    ``as_strided`` where eager PyTorch would.
+    """
+
+    def __init__(self) -> None:
+        self._views: dict[int, tuple[torch.Tensor, int, torch.Tensor]] = {}  # itself, version, as it is now
+
+    def add(self, value: Any) -> None:
+        """Keep the views that a node returned."""
+        for tensor in values.tensors(value):
+            if tensor._is_view() and tensor._base is not None and tensor._base.dtype == tensor.dtype:
+                # What a write in place returns is known already, and was written since.
+                self._views.setdefault(id(tensor), (tensor, tensor._version, tensor))
+
+    def current(self, value: Any) -> Any:
+        """Return the arguments of a node with each view as it is after the writes so far."""
+        return tree_map_only(torch.Tensor, self._rebased, value) if self._views else value
+
+    def _rebased(self, tensor: torch.Tensor) -> torch.Tensor:
+        view, version, current = self._views.get(id(tensor), (tensor, tensor._version, tensor))
+        if view._version == version or not view._base.requires_grad:  # of a view, it is that of its base
+            return current
+        current = view._base.as_strided(view.size(), view.stride(), view.storage_offset())
+        self._views[id(current)] = self._views[id(tensor)] = current, current._version, current
+        return current
 
 
 def _fake(mode: Any, value: Any, device: torch.device | None = None) -> Any:

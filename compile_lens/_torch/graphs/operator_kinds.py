@@ -27,6 +27,7 @@ METADATA = frozenset(
 VIEWS = frozenset(
     "_unsafe_view reshape _reshape_alias _reshape_copy contiguous flatten ravel unflatten movedim moveaxis "
     "swapaxes swapdims view_as reshape_as expand_as detach split chunk tensor_split split_with_sizes "
+    "unsafe_split unsafe_chunk unsafe_split_with_sizes "
     "broadcast_to getitem T mT H mH narrow unbind view permute transpose t squeeze unsqueeze select slice "
     "as_strided diagonal expand alias view_as_real view_as_complex inductor_force_stride_order "
     "_reinterpret_tensor squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_".split()

@@ -192,7 +192,7 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
     if ir_node is None or type(ir_node).__name__ == "MultiOutput":
         return 0, 0  # its call has it
     origin = _origin(ir_node)
-    if origin is not None and operator_kinds.base_name(origin.target).removesuffix("_") in accesses.BY_INDEX:
+    if origin is not None and accesses.in_part(origin.target):
         return accesses.Accesses().moved(origin, in_place=bool(ir_node.get_mutation_names()))
     changed = list(ir_node.get_mutation_names())
     layout = type(getattr(ir_node, "layout", None)).__name__

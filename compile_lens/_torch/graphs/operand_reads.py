@@ -1,0 +1,213 @@
+"""Table of what an operator looks at: of which argument it uses the shape alone, a gather, a diagonal, a prefix.
+
+An argument that is not in the table is read whole. ``tests/helpers/operand_probe.py`` checks this: it changes an
+argument, or one element of it, and compares the results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from . import fx_values
+
+Named = dict[str, Any]
+"""The arguments of a call by name."""
+Reads = Callable[[Named, Sequence[torch.Tensor]], "int | None"]
+"""Elements that a call reads of an argument, from its arguments and results; None where a size is not known."""
+
+
+def elements(shape: Iterable[Any]) -> int | None:
+    """Return the product of sizes; None if one is not known."""
+    sizes = [fx_values.hint(s) for s in shape]
+    return None if None in sizes else math.prod(s for s in sizes if s is not None)
+
+
+def product(*factors: int | None) -> int | None:
+    """Return the product; None if a factor is unknown."""
+    known = [factor for factor in factors if factor is not None]
+    return math.prod(known) if len(known) == len(factors) else None
+
+
+def of_call(name: str, target: Any, named: Named, results: Sequence[torch.Tensor]) -> dict[str, int | None]:
+    """Return how many elements a call reads of each argument that it does not read whole."""
+    rules = _rules(name, target)
+    return {argument: rule(named, results) for argument, rule in rules.items()} if results else {}
+
+
+def in_part(name: str, target: Any) -> bool:
+    """Return True if an operator of this base name reads an argument in part."""
+    return bool(_rules(name, target))
+
+
+def written(name: str, named: Named) -> int | None:
+    """Return how many elements a call in place writes; None if it writes all."""
+    if name not in WRITES:
+        return None
+    return WRITES[name](named, ())
+
+
+def _rules(name: str, target: Any) -> dict[str, Reads]:
+    rules = READS.get(name) or READS.get(name.removesuffix("_"))
+    if rules is None and torch.Tag.view_copy in getattr(target, "tags", ()):
+        return {"self": _of_results}
+    return rules or {}
+
+
+def _nothing(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    return 0
+
+
+def _of_results(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    """As many bytes as come out: of complex numbers, the two halves are elements of the result."""
+    counts = [product(elements(result.shape), result.dtype.itemsize) for result in results]
+    known = [count for count in counts if count is not None]
+    return sum(known) // named["self"].dtype.itemsize if len(known) == len(counts) else None
+
+
+def _of_result(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    return elements(results[0].shape)
+
+
+def _of_target(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    return elements(named["target"].shape)
+
+
+def _rows(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    """A row of the table for each index."""
+    return product(elements(named["indices"].shape), elements(named["weight"].shape[1:]))
+
+
+def _neighbours(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    """The neighbours of each point of a grid."""
+    side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
+    return product(elements(results[0].shape), side ** (results[0].dim() - 2))
+
+
+def _diagonal(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    sizes = [fx_values.hint(n) for n in named["self"].shape]
+    return None if None in sizes else min(n for n in sizes if n is not None)
+
+
+def triangle(upper: bool, matrix: torch.Tensor, diagonal: Any) -> int | None:
+    """Return how many elements ``triu`` or ``tril`` keeps of matrices."""
+    rows, columns, batch = *map(fx_values.hint, matrix.shape[-2:]), elements(matrix.shape[:-2])
+    first = fx_values.hint(diagonal)
+    if rows is None or columns is None or first is None:
+        return None
+    below = sum(min(max(row + first + (not upper), 0), columns) for row in range(rows))
+    return product(batch, rows * columns - below if upper else below)
+
+
+def _upper(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    return triangle(True, named["self"], named.get("diagonal", 0))
+
+
+def _lower(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    return triangle(False, named["self"], named.get("diagonal", 0))
+
+
+def _outside(kept: Reads) -> Reads:
+    def zeroed(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+        whole, part = elements(named["self"].shape), kept(named, results)
+        return None if whole is None or part is None else whole - part
+
+    return zeroed
+
+
+def _filled(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    shape = [fx_values.hint(n) for n in named["self"].shape]
+    if len(shape) == 2 and named.get("wrap") and None not in shape:
+        rows, columns = (int(n or 0) for n in shape)
+        return -(-rows * columns // (columns + 1))
+    return _diagonal(named, results)
+
+
+def _searched(sorted_name: str) -> Reads:
+    """A binary search for each value in a sorted row."""
+
+    def steps(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+        shape = named[sorted_name].shape
+        length, rows = fx_values.hint(shape[-1]), elements(shape[:-1])
+        count = elements(results[0].shape)
+        if length is None or rows is None or count is None or not length:
+            return 0 if length == 0 else None
+        return min(count // max(rows, 1) * length.bit_length(), length) * rows
+
+    return steps
+
+
+def _points(taps: int) -> Reads:
+    """Of each dimension that is interpolated, ``taps`` elements for each one that comes out."""
+
+    def window(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+        image = named["input"] if "input" in named else named["self"]
+        sizes = [fx_values.hint(n) for n in image.shape[2:]]
+        points = [fx_values.hint(n) for n in results[0].shape[2:]]
+        touched = (None if n is None or m is None else min(n, taps * m) for n, m in zip(sizes, points))
+        return product(elements(image.shape[:2]), *touched)
+
+    return window
+
+
+def _unless(position: int) -> Reads:
+    """Nothing if the gradient at this position of ``output_mask`` is not wanted: the other ones do without."""
+
+    def needed(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+        argument = ("weight", "input")[position]
+        return elements(named[argument].shape) if named["output_mask"][position] else 0
+
+    return needed
+
+
+def _with(argument: str, rule: Reads, names: str) -> dict[str, dict[str, Reads]]:
+    return {name: {argument: rule} for name in names.split()}
+
+
+READS: dict[str, dict[str, Reads]] = {
+    # The shape and the type alone, in place or not.
+    **_with("self", _nothing,
+        "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
+        "uniform normal exponential random cauchy geometric log_normal bernoulli_ fill_diagonal_ triu_ tril_ "
+        "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward "
+        "adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward fractional_max_pool2d_backward "
+        "fractional_max_pool3d_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
+        "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
+        "replication_pad2d_backward replication_pad3d_backward rrelu_with_noise_backward"),
+    **_with("bias", _nothing, "native_layer_norm_backward"),
+    "convolution_backward": {"weight": _unless(0), "input": _unless(1)},
+    # Gathers: as many as come out, as there are targets, a row for each index, the neighbours of each point.
+    **_with("self", _of_result,
+        "index _unsafe_index _unsafe_masked_index gather index_select take constant_pad_nd"),
+    **_with("self", _of_results, "narrow_copy"),
+    **_with("weight", _of_result, "embedding"),
+    **_with("weight", _rows,
+        "embedding_bag _embedding_bag _embedding_bag_forward_only _embedding_bag_per_sample_weights_backward"),
+    **_with("input", _neighbours, "grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback"),
+    **{name: {"self": _of_target, "weight": _of_target} for name in ("nll_loss_forward", "nll_loss2d_forward")},
+    **{name: {"self": _nothing, "weight": _of_target} for name in ("nll_loss_backward", "nll_loss2d_backward")},
+    # A diagonal, a triangle, the steps of a search, the points of a smaller image.
+    **_with("self", _diagonal, "trace"),
+    **_with("self", _upper, "triu"),
+    **_with("self", _lower, "tril"),
+    "bucketize": {"boundaries": _searched("boundaries")},
+    "searchsorted": {name: _searched("sorted_sequence") for name in ("sorted_sequence", "sorter")},
+    **{
+        kind: {argument: _points(taps) for argument in ("self", "input")}
+        for kinds, taps in (
+            ("upsample_nearest1d upsample_nearest2d upsample_nearest3d", 1),
+            ("_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d", 1),
+            ("upsample_linear1d upsample_bilinear2d upsample_trilinear3d", 2),
+            ("upsample_bicubic2d", 4),
+        )
+        for kind in kinds.split()
+    },
+}  # fmt: skip
+"""By the base name of an operator, the arguments that it does not read whole. A name that ends with ``_`` is of the
+form in place alone; one that does not is of both. Copies of views (torch tags them) read what they copy."""
+
+WRITES: dict[str, Reads] = {"fill_diagonal_": _filled, "triu_": _outside(_upper), "tril_": _outside(_lower)}
+"""Operators that write a part of ``self``, with how many elements that are."""

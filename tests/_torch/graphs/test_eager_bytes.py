@@ -1,0 +1,77 @@
+"""Eager operators and their bytes, against plain eager PyTorch on real tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from eager_patterns import MODULES, PATTERNS, grad
+from eager_sweep import differences
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+@pytest.mark.cases(quick=3, full=40)
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_pattern_dispatches_and_moves_what_eager_pytorch_does(name: str) -> None:
+    function, inputs = PATTERNS[name]
+    torch.manual_seed(0)
+    parameters = MODULES[name].parameters() if name in MODULES else ()
+    assert differences(function, inputs(), {}, parameters) == ("", [])
+
+
+def rows_of_a_view(x: Any) -> Any:
+    y = x.sin()
+    rows = y[1:3]
+    row = rows[0]
+    rows.mul_(2)
+    row.add_(1)
+    return rows.exp(), row.sin(), y.cos()
+
+
+def without_gradient(x: Any) -> Any:
+    y = x.clone()
+    turned = y.t()
+    with torch.no_grad():
+        y[0] = 0
+    return turned.sin()
+
+
+def read_twice(x: Any) -> Any:
+    y = x.clone()
+    flat = y.view(-1)
+    flat[2:5] = 1.0
+    return flat * 2 + flat.sin()
+
+
+def complex_view(x: Any) -> Any:
+    y = torch.complex(x, x)
+    pairs = torch.view_as_real(y)
+    pairs.mul_(2)
+    return torch.view_as_complex(pairs).abs()
+
+
+def expanded(x: Any) -> Any:
+    y = x.clone()
+    many = y.expand(3, *y.shape)
+    y.mul_(2)
+    return many * many
+
+
+def columns(x: Any) -> Any:
+    y = x.clone()
+    every_second = y[:, ::2]
+    every_second.zero_()
+    every_second.add_(x[:, ::2])
+    return every_second.sum()
+
+
+@pytest.mark.parametrize(
+    "function", [rows_of_a_view, without_gradient, read_twice, complex_view, expanded, columns]
+)
+def test_a_view_written_in_place_has_the_derivative_that_eager_pytorch_gives_it(
+    function: Callable[..., Any],
+) -> None:
+    assert differences(function, (grad(4, 6),), {}) == ("", [])

@@ -1,0 +1,294 @@
+"""Operators that plain eager PyTorch dispatches, and the bytes that each reads and writes, on real tensors.
+
+An oracle: it shares no code with the package. ``operand_probe.py`` checks which of its arguments an operator reads.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+ALLOCATIONS = set(
+    "empty empty_like empty_strided new_empty new_empty_strided empty_permuted resize_ resize_as_ set_ "
+    "_efficientzerotensor".split()
+)
+METADATA = set(
+    "sym_size sym_stride sym_numel sym_storage_offset size stride numel dim is_contiguous is_same_size item "
+    "_local_scalar_dense _assert_async _assert_scalar _assert_tensor_metadata sym_constrain_range "
+    "sym_constrain_range_for_size is_pinned result_type lift lift_fresh detach_ is_nonzero device is_complex "
+    "_has_same_storage_numel _version prim_layout _unsafe_view _reshape_alias unsafe_split unsafe_chunk "
+    "unsafe_split_with_sizes _conj _neg_view".split()
+)
+
+WRITES_ONLY = set(
+    "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill fill_ zero_ "
+    "copy_ uniform_ normal_ exponential_ random_ cauchy_ geometric_ log_normal_ bernoulli_".split()
+)
+"""Operators that take the shape of ``self`` and no number of it."""
+
+SHAPE_ONLY: dict[str, str] = {
+    **dict.fromkeys(
+        "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward "
+        "adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward fractional_max_pool2d_backward "
+        "fractional_max_pool3d_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward "
+        "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
+        "replication_pad2d_backward replication_pad3d_backward nll_loss_backward nll_loss2d_backward "
+        "rrelu_with_noise_backward".split(),
+        "self",
+    ),
+    "native_layer_norm_backward": "bias",
+}
+"""Operators that take the shape of one argument and no number of it: set to NaN, it changes nothing."""
+
+GATHERS = {
+    **dict.fromkeys("index _unsafe_index gather index_select take constant_pad_nd".split(), "self"),
+    **dict.fromkeys("narrow_copy diagonal_copy select_copy slice_copy as_strided_copy".split(), "self"),
+    "embedding": "weight",
+}
+"""Operators that read as many elements of one argument as they make."""
+
+SCATTERS = set(
+    "scatter scatter_add scatter_reduce index_add index_copy index_reduce index_put _index_put_impl index_fill "
+    "put".split()
+)
+ADDS = set("scatter_add scatter_reduce index_add index_reduce".split())
+
+TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 4}
+"""Elements that one point of an interpolation reads in each dimension."""
+
+
+def base_name(func: Any) -> str:
+    """Return ``add`` for ``aten.add.Tensor``."""
+    return str(func.overloadpacket._qualified_op_name).split("::")[1]
+
+
+def is_work(func: Any) -> bool:
+    """Return True if an operator is no view, allocation or question about metadata."""
+    name = base_name(func)
+    returns = func._schema.returns
+    view = torch.Tag.inplace_view in func.tags or (
+        bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    )
+    question = func.namespace in ("prim", "prims") and name in ("device", "layout")
+    return not (view or question or name in ALLOCATIONS or name in METADATA)
+
+
+def tensors(tree: Any) -> list[torch.Tensor]:
+    """Return the tensors of a tree of values."""
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments of a call by name."""
+    return {**{a.name: value for a, value in zip(func._schema.arguments, args)}, **(kwargs or {})}
+
+
+def _offsets(tensor: torch.Tensor) -> torch.Tensor:
+    offsets = torch.zeros((), dtype=torch.int64)
+    for size, stride in zip(tensor.shape, tensor.stride()):
+        offsets = offsets.unsqueeze(-1) + torch.arange(size) * stride
+    return offsets.reshape(-1) + tensor.storage_offset()
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except Exception:  # a tensor without a storage is its own
+        return id(tensor)
+
+
+def distinct_bytes(group: Iterable[torch.Tensor]) -> int | None:
+    """Return the bytes of the distinct elements of several tensors; None for a layout without strides."""
+    by_storage: dict[int, list[torch.Tensor]] = collections.defaultdict(list)
+    for tensor in group:
+        by_storage[_storage(tensor)].append(tensor)
+    total = 0
+    for parts in by_storage.values():
+        if any(t.layout != torch.strided for t in parts):
+            return None
+        offsets = [_offsets(t) * t.element_size() for t in parts if t.numel()]
+        total += int(torch.cat(offsets).unique().numel()) * parts[0].element_size() if offsets else 0
+    return total
+
+
+def _whole(tensor: torch.Tensor) -> int:
+    nbytes = distinct_bytes([tensor])
+    assert nbytes is not None
+    return nbytes
+
+
+def _triangle(name: str, matrix: torch.Tensor, diagonal: int) -> int:
+    """Return how many elements of the last two dimensions ``triu`` or ``tril`` keeps."""
+    ones = torch.ones(matrix.shape, dtype=torch.bool)
+    return int((torch.triu if name == "triu" else torch.tril)(ones, diagonal).sum())
+
+
+def _searched(named: dict[str, Any]) -> tuple[str, int]:
+    """Return the name of the sorted argument, and how many of its elements a binary search for each value reads."""
+    sorted_name = "boundaries" if "boundaries" in named else "sorted_sequence"
+    sorted_values, values = named[sorted_name], named["self"]
+    length = sorted_values.shape[-1]
+    count = values.numel() if isinstance(values, torch.Tensor) else 1
+    rows = sorted_values.numel() // length if length else 0
+    per_row = count // rows if rows > 1 else count
+    return sorted_name, min(per_row * length.bit_length(), length) * rows
+
+
+def _interpolated(name: str, image: torch.Tensor, result: torch.Tensor) -> int:
+    kind = name.removeprefix("_upsample_").removeprefix("upsample_").rstrip("123d")
+    if kind not in TAPS:  # with antialias each element counts
+        return image.numel()
+    outer = math.prod(image.shape[:2])
+    return outer * math.prod(min(n, TAPS[kind] * m) for n, m in zip(image.shape[2:], result.shape[2:]))
+
+
+def _sampled(named: dict[str, Any], result: torch.Tensor) -> int:
+    """Return how many elements a grid sampler reads: the neighbours of each point."""
+    neighbours = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]
+    return int(result.numel()) * neighbours ** (result.dim() - 2)
+
+
+def _placed(bare: str, named: dict[str, Any]) -> int:
+    """Return how many elements a scatter places. A mask may select any of them."""
+    base = named["self"]
+    if bare in ("scatter", "scatter_add", "scatter_reduce", "put"):
+        return int(named["index"].numel())
+    if bare == "index_fill":
+        rows = max(base.shape[named["dim"]], 1) if base.dim() else 1
+        return int(named["index"].numel() * (base.numel() // rows))
+    if bare in ("index_add", "index_copy", "index_reduce"):
+        return int(named["source"].numel())
+    indices = [i for i in named["indices"] if i is not None]
+    if any(i.dtype in (torch.bool, torch.uint8) for i in indices):
+        return int(base.numel())
+    kept = [n for d, n in enumerate(base.shape) if d >= len(named["indices"]) or named["indices"][d] is None]
+    picked = torch.broadcast_shapes(*[i.shape for i in indices]) if indices else ()
+    return math.prod(picked) * math.prod(kept)
+
+
+def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
+    """Return the bytes of the elements that a call reads and writes, each once; None for a sparse layout."""
+    name = base_name(func)
+    bare = name.rstrip("_")
+    named = arguments(func, args, kwargs)
+    given, results = tensors((args, kwargs)), tensors(out)
+    storages = {_storage(t) for t in given}
+    changed = [
+        t
+        for a in func._schema.arguments
+        if a.alias_info is not None and a.alias_info.is_write
+        for t in tensors(named.get(a.name))
+    ]
+    writes = distinct_bytes([t for t in results if _storage(t) not in storages] + changed)
+    parts: list[tuple[Any, int]] = []  # arguments that are read in part, with the number of elements
+    extra = 0
+    if name in WRITES_ONLY and named.get("src") is not named["self"]:
+        parts.append((named["self"], 0))
+    if name in SHAPE_ONLY:
+        parts.append((named.get(SHAPE_ONLY[name]), 0))
+    if bare in GATHERS and results:
+        parts.append((named[GATHERS[bare]], results[0].numel()))
+    elif bare.startswith(("upsample_", "_upsample_")) and "backward" not in bare:
+        image = named["input"] if "input" in named else named["self"]
+        parts.append((image, _interpolated(bare, image, results[0])))
+    elif bare in ("bucketize", "searchsorted"):
+        sorted_name, count = _searched(named)
+        parts += [(named[sorted_name], count), (named.get("sorter"), count)]
+    elif (
+        bare.startswith(("grid_sampler_2d", "grid_sampler_3d", "_grid_sampler_2d_cpu"))
+        and "backward" not in bare
+    ):
+        parts.append((named["input"], _sampled(named, results[0])))
+    elif bare == "trace":
+        parts.append((named["self"], min(named["self"].shape)))
+    elif bare in ("triu", "tril"):
+        kept = _triangle(bare, named["self"], named.get("diagonal", 0))
+        parts.append((named["self"], 0 if name.endswith("_") else kept))
+        if name.endswith("_"):
+            writes = (named["self"].numel() - kept) * named["self"].element_size()
+    elif bare in ("_embedding_bag", "_embedding_bag_forward_only"):
+        parts.append((named["weight"], named["indices"].numel() * math.prod(named["weight"].shape[1:])))
+    elif bare.startswith("nll_loss"):
+        if bare.endswith("forward"):
+            parts.append((named["self"], named["target"].numel()))
+        parts.append((named.get("weight"), named["target"].numel()))
+    elif bare in SCATTERS:
+        base = named["self"]
+        placed = min(_placed(bare, named) * base.element_size(), _whole(base))
+        adds = bare in ADDS or named.get("accumulate") is True or named.get("reduce") is not None
+        extra = placed if adds else 0
+        if isinstance(named.get("src"), torch.Tensor):
+            parts.append((named["src"], _placed(bare, named)))
+        if name.endswith("_") or bare == "_index_put_impl":
+            parts.append((base, 0))
+            writes = placed
+        else:
+            writes = _whole(results[0]) + placed
+    elif bare == "embedding_dense_backward":
+        extra = min(_whole(named["grad_output"]), _whole(results[0]))
+        writes = _whole(results[0]) + extra
+    limited = [tensor for tensor, _ in parts]
+    reads = distinct_bytes([t for t in given if not any(t is tensor for tensor in limited)])
+    for tensor, count in parts:
+        if isinstance(tensor, torch.Tensor):
+            extra += min(_whole(tensor), count * tensor.element_size())
+    return None if reads is None or writes is None else reads + extra + writes
+
+
+class Counted(TorchDispatchMode):
+    """Counts each operator that is dispatched: ``counts`` and ``nbytes`` by name, ``calls`` with what they were given
+    if ``keep``."""
+
+    def __init__(self, keep: bool = False) -> None:
+        super().__init__()
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.nbytes: dict[str, int | None] = {}
+        self.calls: list[tuple[Any, Any]] = []
+        self.keep = keep
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        before = _copy((args, kwargs or {})) if self.keep and is_work(func) else None
+        out = func(*args, **(kwargs or {}))
+        if is_work(func):
+            name = str(func)
+            self.counts[name] += 1
+            moved = nbytes_of(func, args, kwargs, out)
+            known = self.nbytes.get(name, 0)
+            self.nbytes[name] = None if moved is None or known is None else known + moved
+            if self.keep:
+                self.calls.append((func, before))
+        return out
+
+
+def _copy(tree: Any) -> Any:
+    def copied(value: Any) -> Any:
+        plain = isinstance(value, torch.Tensor) and value.layout == torch.strided
+        return value.detach().clone(memory_format=torch.preserve_format) if plain else value
+
+    return pytree.tree_map(copied, tree)
+
+
+def eager(
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    parameters: Iterable[torch.Tensor] = (),
+    keep: bool = False,
+) -> Counted:
+    """Run a function and its backward in eager PyTorch, and return what was dispatched."""
+    leaves = [t for t in (*tensors((args, kwargs)), *parameters) if t.requires_grad]
+    mode = Counted(keep)
+    with mode:
+        out = fn(*args, **kwargs)
+    roots = list({id(t): t for t in tensors(out) if t.requires_grad and t.grad_fn is not None}.values())
+    if roots and leaves:
+        gradients = [torch.ones_like(root) for root in roots]
+        with mode:
+            torch.autograd.grad(roots, leaves, gradients, allow_unused=True)
+    return mode
