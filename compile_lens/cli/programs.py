@@ -29,7 +29,7 @@ def summary(program: Program) -> dict[str, Any]:
                 "kind": cause.kind,
                 "head": words.head(cause, record),
                 "because": words.because(cause),
-                "try": words.advice(cause),
+                "try": words.advice(cause, record.environment.torch),
                 "place": None
                 if cause.place is None
                 else {"file": cause.place.file, "line": cause.place.line},

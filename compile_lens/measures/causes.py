@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compile_lens.record.breaks import Ending
+from compile_lens.record.breaks import NOT_TRACED, Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_name
 from compile_lens.record.program import (
     CALL_RAISED,
     COMPILED,
     LIMIT,
+    NO_GRAPH,
     RAISED,
     REST_RUNS_EAGERLY,
     RESUMED,
@@ -22,6 +23,7 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
+from .compile_time import bypasses
 from .program import break_line, break_sites, calling_line, compile_seconds, is_permanently_eager
 
 COMPILE_RAISED = "compile that raised"
@@ -32,6 +34,7 @@ NOTHING_AT_FIRST = "nothing to compile at first"
 EAGER_REST = "rest runs eagerly"
 GRAPH_BREAK = "graph break"
 RECOMPILED = "recompile"
+CACHE_BYPASSED = "cache bypassed"
 COMPILE_TIME = "time of compiling"
 KINDS = (
     COMPILE_RAISED,
@@ -42,6 +45,7 @@ KINDS = (
     EAGER_REST,
     GRAPH_BREAK,
     RECOMPILED,
+    CACHE_BYPASSED,
     COMPILE_TIME,
 )
 """Kinds of a ``Cause``, in the order in which they are reported: first those that end a call, then code that runs
@@ -72,6 +76,9 @@ class Cause:
         after_break: whether what it costs is what follows a graph break.
         eager_kind: of what Dynamo was not asked about, ``EagerFrame.kind``.
         torch_caller: ``ProgramFrame.torch_caller`` of what was compiled again, or reached its limit.
+        sharing: how many compiled functions, at least, share the code, its cache entries and their limit; 0 where that
+            is not known.
+        cache: of what is not cached, the cache.
     """
 
     kind: str
@@ -90,6 +97,8 @@ class Cause:
     other_recompilations: tuple[Recompilation, ...] = ()
     origin_line: Frame | None = None
     other_callers: tuple[Frame, ...] = ()
+    sharing: int = 0
+    cache: str = ""
 
 
 def causes(program: ProgramRecord) -> tuple[Cause, ...]:
@@ -98,7 +107,7 @@ def causes(program: ProgramRecord) -> tuple[Cause, ...]:
 
     How long the eager parts themselves take is not measured, so that it does not enter the order.
     """
-    unranked = [*_left(program), *_unasked(program), *_broken(program), *_again(program)]
+    unranked = [*_left(program), *_unasked(program), *_broken(program), *_again(program), *_bypassed(program)]
     spent = compile_seconds(program)
     if spent and program.graphs:
         unranked.append(Cause(COMPILE_TIME, None, "", len(program.graphs), seconds=spent))
@@ -133,6 +142,7 @@ def _left(program: ProgramRecord) -> list[Cause]:
                         after_break=frame.resume_line is not None,
                         origin_line=met,
                         other_recompilations=_forms_before(frame, own[-1]) if limit else (),
+                        sharing=sharing(frame),
                     )
                 )
         for_ever = [v for v in frame.evaluations if is_permanently_eager(v)]
@@ -242,8 +252,33 @@ def _again(program: ProgramRecord) -> list[Cause]:
                     torch_caller=frame.torch_caller,
                     after_break=frame.resume_line is not None,
                     other_recompilations=tuple(others),
+                    sharing=sharing(frame),
                 )
             )
+    return causes_of_kind
+
+
+def sharing(frame: ProgramFrame) -> int:
+    """Return how many compiled functions made cache entries of a code, or found no place there; 0: not known. Others
+    may have found an entry that fits, or come after the limit was reached: Dynamo is not asked then."""
+    own = (v for v in frame.evaluations if v.outcome in (COMPILED, NO_GRAPH, LIMIT))
+    return len({v.compiled_function for v in own} - {0})
+
+
+def _bypassed(program: ProgramRecord) -> list[Cause]:
+    """The codes whose graphs one of the compiler's caches does not take, by cache and reason."""
+    counts: dict[tuple[int, str, str], int] = {}
+    for number, cache, why in bypasses(program):
+        counts[number, cache, why] = counts.get((number, cache, why), 0) + 1
+    causes_of_kind = []
+    for (number, cache, why), count in counts.items():
+        frame = program.frames[number] if number >= 0 else None
+        place = None if frame is None else Frame(frame.file, frame.resume_line or frame.line, frame.function)
+        one = Cause(
+            CACHE_BYPASSED, place, "" if frame is None else frame.function, count, Ending(NOT_TRACED, why)
+        )
+        after_break = frame is not None and frame.resume_line is not None
+        causes_of_kind.append(replace(one, cache=cache, after_break=after_break))
     return causes_of_kind
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from compile_lens.record.messages import without_addresses
 from compile_lens.record.program import CompileEvent, ProgramFrame, ProgramRecord
 
 DYNAMO, AOT, INDUCTOR, BUILDING, BACKEND = (
@@ -144,6 +145,16 @@ NAMES = {
 """In words, of those that torch's events name; another is told by its own name."""
 
 _EVENT = re.compile(r"(?P<cache>\w+_cache)_(?P<what>hit|miss|bypass|disabled)")
+
+
+def bypasses(program: ProgramRecord) -> Iterator[tuple[int, str, str]]:
+    """Each graph that a cache was not asked for: the number of its frame (-1: none), the cache, and torch's reason."""
+    whose = _frames(program)
+    for event in program.events:
+        match = _EVENT.fullmatch(event.name)
+        if match is not None and match["what"] == "bypass":
+            why = dict(event.detail).get("cache_bypass_reason", "")
+            yield whose(event), NAMES.get(match["cache"], match["cache"]), without_addresses(why).strip()
 
 
 @dataclass(frozen=True)

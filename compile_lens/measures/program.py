@@ -116,9 +116,14 @@ def break_line(found: Break) -> Frame | None:
 
 def calling_line(ending: Ending, caller: Frame | None) -> Frame | None:
     """The last line of the program's own before a library's; ``None`` where the line itself is the program's."""
-    if not ending.frames or not _of_library(ending.frames[-1]):
+    if not ending.frames or not is_library(ending.frames[-1]):
         return None
-    own = [frame for frame in (caller, *ending.frames) if frame is not None and not _of_library(frame)]
+    return program_line((caller, *ending.frames))
+
+
+def program_line(frames: Iterable[Frame | None]) -> Frame | None:
+    """The innermost line of the program's own in a stack; ``None`` where there is none."""
+    own = [frame for frame in frames if frame is not None and not is_library(frame)]
     return own[-1] if own else None
 
 
@@ -126,7 +131,8 @@ _LIBRARY = re.compile(r"(?:[/\\]lib\d*[/\\]python3\.\d+t?|^[A-Za-z]:.*\\Lib)[/\\
 """Path of Python's own library, on any machine: the record may come from another one."""
 
 
-def _of_library(frame: Frame) -> bool:
+def is_library(frame: Frame) -> bool:
+    """Return True for a line of torch, of an installed package or of Python's own library."""
     if frame.of_torch or "-packages" in frame.file or frame.file.startswith("<frozen "):
         return True
     standing = _LIBRARY.search(frame.file)

@@ -131,6 +131,14 @@ def parse_expression(guard: str) -> ast.expr | None:
         return None
 
 
+def without_stack_names(text: str) -> str:
+    """A text in which what a resume function takes over from Python's stack has no name of torch's: ``___stack0``."""
+    return _STACK.sub(lambda m: f"(value {int(m[1]) + 1} from before the break)", text)
+
+
+_STACK = re.compile(r"\b___stack(\d+)\b")
+
+
 def plain_source(source: str) -> str:
     """``L['x']`` as ``x``, ``L['self'].n`` as ``self.n``, ``L['x'].size()[0]`` as ``x.size(0)``, what the class
     of ``x`` holds as ``type(x).n``."""

@@ -214,6 +214,8 @@ class FrameEvaluation:
         may_compute: whether the code has an instruction that may compute something; of a log it is not known, and said
             to.
         count: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
+        compiled_function: number of the ``torch.compile`` that the call went through, from 1, each with its own; 0
+            where that is not known, or it keeps entries of its own (``isolate_recompiles``).
     """
 
     outcome: str
@@ -236,6 +238,7 @@ class FrameEvaluation:
     number: int = 0
     count: int = 1
     may_compute: bool = True
+    compiled_function: int = 0
 
 
 @dataclass(frozen=True)

@@ -283,7 +283,7 @@ def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: Pro
             and again.other_guards == again.failed_guards
         )
         assert words.again(again, made=False).startswith(
-            f"which of {one.limit} forms it came nearest to is not in the log; "
+            f"which of {one.limit} variants it came nearest to is not in the log; "
         )
         assert words.to_try(again) == ""
         return

@@ -57,6 +57,7 @@ def test_causes_are_ranked() -> None:
         ("rest runs eagerly", 6),
         ("graph break", 3),
         ("recompile", 1),
+        ("cache bypassed", None),
         ("time of compiling", None),
     ]
 

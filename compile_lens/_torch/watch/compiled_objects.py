@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import types
+import weakref
 from typing import Any
 
 import torch
+from torch._dynamo import eval_frame
 
 from ...record.breaks import Ending
 from ...record.graph import Frame
 from ..frames import eager_lines
 from ..ground import source_places
 from .callers import is_library
+
+
+def number_of(compiler: Any) -> int:
+    """Return the number of the ``torch.compile`` that a callback of Dynamo belongs to, from 1; 0 if it shares its cache
+    entries with no other."""
+    region = getattr(eval_frame, "get_eval_frame_isolate_recompiles_id", None)
+    if region is not None and region() != _SHARED:
+        return 0
+    if compiler not in _numbers:
+        _numbers[compiler] = next(_count)
+    return _numbers[compiler]
+
+
+_numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_count = itertools.count(1)
+_SHARED = -1
+"""The region of cache entries that are not isolated, by torch's number."""
 
 
 def is_wrapper(code: types.CodeType) -> bool:

@@ -61,6 +61,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
             earlier_decisions.withdraw_call(frame.f_code)
             evaluation = Evaluation(frame.f_code, mine, _backend(wrapper), caller())
             evaluation.wrapped = compiled_objects.wrapped_place(frame)
+            evaluation.compiled_function = compiled_objects.number_of(wrapper)
         with observing(mine, "the buckets of DDP"):
             graph_collectives.place_cuts()
     scopes.push(evaluation)

@@ -289,6 +289,7 @@ def _visit(
         number=number,
         count=v.times,
         may_compute=eager_lines.may_compute(v.code) and not v.plain,
+        compiled_function=v.compiled_function,
     )
 
 

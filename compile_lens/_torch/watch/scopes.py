@@ -119,6 +119,7 @@ class Evaluation:
         self.number = next(numbers)
         self.thread = threading.current_thread().name
         self.caller = caller
+        self.compiled_function = 0  # number of the ``torch.compile`` that shares its entries with others
         self.wrapped: Frame | None = None  # what torch calls through a function of its own, which the code is
         self.began = time.perf_counter()
         self.seconds = 0.0

@@ -225,7 +225,7 @@ def recompiled(capture: Record) -> Iterator[str]:
 def hints(capture: Record) -> Iterator[str]:
     """The compiler's own advice against the graph breaks."""
     for ending in capture.breaks:
-        for hint in filter(None, map(str.strip, ending.hint.splitlines())):
+        for hint in filter(None, map(str.strip, outcome.reason(ending).hint.splitlines())):
             yield f"{hint} ({outline.place(ending.frames[-1])})" if ending.frames else hint
 
 

@@ -43,7 +43,7 @@ def of_guard(guard: str) -> str:
             f"{size[2]})), or compile with dynamic=True"
         )
     if _KIND.search(guard):
-        return "call it with one kind of tensor, or compile one function for each"
+        return "call it with one kind of tensor"
     return ""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from compile_lens.measures import program as measures
-from compile_lens.measures.causes import causes
+from compile_lens.measures.causes import causes, sharing
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
-from compile_lens.record.graph import Source
-from compile_lens.record.messages import plain_source
+from compile_lens.record.graph import Frame, Source
+from compile_lens.record.messages import plain_source, without_stack_names
 from compile_lens.record.program import UNKNOWN, Break, ProgramRecord
 
 from ..document import (
@@ -31,7 +31,7 @@ from ..findings.places import size
 from ..words import program as words
 from ..words.outcome import reason
 from ..words.quantities import duration, plural
-from ..words.remedies import FIRST_USED, MadeAt
+from ..words.remedies import FIRST_USED, MadeAt, for_each
 from ..words.remedies import NOTE as OF_TENSORS
 
 WHY = "Why is it not faster"
@@ -96,7 +96,10 @@ def _why(program: ProgramRecord) -> Finding | None:
     rows = []
     known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
     for number, cause in enumerate(causes(program), 1):
-        advice, link = words.advice(cause), cause.ending.link if cause.ending is not None else ""
+        advice, link = (
+            words.advice(cause, program.environment.torch),
+            cause.ending.link if cause.ending is not None else "",
+        )
         hinted = "torch says" if words.of_torch(cause) else "try"
         lines = tuple(
             f"{title}: {text}"
@@ -242,7 +245,9 @@ def _again(program: ProgramRecord) -> Finding | None:
         if (at := made_at.get(id(of))) is None:
             at = made_at[id(of)] = MadeAt(of)
         line = at.of(nearest, visit) if nearest is not None else ""
-        tried = words.to_try(recompilation, of.torch_caller, of.resume_line is not None)
+        each = for_each(program.environment.torch, sharing(of))
+        library = measures.is_library(Frame(of.file, of.line, of.function))
+        tried = words.to_try(recompilation, of.torch_caller, of.resume_line is not None, each, library)
         outcome = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
             nearest.id if nearest is not None and recompilation.nearest_entry != UNKNOWN else "",
@@ -273,7 +278,7 @@ def _specialized(program: ProgramRecord) -> Finding | None:
         for one in visit.specializations:
             where = words.place(one.line) if one.line is not None else "torch's own"
             text = one.line.text.strip() if one.line is not None else ""
-            rows.append((visit.id, one.source, one.symbol, one.value, where, text))
+            rows.append((visit.id, without_stack_names(one.source), one.symbol, one.value, where, text))
     columns = {"id": NAME, "what": NAME, "symbol": NAME, "became": NUMBER, "at": NAME, "line": NAME}
     intro = "Sizes and numbers that were to stay symbols, and the line that made each one value."
     fact, where = plural(len(rows), "symbol"), "evaluation.specializations"
@@ -291,7 +296,11 @@ def _guards(program: ProgramRecord) -> Finding | None:
                 if guard.line is None:
                     others += 1
                     continue
-                key = (plain_source(guard.text), words.place(guard.line), guard.line.text.strip())
+                key = (
+                    without_stack_names(plain_source(guard.text)),
+                    words.place(guard.line),
+                    guard.line.text.strip(),
+                )
                 by_line.setdefault(key, []).append(visit.id)
     if not every:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.program import is_library, program_line
 from compile_lens.measures.quantities import graphs
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ending, Skip
 from compile_lens.record.capture import Failure, Record
@@ -15,6 +16,7 @@ from compile_lens.record.graph import Frame, Graph
 
 from .outline import UNSAID, place, readable, without_folders
 from .quantities import counted, plural
+from .remedies import of_library
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
 """What ``state`` can be. ``partial``: something was compiled, and something of the program ran eagerly, or may have:
@@ -152,6 +154,11 @@ def reason(ending: Ending) -> Reason:
     hint = without_folders(ending.hint.strip())
     for wrong, meant in _MEANT:
         hint = hint.replace(wrong, meant)
+    if ending.frames and is_library(ending.frames[-1]):
+        settings = (text for text in hint.split("\n") if re.search(r"\btorch\._\w+\.config\b", text))
+        reached = program_line(ending.frames)
+        calls = () if reached is None else (of_library(ending.frames[-1], reached),)
+        hint = "\n".join((*calls, *settings))
     return Reason(what or UNSAID, why, hint, whole, ending.link.strip())
 
 

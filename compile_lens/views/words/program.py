@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from compile_lens.measures.causes import (
+    CACHE_BYPASSED,
     COMPILE_RAISED,
     COMPILE_TIME,
     EAGER_REST,
@@ -16,10 +17,17 @@ from compile_lens.measures.causes import (
     RUNS_EAGERLY,
     Cause,
 )
-from compile_lens.measures.program import Counts, counts, is_partly_compiled, sites_are_lower_bound
+from compile_lens.measures.program import (
+    Counts,
+    counts,
+    is_library,
+    is_partly_compiled,
+    program_line,
+    sites_are_lower_bound,
+)
 from compile_lens.record.eager_frames import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
-from compile_lens.record.messages import plain_name, plain_source
+from compile_lens.record.messages import plain_name, plain_source, without_stack_names
 from compile_lens.record.program import (
     COMPILED,
     ERROR_ON_RECOMPILE,
@@ -33,7 +41,7 @@ from compile_lens.record.program import (
 
 from .outcome import reason
 from .quantities import duration, plural
-from .remedies import MOST, of_library, takes, two_types
+from .remedies import MOST, for_each, of_library, takes, two_types
 from .remedies import place as place
 from .remedies import to_try as to_try
 
@@ -110,6 +118,10 @@ def _left(program: ProgramRecord, own: Counts) -> list[str]:
 
 def changed(failed: FailedGuard) -> str:
     """The value that a guard was compiled for and the one that failed it, in a few words."""
+    return without_stack_names(_changed(failed))
+
+
+def _changed(failed: FailedGuard) -> str:
     if failed.source and failed.new:
         if failed.old:
             if types := two_types(failed):
@@ -126,7 +138,10 @@ def changed(failed: FailedGuard) -> str:
 def again(recompilation: Recompilation, made: bool = True) -> str:
     """The reason for a recompile, the number of recompiles, and what became a symbol."""
     newest = changed(recompilation.change) if recompilation.change is not None else _none(recompilation)
-    dims = [f"{plain_source(d.source)} became {d.symbol}, {takes(d)}" for d in recompilation.dynamic]
+    dims = [
+        without_stack_names(f"{plain_source(d.source)} became {d.symbol}, {takes(d)}")
+        for d in recompilation.dynamic
+    ]
     if not made and (recompilation.cache_entries < recompilation.limit or not recompilation.limit):
         return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'variant')} fits"))
     if not recompilation.limit:  # the log of it does not say
@@ -170,6 +185,7 @@ HEADS = {
     EAGER_REST: "was compiled up to an earlier line, and runs eagerly from there",
     GRAPH_BREAK: "broke the graph",
     RECOMPILED: "was compiled again",
+    CACHE_BYPASSED: "is compiled anew at each start of the program",
     COMPILE_TIME: "went into compiling",
 }
 """What each kind of cause did."""
@@ -186,6 +202,8 @@ def head(cause: Cause, program: ProgramRecord) -> str:
     spent = f", {duration(cause.seconds)} of compiling" if cause.seconds else ""
     what = f"{place(cause.place)} in {cause.function}" if cause.function else place(cause.place)
     did = HEADS[cause.kind]
+    if cause.kind == CACHE_BYPASSED and cause.place is None:
+        what = "a graph of an unknown function"
     if cause.after_break:
         what = f"what follows {what}"
     elif (
@@ -219,6 +237,10 @@ def because(cause: Cause) -> str:
             "Dynamo met no tensor operation, and does not look at the function again: torch runs no variant of it any "
             "more, also none that it compiled before"
         )
+    if cause.kind == CACHE_BYPASSED and cause.ending is not None:
+        if _AUTOCAST in cause.ending.reason:
+            return f"the graph enters autocast itself, and the cache of {cause.cache} takes no such graph"
+        return f"the cache of {cause.cache} does not take its graph: {' '.join(cause.ending.reason.split())}"
     if cause.recompilation is not None and _of_forms(cause):
         if cause.limit == FAIL_ON_RECOMPILE and cause.ending is not None:
             return f"{reason(cause.ending).what}: {again(cause.recompilation, made=False)}"
@@ -233,7 +255,7 @@ def because(cause: Cause) -> str:
             return _at_limit(cause, cause.recompilation)
         others = _others(cause)
         also = f"; another time {'; '.join(others[:MOST])}" if others else ""
-        return f"{again(cause.recompilation)}{also}"
+        return f"{again(cause.recompilation)}{_shared(cause)}{also}"
     if cause.ending is None:
         return ""
     reason_of = reason(cause.ending)
@@ -252,9 +274,17 @@ def _at_limit(cause: Cause, recompilation: Recompilation) -> str:
         recompilation.cache_entries < recompilation.limit
     ):  # another limit than that of forms for the same objects
         reason_of = f"{reason_of}, and {cause.limit} lets it have no more"
+    reason_of += _shared(cause)
     others = _others(cause)
     more = f"; and {len(others) - MOST} more" if len(others) > MOST else ""
     return f"{reason_of}; variants were made for {'; '.join(others[:MOST])}{more}" if others else reason_of
+
+
+def _shared(cause: Cause) -> str:
+    """The compiled functions that share the entries of a code; ``""`` where there is one, or that is not known."""
+    if cause.sharing < 2:
+        return ""
+    return f"; at least {cause.sharing} compiled functions share this code, and so its cache entries and their limit"
 
 
 def _others(cause: Cause) -> list[str]:
@@ -262,13 +292,11 @@ def _others(cause: Cause) -> list[str]:
     return [changed(other.change) for other in cause.other_recompilations if other.change is not None]
 
 
-def _for_each(cause: Cause) -> str:
+def _for_each(cause: Cause, torch: str) -> str:
     """The remedy for each thing that variants were compiled for: mending one alone leaves the others at the limit."""
     tried: dict[str, list[str]] = {}
     for recompilation in filter(None, (cause.recompilation, *cause.other_recompilations)):
-        if recompilation.change is not None and (
-            remedy := to_try(recompilation, cause.torch_caller, cause.after_break)
-        ):
+        if recompilation.change is not None and (remedy := _to_try(cause, recompilation, torch)):
             tried.setdefault(remedy, []).append(recompilation.change.source or recompilation.change.text)
     if len(tried) < 2:
         return next(iter(tried), "")
@@ -277,15 +305,29 @@ def _for_each(cause: Cause) -> str:
     return f"{'; '.join(each[:MOST])}{more}"
 
 
+def _to_try(cause: Cause, recompilation: Recompilation, torch: str) -> str:
+    library = cause.place is not None and is_library(cause.place)
+    own = for_each(torch, cause.sharing)
+    return to_try(recompilation, cause.torch_caller, cause.after_break, own, library)
+
+
 def _of_forms(cause: Cause) -> bool:
     """Return True for a cause that is a recompile itself, not something met during one."""
     return cause.kind in (RECOMPILE_LIMIT, RECOMPILED) or (cause.kind == COMPILE_RAISED and bool(cause.limit))
 
 
-def advice(cause: Cause) -> str:
-    """The remedy: torch's own hint, or one for what changed."""
+def advice(cause: Cause, torch: str = "") -> str:
+    """The remedy: torch's own hint, or one for what changed. ``torch`` is the version that compiled."""
     if cause.kind == COMPILE_TIME:
         return ""
+    if cause.kind == CACHE_BYPASSED:
+        autocast = cause.ending is not None and _AUTOCAST in cause.ending.reason
+        return (
+            "enter autocast around the call of the compiled function, not in it: the graph is then traced under "
+            "autocast, and can be cached"
+            if autocast
+            else ""
+        )
     if cause.kind == NOTHING_AT_FIRST:
         what = "the rest" if cause.after_break else cause.function
         return (
@@ -294,21 +336,24 @@ def advice(cause: Cause) -> str:
         )
     if cause.recompilation is not None and _of_forms(cause):
         at_limit = bool(cause.limit) and cause.limit not in (FAIL_ON_RECOMPILE, ERROR_ON_RECOMPILE)
-        tried = (
-            _for_each(cause)
-            if at_limit
-            else to_try(cause.recompilation, cause.torch_caller, cause.after_break)
-        )
+        tried = _for_each(cause, torch) if at_limit else _to_try(cause, cause.recompilation, torch)
         if tried:
             return tried
     if cause.caller is not None and cause.place is not None:
-        return of_library(cause.place, cause.caller, cause.other_callers)
+        alone = cause.ending is not None and program_line(cause.ending.frames) is None
+        return of_library(cause.place, cause.caller, cause.other_callers, alone)
     return reason(cause.ending).hint if cause.ending is not None else ""
+
+
+_AUTOCAST = "_enter_autocast"
+"""Torch's operator in a graph that enters autocast."""
 
 
 def of_torch(cause: Cause) -> bool:
     """Return True if the remedy is torch's own hint, which knows the kind of a reason and not the program."""
     remedy = advice(cause)
+    if cause.ending is not None and cause.ending.frames and is_library(cause.ending.frames[-1]):
+        return False
     if cause.kind == NOT_EVALUATED or cause.limit == FAIL_ON_RECOMPILE or not remedy:
         return False
     hints = [cause.recompilation.change.hint] if cause.recompilation and cause.recompilation.change else []

@@ -6,11 +6,12 @@ import ast
 import os
 import re
 
+from compile_lens.measures.program import is_library
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, compiled_for
 from compile_lens.record.graph import Frame
 from compile_lens.record.guard_values import guarded_values
-from compile_lens.record.messages import plain_source
+from compile_lens.record.messages import plain_source, without_stack_names
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
 from .outline import UNSAID
@@ -18,10 +19,45 @@ from .outline import UNSAID
 MOST = 3
 """Of things in a row, how many are told before the rest is only counted."""
 
+EACH = "compile one function for each"
 
-def to_try(recompilation: Recompilation, through: str = "", rest: bool = False) -> str:
+
+def for_each(torch: str, sharing: int = 0) -> str:
+    """The remedy that gives each of several values cache entries of its own. ``torch`` is the version, ``sharing`` the
+    number of compiled functions that share the code: to compile once more gives none of them entries of its own."""
+    version = re.match(r"(\d+)\.(\d+)", torch)
+    if version is not None and (int(version[1]), int(version[2])) < _ISOLATES:
+        alone = f"{EACH}, from code of its own"
+        return alone if sharing < 2 else f"raise their limit, torch._dynamo.config.{LIMIT_OF_ENTRIES}"
+    newer = " (torch 2.13 and newer)" if version is None else ""
+    how = f"torch.compile(…, isolate_recompiles=True){newer}"
+    if sharing < 2:
+        return f"{EACH} with {how}"
+    return f"give each of the compiled functions that share this code cache entries of its own with {how}"
+
+
+_ISOLATES = (2, 13)
+"""The first torch with ``isolate_recompiles``."""
+LIMIT_OF_ENTRIES = "recompile_limit"
+
+
+def to_try(
+    recompilation: Recompilation,
+    through: str = "",
+    rest: bool = False,
+    each: str = EACH,
+    library: bool = False,
+) -> str:
     """The change that avoids a recompile of this kind of a function that torch may call ``through`` one of its
-    own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break."""
+    own; ``""`` where nothing is known. ``rest``: the code is what follows a graph break; ``library``: it is not the
+    program's."""
+    tried = _to_try(recompilation, through, rest, library).replace(EACH, each)
+    if recompilation.change is not None and tried == recompilation.change.hint and EACH not in each:
+        tried = f"{tried} Or {each}" if tried else ""
+    return without_stack_names(tried)
+
+
+def _to_try(recompilation: Recompilation, through: str, rest: bool, library: bool) -> str:
     failed = recompilation.change
     if failed is None:
         return ""
@@ -47,16 +83,25 @@ def to_try(recompilation: Recompilation, through: str = "", rest: bool = False) 
             "too"
         )
     if any(plain_source(d.source) == failed.source for d in recompilation.dynamic):
-        if (line := recompilation.specializing_line) is not None:
+        if (line := _own(recompilation.specializing_line)) is not None:
             return (
                 f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
             )
         return "the new variant takes other values; torch.compile(dynamic=True) makes such a variant at the first call"
+    if library and not failed.text.startswith(
+        STATE
+    ):  # its objects and values are not the program's to choose
+        return EACH
     if (tried := _of_objects(failed)) is not None:
         return tried
     if failed.source.endswith((".dtype", ".device", ".requires_grad", ".dim()")):
         return "call it with one kind of tensor, or compile one function for each"
     return _of_values(failed)
+
+
+def _own(line: Frame | None) -> Frame | None:
+    """A line, if it is the program's."""
+    return None if line is None or is_library(line) else line
 
 
 _TENSOR = re.compile(r"\w+\[[\w, ]*\]$")
@@ -111,7 +156,7 @@ def _is_number(text: str) -> bool:
 
 def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """The remedy if a size changed."""
-    line = failed.line or recompilation.specializing_line
+    line = _own(failed.line) or _own(recompilation.specializing_line)
     own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
     asks = f"{place(line)} depends on the size, so that each result needs a variant: decide it outside"
     if line is not None and not own_form:
@@ -172,18 +217,21 @@ def _of_objects(failed: FailedGuard) -> str | None:
     return None
 
 
-def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = ()) -> str:
-    """The remedy if the line is a library's own, which the program called in ``reached``."""
+def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = (), alone: bool = False) -> str:
+    """The remedy if the line is a library's own, which the program called in ``reached``. ``alone``: what it compiled
+    is the library's function itself."""
     name = os.path.basename(at.file)
+    on_purpose = "/torch/optim/" in at.file.replace(os.sep, "/")
+    purpose = "torch breaks there on purpose, and compiles the optimizer's step after it by itself"
+    if alone:
+        line = f"the line is in {name}, not in your program"
+        return f"{line}: {purpose}; there is nothing to change" if on_purpose else line
     where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
     where += "".join(f", {place(one)}" for one in more[:MOST])
     where += f" and {len(more) - MOST} more" if len(more) > MOST else ""
     where = f"the line is in {name}, not in your program, which came there from {where}"
-    if "/torch/optim/" in at.file.replace(os.sep, "/"):
-        return (
-            f"{where}: torch breaks there on purpose, and compiles the optimizer's step after it by itself. Keep the "
-            "call out of the compiled function, or compile it alone"
-        )
+    if on_purpose:
+        return f"{where}: {purpose}. Keep the call out of the compiled function, or compile it alone"
     return f"{where}: keep that call out of the compiled function, or replace it"
 
 
