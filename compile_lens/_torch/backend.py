@@ -110,7 +110,8 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             inner_compile=_inner_compile(recorder, draft),
             config_patches=patches(recorder),
         )
-    draft.slots.clear()
+    if runnable is not None:  # built code may lower its backward once more
+        draft.slots.clear()
     recorder.clock.lap("rest of the compile")
     if runnable is None:
         return compiled
@@ -181,7 +182,9 @@ def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                 pipeline.end(draft, phase)
                 recorder.clock.lap("rest of the compile")
 
-    return inner_compile
+    # A backward that is lowered when it first runs is lowered in the program's own frames.
+    undisturbed: Callable[..., Any] = torch.compiler.disable(inner_compile)
+    return undisturbed
 
 
 def copy_graph(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:

@@ -162,10 +162,20 @@ def _finish_call(recorder: Recorder, request: Request, target: Any, result: Any)
         if not never_ran:
             recorder.stamp("inference", "ran")
             recorder.stamp("forward", "ran")
-        if request.launch_backward and _run_backward(result):
-            recorder.stamp("backward", "ran")
-            recorder.clock.lap("run")
+        if request.launch_backward:
+            try:
+                ran = _run_backward(result)
+            except Exception as error:  # the program calls none: torch.compile would not have raised
+                recorder.note(NOT_LAUNCHED.format(type(error).__name__, messages.summary(str(error))))
+                return result
+            if ran:
+                recorder.stamp("backward", "ran")
+                recorder.clock.lap("run")
     return result
+
+
+NOT_LAUNCHED = "the backward was built and not run to its end: {0}: {1}"
+"""Note about a backward that a capture runs beside the program, and that raises."""
 
 
 def instruction_set(build: bool) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -99,6 +102,62 @@ def _saved(forward: torch.fx.GraphModule, outputs: int) -> tuple[str, ...]:
     output = next(n for n in reversed(forward.graph.nodes) if n.op == "output")
     kept = output.args[0][outputs:] if isinstance(output.args[0], (tuple, list)) else ()
     return tuple(dict.fromkeys(n.name for n in kept if isinstance(n, torch.fx.Node)))
+
+
+@hook("torch._functorch._aot_autograd.graph_compile:_aot_stage2b_bw_compile")
+def lower_backward(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Have the compiled backward run also where autograd keeps its graph (``create_graph``, ``retain_graph``).
+
+    Torch lowers a backward when it first runs. It then knows whether the graph is kept, and donates no buffers if it
+    is. A capture lowers it before, with donated buffers, and torch would refuse to run that code. With symbolic sizes
+    torch lowers it before, too, and refuses as well.
+    """
+    info, compiled = real(*args, **kwargs)
+    spec = draft.recorder.spec
+    given = inspect.signature(real).bind(*args, **kwargs).arguments
+    metadata, config = given.get("fw_metadata"), given.get("aot_config")
+    compiler = given.get("bw_compiler") or getattr(config, "bw_compiler", None)
+    runs = spec.build or spec.interpret is not None
+    donated = getattr(metadata, "bw_donated_idxs", None)
+    if compiled is None or not runs or not donated or given.get("num_symints_saved_for_bw") != 0:
+        return info, compiled
+    graph, inputs = getattr(info, "bw_module", None), getattr(info, "placeholder_list", None)
+    if compiler is None or graph is None or inputs is None:
+        return info, compiled
+
+    def keeping() -> Callable[..., Any]:
+        return _lowered_to_keep(info, compiler, graph, inputs)
+
+    assert metadata is not None
+    metadata.bw_donated_idxs = []  # asked for nothing but whether to refuse, once the code is there
+    return info, _either_variant(compiled, keeping)
+
+
+def _lowered_to_keep(info: Any, compiler: Any, graph: Any, inputs: Any) -> Callable[..., Any]:
+    context = info.saved_context
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
+    with torch._guards.tracing(context), torch._guards.compile_context(info.saved_compile_context):
+        lowered: Callable[..., Any] = compiler(copy.deepcopy(graph), inputs)
+    return lowered
+
+
+def _either_variant(compiled: Any, keeping: Callable[[], Any]) -> Callable[..., Any]:
+    """Return the compiled backward with its two variants; the one for a kept graph is lowered when it is first
+    needed."""
+    kept: list[Any] = []
+
+    def run(args: list[Any]) -> Any:
+        variant = compiled
+        if torch._C._autograd._get_current_graph_task_keep_graph():
+            if not kept:
+                kept.append(keeping())
+            variant = kept[0]
+        return variant(args) if getattr(variant, "_boxed_call", False) else variant(*args)
+
+    either: Any = torch.compiler.disable(run)
+    either._boxed_call = True
+    return either  # type: ignore[no-any-return]
 
 
 def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:

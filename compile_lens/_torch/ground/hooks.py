@@ -10,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate
+
+import torch
 
 from . import hook_points, placement
 from .placement import CONVERT_FRAME, as_convert_frame
@@ -171,6 +174,11 @@ def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
     def free(*args: Any, **kwargs: Any) -> Any:
         return wrap(real, *args, **kwargs)
 
+    # Where a backward is lowered when it first runs, Dynamo looks at every frame that is not torch's own.
+    for function in (wrapper, free, wrap):
+        code = getattr(function, "__code__", None)
+        if isinstance(code, types.CodeType):
+            torch._dynamo.eval_frame.skip_code(code)
     return _as(real, wrapper if needs_draft else free)
 
 

@@ -63,6 +63,15 @@ class Draft:
         """Keep a stage; a later version of the same stage (an outer graph after an inner one) replaces it."""
         self.stages[stage.key] = stage
 
+    def drop_lowering(self, phase: str) -> None:
+        """Drop what an earlier lowering of a phase recorded beside its stages."""
+        self.lowered = [one for one in self.lowered if one.phase != phase]
+        self.memory = [one for one in self.memory if one.phase != phase]
+        self.contests = [one for one in self.contests if one.phase != phase]
+        self.cuda_graphs = [one for one in self.cuda_graphs if one.phase != phase]
+        self.refused = [one for one in self.refused if one.phase != phase]
+        self.passes = [one for one in self.passes if one.stage != f"{phase}.post_grad"]
+
     def lap(self, stage: str) -> None:
         """Book the time since the last lap to a stage, and remember that this stage was reached."""
         self.recorder.clock.lap(stage, self.id)

@@ -29,11 +29,6 @@ _LANGUAGES = {
 """Language by torch's class of a candidate. Other classes keep their name."""
 
 
-def begin(draft: Draft, phase: str) -> None:
-    """Drop the contests of an earlier attempt at lowering a phase."""
-    draft.contests = [one for one in draft.contests if one.phase != phase]
-
-
 @hook(SELECT)
 def select(
     draft: Draft, real: Any, selector: Any, name: Any, choices: Any, inputs: Any, *args: Any, **kwargs: Any

@@ -21,7 +21,7 @@ from ..graphs.graph_chain import CHAIN
 from ..graphs.provenance import Lineage
 from ..ground.hooks import current, factory_hook, in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
-from . import contests, cuda_graphs, fusion, line_origins, lowered_nodes, saved_storage, scheduler_nodes
+from . import cuda_graphs, fusion, line_origins, lowered_nodes, saved_storage, scheduler_nodes
 
 RUN = "torch._inductor.graph:GraphLowering.run"
 CODEGEN = "torch._inductor.scheduler:Scheduler.codegen"
@@ -70,11 +70,9 @@ LOWERING: Slot[Lowering] = Slot()
 def begin(draft: Draft, phase: str, lineage: Lineage, static: Sequence[int]) -> None:
     """Start recording the lowering of one phase."""
     LOWERING.put(draft, Lowering(draft, lineage, static=tuple(static)))
-    draft.cuda_graphs = [one for one in draft.cuda_graphs if one.phase != phase]
-    draft.refused = [one for one in draft.refused if one.phase != phase]
+    draft.drop_lowering(phase)
     line_origins.begin(draft)
     fusion.begin(draft)
-    contests.begin(draft, phase)
     lowered_nodes.begin(draft)
 
 

@@ -1,0 +1,105 @@
+"""Functions that take a backward themselves and keep its graph: a capture that builds runs them as torch does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from compile_lens import capture
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::UserWarning")]
+
+
+def energy(pos: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return ((pos @ w).tanh() ** 2).sum()
+
+
+def forces(pos: torch.Tensor, w: torch.Tensor) -> Any:
+    e = energy(pos, w)
+    (f,) = torch.autograd.grad(e, pos, create_graph=True)
+    return e, -f
+
+
+def twice(pos: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    e = energy(pos, w)
+    torch.autograd.grad(e, pos, retain_graph=True)
+    return torch.autograd.grad(e, pos)[0] * 2
+
+
+def accumulated(pos: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    e = energy(pos, w)
+    e.backward(retain_graph=True)
+    e.backward()
+    return e.detach() + 1
+
+
+def penalty(pos: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    e = energy(pos, w)
+    (f,) = torch.autograd.grad(e, pos, create_graph=True)
+    return (f * f).sum() + e
+
+
+def once(pos: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.autograd.grad(energy(pos, w), pos)[0] + 1
+
+
+FUNCTIONS = [forces, twice, accumulated, penalty, once]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Any:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return torch.randn(6, 3, requires_grad=True), torch.randn(3, 5)
+
+
+def donated(found: Any) -> bool:
+    """Return True if code of a backward may take over what was saved for it."""
+    return any(m.donated for c in found.compilations for m in c.memory if m.phase == "backward")
+
+
+@pytest.mark.cases(quick=1)
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
+def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any]) -> None:
+    found = capture(fn, *inputs(), build=True)
+    assert found.failure is None and any(k.phase == "backward" for k in found.kernels)
+    assert donated(found) is (fn is once)
+    graphs = {c.id for c in found.compilations if "dynamo" in c.graphs}
+    assert all(sum(m.phase == "backward" for m in c.memory) <= 1 for c in found.compilations) and graphs
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
+def test_verify_runs_it_too(fn: Callable[..., Any]) -> None:
+    report = capture(fn, *inputs()).verify(fn, *inputs())
+    if fn in (forces, penalty):  # torch.compile itself loses a derivative of the derivative, and says nothing
+        assert compiled_gradient(fn) is False and report.ok is False, str(report)
+        return
+    assert report.ok is True, str(report)
+
+
+def compiled_gradient(fn: Callable[..., Any]) -> bool:
+    """Return True if plain ``torch.compile`` has eager's gradient of the results."""
+    gradients = []
+    for call in (fn, torch.compile(fn)):
+        pos, w = inputs()
+        result = call(pos, w)
+        roots = result if isinstance(result, tuple) else (result,)
+        towards = [torch.arange(1.0, r.numel() + 1).reshape(r.shape) for r in roots]
+        gradients += torch.autograd.grad(roots, [pos], towards)
+    return bool(torch.allclose(*gradients, rtol=1e-3, atol=1e-4))
+
+
+@pytest.mark.full
+def test_code_for_inference_alone_takes_no_frames_of_ours() -> None:
+    """With ``backward=False`` torch lowers the backward when it first runs, in the program's own frames."""
+    found = capture(twice, *inputs(), build=True, backward=False)
+    assert {c.file for c in found.compilations} == {__file__}
