@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from .api.assemble import assemble
     from .api.capture import capture, show
     from .api.compare import compare
-    from .api.diff import diff
     from .api.expect import expect
     from .api.generate import generate
-    from .api.load import load
-    from .api.logs import import_trace
+    from .api.load import diff, import_trace, load
     from .api.program import backend, last
     from .api.ranks import merge, rehearse
     from .api.support import support
@@ -90,10 +88,10 @@ _HOMES = {
     "capture": "api.capture",
     "compare": "api.compare",
     "device": "engine.environment",
-    "diff": "api.diff",
+    "diff": "api.load",
     "expect": "api.expect",
     "generate": "api.generate",
-    "import_trace": "api.logs",
+    "import_trace": "api.load",
     "last": "api.program",
     "load": "api.load",
     "load_ipython_extension": "api.magic",

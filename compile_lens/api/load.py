@@ -1,11 +1,18 @@
-"""Captures that were saved."""
+"""Captures that were saved, opened and compared; and programs that were not watched, from the logs that torch wrote."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ..errors import UsageError
 from ..results.capture import Capture
 from ..views.render.files import read
+
+if TYPE_CHECKING:
+    from ..results.comparison import Difference
+    from ..results.program import Program
 
 
 def load(path: str | os.PathLike[str]) -> Capture:
@@ -16,3 +23,94 @@ def load(path: str | os.PathLike[str]) -> Capture:
         RecordError: it is not a record, is corrupt, or was written by a newer compile_lens.
     """
     return read(path, Capture.from_json)
+
+
+def import_trace(path: str | os.PathLike[str]) -> Program:
+    """The program that a structured trace of torch is of: a folder that ``TORCH_TRACE`` named, or a log in it.
+
+    Frames, graphs, graph breaks, recompiles with what failed, guards, symbols, times and cache messages are read
+    as a watch would have seen them; what such a log does not hold is in ``record.missing``, with the reason. Needs no
+    torch, and runs nothing of the log.
+
+    Args:
+        path: a log (``dedicated_log_torch_trace_….log``), or a folder with one. Each process writes a log of its own.
+
+    Raises:
+        UsageError: there is no such file, it cannot be read, or the folder has no log or several.
+        RecordError: it is not a structured trace.
+    """
+    from ..record.torch_trace.program import program_from_log
+    from ..results.program import Program
+
+    file = _log(Path(path))
+    try:
+        # Only "\n" ends a line: what a program writes may hold others.
+        with open(file, encoding="utf-8", errors="replace", newline="\n") as lines:
+            record = program_from_log(lines, file.name)
+    except OSError as error:
+        raise UsageError(f"{str(file)!r} cannot be read: {error.strerror or error}") from None
+    return Program(lambda: record)
+
+
+def logs(folder: Path) -> list[Path]:
+    """The logs in a folder that hold something, by name."""
+    return sorted(file for file in folder.glob("*.log") if file.is_file() and file.stat().st_size)
+
+
+def _log(path: Path) -> Path:
+    if not path.exists():
+        raise UsageError(
+            f"there is no file or folder {str(path)!r}; give what TORCH_TRACE named when the program ran"
+        )
+    if not path.is_dir():
+        return path
+    files = logs(path)
+    if not files:
+        raise UsageError(
+            f"{str(path)!r} has no log (*.log); torch writes one when something is compiled while TORCH_TRACE names "
+            "the folder"
+        )
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files[:8]) + (", …" if len(files) > 8 else "")
+        raise UsageError(f"{str(path)!r} has {len(files)} logs, one for each process: give one of {names}")
+    return files[0]
+
+
+def diff(a: Any, b: Any) -> Difference:
+    """Return what differs between two captures, causes before effects: an edit, an option, a torch, a target.
+
+    Matched by structure (operators, shapes, what reads what), never by name or number: of a program whose variables
+    were renamed, or whose lines moved, nothing differs. Compared at every level: settings, graph breaks, Python
+    lines, operators, rewrites, lowering, fusion, kernels, counts and bytes, saved tensors, code, guards. It needs no
+    torch.
+
+    Args:
+        a, b: the first and the second: captures, or the paths of saved ones.
+
+    Returns:
+        A ``Difference``: false if nothing differs; ``.summary``, ``.causes``, ``.changes``, ``.at("kernels")``,
+        ``.figures``, ``.save("diff.md")``; printed it is a page.
+
+    Raises:
+        UsageError: one of the two is neither, or there is no such file.
+        RecordError: a file is not a record.
+
+    Example::
+
+        print(compile_lens.diff(compile_lens.capture(f, x), compile_lens.capture(g, x)).summary)
+    """
+    from ..measures.diff.levels import difference
+    from ..results.comparison import Difference
+
+    return difference(_capture(a, "a"), _capture(b, "b"), Difference)
+
+
+def _capture(value: Any, name: str) -> Capture:
+    if isinstance(value, Capture):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return load(value)
+    raise UsageError(
+        f"diff needs two captures, or paths of saved ones; {name} is {type(value).__name__}: "
+        "diff(compile_lens.capture(f, x), compile_lens.capture(g, x))"
+    )

@@ -11,9 +11,8 @@ from typing import Any
 from ..errors import UsageError
 from ..measures.ranks import differences
 from ..record.program import ProgramRecord
-from ..results.program import Program
-from ..results.ranks import Ranks
-from .logs import import_trace
+from ..results.program import Program, Ranks
+from .load import import_trace
 
 
 def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:

@@ -17,7 +17,7 @@ from ..record.difference import DifferenceRecord
 from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
-from ..results.what_if import WhatIf
+from ..results.comparison import WhatIf
 from ..trials.interrupts import interrupts
 from ..trials.progress import bar, watched
 from ..trials.snippet import applied

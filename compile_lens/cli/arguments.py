@@ -9,14 +9,11 @@ from typing import NoReturn
 
 from ..errors import UsageError
 from ..versions import __version__
-from . import commands, import_trace
+from . import commands
 from .check import check
-from .compare import compare
-from .diff import diff
+from .compare import compare, diff, merge
 from .exit_codes import EXIT_CODES
-from .merge import merge
 from .run import run
-from .support import support
 from .upgrade import upgrade
 from .what_if import what_if
 
@@ -203,7 +200,7 @@ def parser() -> argparse.ArgumentParser:
 
     supported = add(
         "support",
-        support,
+        commands.support,
         "Say which backends implement an operator, or what a target lacks of a record",
         "By torch's own tables.",
     )
@@ -245,7 +242,7 @@ def parser() -> argparse.ArgumentParser:
 
     imported = add(
         "import",
-        import_trace.imported,
+        commands.imported,
         "Read what torch logged of a program that ran with TORCH_TRACE set, or what its profiler measured",
         "Needs no torch and runs nothing\nof the log.",
     )

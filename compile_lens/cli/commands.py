@@ -1,4 +1,4 @@
-"""The commands ``demo``, ``show``, ``open`` and ``doctor``."""
+"""The commands ``demo``, ``show``, ``open``, ``import``, ``support`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..trials.progress import progress
 from .capturing import called, captured, capturing, evaluated, options, resolved
 from .exit_codes import NOT_INSTALLED, OK
-from .output import check_endings, report, say
+from .output import check_endings, deliver, report, say
 from .programs import summary
 
 if TYPE_CHECKING:
@@ -88,14 +88,7 @@ def told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
     check_endings(args.out, FORMS)
     with progress(f"reading {args.record}", quiet=args.quiet):
         program = read(args.record)
-    written = [str(program.save(path)) for path in args.out]
-    if args.json:
-        say(json.dumps({"command": args.command, **summary(program), "written": written}, indent=2))
-        return OK
-    if not written:
-        say(str(program))
-    for path in written:
-        say(f"wrote {path}")
+    deliver(args, program, summary(program) if args.json else {}, text=not args.out)
     return OK
 
 
@@ -106,3 +99,73 @@ def doctor(args: argparse.Namespace) -> int:
         checks = found_by.checks()
     say(json.dumps(found_by.to_dict(checks), indent=2) if args.json else found_by.page(checks))
     return OK if found_by.healthy(checks) else NOT_INSTALLED
+
+
+def support(args: argparse.Namespace) -> int:
+    """Print which backends implement operators, and what a target lacks of a record."""
+    if (args.capture is None) != (args.target is None):
+        given, other = (
+            ("--capture", "--target mps") if args.target is None else ("--target", "--capture record.json")
+        )
+        raise UsageError(f"{given} needs {other}: a record is checked for a target")
+    if not args.op and args.capture is None:
+        raise UsageError(
+            "name an operator, such as `compile-lens support sort`, or a record: --capture record.json --target mps"
+        )
+    from ..api.support import lacking
+    from ..api.support import support as supported
+
+    with progress("reading torch's tables", quiet=args.quiet):
+        operators = [supported(op) for op in args.op]
+        lack = None
+        if args.capture is not None:
+            from ..api.load import load
+
+            lack = lacking(load(args.capture), args.target)
+    if args.json:
+        document = {"command": args.command, "operators": [one.to_dict() for one in operators]}
+        document["lacking"] = None if lack is None else lack.to_dict()
+        say(json.dumps(document, indent=2))
+        return OK
+    for one in (*operators, *([lack] if lack is not None else [])):
+        say(f"{one}\n")
+    return OK
+
+
+def imported(args: argparse.Namespace) -> int:
+    """Print or convert what torch logged of a program, or a record with what torch's profiler measured of it."""
+    from ..api.load import import_trace
+    from ..record.profiler_trace import is_profiler_trace
+    from ..results.program import Program
+    from ..views.render.files import holds_program
+
+    if args.into is None:
+        if args.id:
+            raise UsageError(
+                "--id goes with --into: it says which compiled graph of a profiler's trace a capture is of"
+            )
+        if is_profiler_trace(args.record):
+            raise UsageError(
+                f"{str(args.record)!r} is a trace of torch.profiler, which holds times and no compiles: say with "
+                "--into beside which record they stand, a .json of a capture or a program"
+            )
+        return told(args, import_trace)
+    trace: Path = args.record
+    args.record = args.into
+    if holds_program(args.into):
+        if args.id:
+            raise UsageError(
+                "--id goes with a capture: the graphs of a program have the compile ids of the trace"
+            )
+        return told(args, lambda path: Program.load(path).join(trace))
+    return _joined(args, trace)
+
+
+def _joined(args: argparse.Namespace, trace: Path) -> int:
+    """Print or convert a capture with the times of its kernels."""
+    from ..api.load import load
+
+    check_endings(args.out)
+    with progress(f"reading {trace}", quiet=args.quiet):
+        capture = load(args.into).join(trace, args.id)
+    return report(args, capture, args.out, None, text=not args.out)

@@ -1,19 +1,17 @@
-"""The command ``compare``."""
+"""The commands ``compare``, ``diff`` and ``merge``."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
+from ..errors import UsageError
+from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
 from ..trials.progress import progress
 from .capturing import called, capturing, one_voice, options
-from .exit_codes import OK
-from .output import capture_summary, check_endings, say
-
-if TYPE_CHECKING:
-    from ..results.comparison import Comparison
+from .exit_codes import DIFFERS, OK
+from .output import capture_summary, check_endings, deliver, say
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -30,30 +28,132 @@ def compare(args: argparse.Namespace) -> int:
             comparison = compared(
                 function, *inputs, targets=args.target or TARGETS, kwargs=kwargs or None, **options(args)
             )
-    if not args.json:
-        say(str(comparison))
-    written = []
-    for path in args.out:
-        with progress(f"writing {path}", quiet=args.quiet):
-            written.append(comparison.save(path))
-    if args.json:
-        say(
-            json.dumps(
-                {"command": args.command, **_summary(comparison), "written": [str(p) for p in written]},
-                indent=2,
-            )
-        )
-    else:
-        for path in written:
-            say(f"wrote {path}")
+    body = {
+        "function": comparison.function,
+        "targets": {target: capture_summary(capture) for target, capture in comparison.captures.items()},
+        "failures": comparison.failures,
+        "rows": [dataclasses.asdict(row) for row in comparison.rows],
+        "differences": [dataclasses.asdict(difference) for difference in comparison.differences],
+    }
+    deliver(args, comparison, body)
     return OK
 
 
-def _summary(found: Comparison) -> dict[str, Any]:
-    return {
-        "function": found.function,
-        "targets": {target: capture_summary(capture) for target, capture in found.captures.items()},
-        "failures": found.failures,
-        "rows": [dataclasses.asdict(row) for row in found.rows],
-        "differences": [dataclasses.asdict(difference) for difference in found.differences],
-    }
+FIGURES = (
+    "launches", "groups", "graphs", "graph_breaks", "recompiles", "extern", "bytes", "peak", "saved",
+)  # fmt: skip
+"""Figures by which ``--fail-on`` can be told; ``saved`` is a level as well, and here the figure."""
+
+DIRECTED = ("kernels", "breaks", "figures", *FIGURES)
+"""Levels at which a change can be for the worse: more launches, breaks, bytes. At any other level every difference
+fails."""
+
+CHANGES = "changes"
+"""Name that stands for a difference at any level."""
+
+ANY = "!="
+"""Suffix of a name of which any difference fails, an improvement too."""
+
+
+def diff(args: argparse.Namespace) -> int:
+    """Print what differs between two records, write it where asked, and fail where it was asked not to get worse."""
+    from ..api.load import diff as compared
+    from ..views.render.files import DIFFERENCE as FORMS
+
+    check_endings(args.out, FORMS)
+    wanted = levels(args.fail_on)
+    with progress(f"comparing {args.a} and {args.b}", quiet=args.quiet):
+        difference = compared(args.a, args.b)
+    failed = failures(difference, wanted)
+    deliver(args, difference, {**difference.to_dict(), "failed_on": list(failed)})
+    if not args.json:
+        say_failed(failed)
+    return DIFFERS if failed else OK
+
+
+def say_failed(failed: dict[str, str]) -> None:
+    """Say which of the names of ``--fail-on`` fail, and with what."""
+    for name, why in failed.items():
+        say(f"failed on {name}, which --fail-on names: {why}")
+
+
+def failures(found: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
+    """Return the names that fail, each with the first change that fails it."""
+    reasons = ((name, next(_reasons(found, name), "")) for name in wanted)
+    return {name: why for name, why in reasons if why}
+
+
+def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
+    bare = name.removesuffix(ANY)
+    if bare == CHANGES:
+        yield from map(_said, found.changes)
+    elif bare == name and name in DIRECTED:
+        yield from () if _repaired(found) else _worse(found, name)
+    elif bare in LEVELS:
+        yield from map(_said, found.at(bare))
+    else:
+        yield from (_said(change) for change in found.at("figures") if change.name == bare)
+
+
+def _repaired(found: DifferenceRecord) -> bool:
+    """Return True if the first capture failed and the second compiled: that is never worse."""
+    before, after = found.captures or (None, None)
+    if before is None or after is None or before.failure is None:
+        return False
+    return after.failure is None and not after.nothing_compiled
+
+
+def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:
+    if name == "breaks":  # one more, or an end that is another: it compiled, and now fails
+        yield from (_said(change) for change in found.at("breaks") if change.kind != REMOVED)
+        return
+    wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
+    yield from (_said(c) for c in found.at("figures") if c.name in wanted and _grew(c))
+
+
+def _grew(change: Change) -> bool:
+    """Return True if a figure grew. A figure that is unknown on one side may have grown; an absent one is 0."""
+    before, after = (
+        0
+        if value is None and any(fact.startswith(f"{side}: there is no ") for fact in change.facts)
+        else value
+        for side, value in (("before", change.before), ("after", change.after))
+    )
+    return before is None or after is None or after > before
+
+
+def _said(change: Change) -> str:
+    from ..views.subjects.diff import figure
+
+    return figure(change) if change.name else change.text
+
+
+def levels(given: list[str]) -> list[str]:
+    """The names of ``--fail-on``. Raises ``UsageError`` for one that there is not, and where it is given none: what a
+    variable of a shell that is not set leaves would hold nothing, and pass."""
+    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    known = dict.fromkeys((*DIRECTED, *LEVELS, CHANGES))
+    for text in given:
+        if not text.replace(",", "").strip():
+            raise UsageError(
+                f"--fail-on {text!r} names nothing to hold; name one or more of {', '.join(known)}, or leave it out"
+            )
+    for name in names:
+        if name.removesuffix(ANY) not in known:
+            raise UsageError(
+                f"--fail-on {name!r} is not one of {', '.join(known)}; with {ANY} appended, as kernels{ANY}, any "
+                "difference fails, not only more"
+            )
+    return list(dict.fromkeys(names))
+
+
+def merge(args: argparse.Namespace) -> int:
+    """Print what differs between the programs of several ranks, and write it where asked."""
+    from ..api.ranks import merge as merged
+    from ..views.render.files import RANKS as FORMS
+
+    check_endings(args.out, FORMS)
+    with progress(f"comparing {len(args.records)} ranks", quiet=args.quiet):
+        ranks = merged(*args.records)
+    deliver(args, ranks, ranks.to_dict(), text=not args.out)
+    return OK

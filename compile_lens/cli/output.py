@@ -38,6 +38,21 @@ def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> 
             raise UsageError(f"--out {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
 
 
+def deliver(args: argparse.Namespace, result: Any, body: Mapping[str, Any], *, text: bool = True) -> None:
+    """Print a result, then write it where asked; with ``--json`` print one document, which has ``body``."""
+    if text and not args.json:
+        say(str(result))
+    written = []
+    for path in args.out:
+        with progress(f"writing {path}", quiet=args.quiet):
+            written.append(str(result.save(path)))
+    if args.json:
+        say(json.dumps({"command": args.command, **body, "written": written}, indent=2))
+    else:
+        for path in written:
+            say(f"wrote {path}")
+
+
 def report(
     args: argparse.Namespace,
     capture: Capture,

@@ -1,8 +1,15 @@
-"""Figures of a program that a script needs."""
+"""Figures of a program that a script needs, and the one JSON document of a program that is run: stdout is its own, and
+what the program prints goes to stderr."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,3 +55,33 @@ def summary(program: Program) -> dict[str, Any]:
         "notes": list(record.notes),
         "unknown_fields": list(record.unknown_fields),
     }
+
+
+class Document:
+    """Stdout, kept for one document: also processes that the program starts write to stderr meanwhile."""
+
+    def __init__(self) -> None:
+        self._stdout: int | None = None
+
+    def begin(self) -> None:
+        """From now on what is written to stdout goes to stderr."""
+        from .output import error_dict
+
+        self._error_dict = error_dict  # not everything can be imported when Python ends
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        with contextlib.suppress(OSError):  # one of them is closed: nobody reads it
+            stdout = os.dup(1)
+            os.dup2(2, 1)
+            self._stdout = stdout
+
+    def write(self, program: Program, written: Sequence[Path], failure: Exception | None) -> None:
+        """Write the document, and what could not be done in it."""
+        if self._stdout is None:
+            return
+        body = {"command": "run", **summary(program), "written": [str(path) for path in written]}
+        if failure is not None:
+            body["error"] = self._error_dict(failure)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(self._stdout, "w", encoding="utf-8") as stream:
+            stream.write(json.dumps(body, indent=2) + "\n")
+        self._stdout = None

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
-from .document import Document
 from .exit_codes import OK
-from .interrupt import Interrupt
 from .output import check_endings, say
-from .script import AfterImport, Script, module, script
+from .programs import Document
+from .script import AfterImport, Interrupt, Script, module, script
 
 if TYPE_CHECKING:
     from ..api.watch import WatchContext

@@ -1,8 +1,10 @@
-"""A script or a module, run as ``python script.py`` and ``python -m module`` run it."""
+"""A script or a module, run as ``python script.py`` and ``python -m module`` run it, and the interrupt that ended it:
+Python then ends by SIGINT, also where a report was written in between."""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib.machinery
 import importlib.util
 import io
@@ -11,7 +13,7 @@ import pkgutil
 import re
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,3 +188,32 @@ class AfterImport:
                 self._then()
 
         loader.exec_module = exec_module
+
+
+class Interrupt:
+    """That a program ended by an interrupt, as Python remembers it until it ends.
+
+    Python notes it when code that it was given as text (a script, ``exec("…")``) raises ``KeyboardInterrupt``, and
+    forgets it when the next such code begins, as each namedtuple that is made does: so does what writes a report, and
+    also what the program itself does at exit, after which plain Python no longer ends by the signal."""
+
+    def __init__(self) -> None:
+        self._remembered = True
+        sys.addaudithook(self._audit)  # it stays until Python ends, which is soon
+
+    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
+        if (
+            event == "exec" and getattr(args[0], "co_filename", "") == "<string>"
+        ):  # of exec and eval of a text
+            self._remembered = False
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the interrupt as it is while the block runs."""
+        remembered = self._remembered
+        try:
+            yield
+        finally:
+            if remembered:
+                with contextlib.suppress(KeyboardInterrupt):
+                    exec("raise KeyboardInterrupt")

@@ -16,13 +16,13 @@ from ..errors import LensError, UsageError
 from ..trials import environments
 from ..trials.environments import Environment
 from ..trials.progress import progress
-from .diff import failures, levels, say_failed
+from .compare import failures, levels, say_failed
 from .exit_codes import DIFFERS, FAILED, OK
 from .output import check_endings, say, say_error
 
 if TYPE_CHECKING:
     from ..results.capture import Capture
-    from ..results.difference import Difference
+    from ..results.comparison import Difference
 
 
 BOOTSTRAP = Path(__file__).resolve().with_name("bootstrap.py")
@@ -50,7 +50,7 @@ def upgrade(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as temporary:
         records = args.records or Path(temporary)
         captures = [_captured(args, version, folder, records) for version in versions]
-    from ..api.diff import diff
+    from ..api.load import diff
 
     differences = [diff(a, b) for a, b in pairwise(captures)]
     names = [f"{a}-{b}" for a, b in pairwise(versions)]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 
 from ..errors import UsageError
 from ..trials.progress import progress, watched
 from .capturing import called, one_voice, options
 from .exit_codes import INTERRUPTED, OK
-from .output import check_endings, say
+from .output import check_endings, deliver, say
 
 
 def what_if(args: argparse.Namespace) -> int:
@@ -44,17 +43,7 @@ def what_if(args: argparse.Namespace) -> int:
                 show_progress=bar,
                 **options(args),
             )
-    if not args.json:
-        say(str(what_if_result))
-    written = []
-    for path in args.out:
-        with progress(f"writing {path}", quiet=args.quiet):
-            written.append(str(what_if_result.save(path)))
-    if args.json:
-        say(json.dumps({"command": args.command, **what_if_result.to_dict(), "written": written}, indent=2))
-    else:
-        for path in written:
-            say(f"wrote {path}")
+    deliver(args, what_if_result, what_if_result.to_dict())
     if what_if_result.interrupted:
         say("compile-lens: interrupted", sys.stderr)
     return INTERRUPTED if what_if_result.interrupted else OK

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from compile_lens import Capture, CaptureError, ablate, capture, compare, diff
 from compile_lens.record.graph import Source
-from compile_lens.results.comparison import Comparison
-from compile_lens.results.difference import Difference
+from compile_lens.results.comparison import Comparison, Difference
 
 T = TypeVar("T")
 

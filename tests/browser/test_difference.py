@@ -18,7 +18,7 @@ from .viewer import box
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-    from compile_lens.results.difference import Difference
+    from compile_lens.results.comparison import Difference
 
 pytestmark = [pytest.mark.browser, pytest.mark.torch]
 

@@ -12,7 +12,7 @@ import pytest
 from samples import sample
 
 from compile_lens.record.what_if import Trial
-from compile_lens.results.what_if import WhatIf
+from compile_lens.results.comparison import WhatIf
 from compile_lens.trials.switches import SWITCHES, CaptureContents
 from compile_lens.views.render import html as page
 from compile_lens.views.render import markdown, text
