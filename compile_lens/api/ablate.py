@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.ablation_steps import with_steps
 from ..engine.call import Call
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
+from ..engine.record import with_steps
 from ..record.capture import ABLATIONS
 from ..results.capture import Capture
 

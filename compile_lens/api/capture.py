@@ -59,8 +59,8 @@ def capture(
             every stage before the failure, ``error.__cause__`` the original exception.
     """
     from ..engine.call import Call
-    from ..engine.dispatch import dispatch
     from ..engine.options import CaptureOptions
+    from ..engine.remote import dispatch
 
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target)
     return dispatch(Call.read(fn, args, kwargs, checked, calls=calls))
@@ -91,8 +91,8 @@ def show(
         UsageError, CaptureError: as ``capture`` does.
     """
     from ..engine.call import Call
-    from ..engine.dispatch import dispatch
     from ..engine.options import CaptureOptions
+    from ..engine.remote import dispatch
     from ..results.capture import CaptureError
     from ..views.notebook import display
 

@@ -16,7 +16,7 @@ from ..record.comparison import Column
 from ..record.device import DeviceModel
 from ..results.capture import CaptureError
 from ..results.comparison import Comparison
-from ..trials.interrupts import interrupts
+from ..trials.progress import interrupts
 from .capture import capture
 
 TargetName = str | DeviceModel | Path

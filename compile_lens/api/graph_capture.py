@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..engine.call import Call
-from ..engine.dispatch import dispatch
 from ..engine.environment import environment
 from ..engine.options import CaptureOptions
 from ..engine.record import recorded
+from ..engine.remote import dispatch
 from ..errors import UsageError
 from ..record.capture import Options
 from ..record.graph import Frame, Graph, Node, Source

@@ -137,8 +137,8 @@ class _Records:
 
     def of(self, seen: Any, ended: str) -> ProgramRecord:
         """The record of what a watch saw."""
-        from ..engine.cells import in_cells
         from ..engine.environment import environment
+        from ..engine.record import in_cells
 
         record = ProgramRecord(
             name=self._name,
@@ -165,6 +165,6 @@ def _where() -> str:
         frame = frame.f_back
     if frame is None:
         return ""
-    from ..engine.cells import shown
+    from ..engine.record import shown
 
     return f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -18,8 +18,7 @@ from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.comparison import WhatIf
-from ..trials.interrupts import interrupts
-from ..trials.progress import bar, watched
+from ..trials.progress import bar, interrupts, watched
 from ..trials.snippet import applied
 from ..trials.switches import SWITCHES, CaptureContents, Switch, merged, only_run
 from .capture import capture

@@ -159,8 +159,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
         for k in code.kernels
     ]
     from ..measures.quantities import graphs
-    from ..views.words.outcome import state, verdict
-    from ..views.words.savings import saved, saving
+    from ..views.words.outcome import saved, saving, state, verdict
 
     failure = capture.failure
     return {

@@ -6,8 +6,8 @@ program that does what was asked passes. Nothing leaves the machine; progress is
 
 from .checking import Verdict as Verdict
 from .checking import check as check
-from .help import hint as hint
-from .help import solution as solution
+from .checking import hint as hint
+from .checking import solution as solution
 from .prediction import Prediction as Prediction
 from .prediction import predict as predict
 from .recording import Beside as Beside

@@ -1,7 +1,8 @@
-"""Check of a student's function against the facts of a fresh capture."""
+"""Check of a student's function against the facts of a fresh capture; hints in steps, and the solution."""
 
 from __future__ import annotations
 
+import dis
 import inspect
 import operator
 import re
@@ -13,14 +14,12 @@ from ..errors import UsageError
 from ..results.capture import Capture, CaptureError
 from ..views.story.language import text
 from ..views.words.characters import flat
-from . import state
-from .display import Shown
+from . import state, wording
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need
 from .facts import FACTS, not_observed, said
 from .lessons import exercise
 from .reference import captured, differs, plain_error
-from .stubs import untouched
-from .wording import slips, tell
+from .wording import Shown, slips, tell
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
 
@@ -150,3 +149,50 @@ _APART = re.compile(r"device mismatch|two devices|different devices|same device"
 def _first(error: BaseException) -> str:
     line = flat(str(error).strip().partition("\n")[0])
     return f"{type(error).__name__}: {line[:LONGEST]}" if line else type(error).__name__
+
+
+_IDLE = frozenset(
+    "RESUME NOP CACHE POP_TOP PUSH_NULL PRECALL CALL CALL_FUNCTION NOT_TAKEN RETURN_VALUE".split()
+)
+_RAISES = frozenset("LOAD_GLOBAL LOAD_COMMON_CONSTANT LOAD_CONST RAISE_VARARGS".split())
+
+
+def untouched(made: Any) -> bool:
+    """Return True if the body is no more than ``pass``, ``...``, a docstring, ``return None`` or ``raise
+    NotImplementedError``."""
+    function = inspect.unwrap(getattr(made, "forward", made))
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
+        return False
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _IDLE]
+    if all(step.opname in ("LOAD_CONST", "RETURN_CONST") for step in steps):
+        return all(step.argval is None or step.argval is ... for step in steps)
+    names = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_COMMON_CONSTANT")}
+    raised = {name if isinstance(name, str) else getattr(name, "__name__", "") for name in names}
+    return raised == {"NotImplementedError"} and all(step.opname in _RAISES for step in steps)
+
+
+class Words(Shown, str):
+    """Text that a notebook shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def hint(key: str | float) -> Words:
+    """The next hint to an exercise; after the last one, the last one again."""
+    wanted = exercise(key)
+    key, hints = wanted.key, wording.hints(wanted)
+    number = min(state.hinted(key), len(hints))
+    more = len(hints) - number
+    left = wording.tell("more", more=more) if more else wording.tell("last")
+    return Words(wording.tell("hint", key=key, number=number, left=left, hint=hints[number - 1]))
+
+
+def solution(key: str | float) -> Words:
+    """Return a correct program, or a request to try first if there was no attempt."""
+    wanted = exercise(key)
+    key, text = wanted.key, wanted.solution
+    if not state.load().attempts(key):
+        return Words(wording.tell("try first", key=key))
+    return Words(wording.tell("solution", key=key, code=text))

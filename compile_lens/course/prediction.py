@@ -9,11 +9,10 @@ from ..errors import UsageError
 from ..record.figures import AtLeast
 from ..results.capture import Capture
 from . import state, wording
-from .display import Shown
 from .exercise import Question
 from .facts import FACTS, absent, said
 from .lessons import question
-from .wording import tell
+from .wording import Shown, tell
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,9 +9,8 @@ from typing import Any
 
 from ..errors import UsageError
 from ..views.render.files import write_text
-from .display import Shown
 from .lessons import EXERCISES, QUESTIONS
-from .wording import tell
+from .wording import Shown, tell
 
 FILE = Path("course-progress.json")
 """File of the progress, in the folder that the notebook runs in."""

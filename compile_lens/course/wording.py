@@ -1,7 +1,8 @@
-"""The language that the course answers in: English, or Chinese for the lessons that are."""
+"""The language that the course answers in: English, or Chinese for the lessons that are; and answers in a notebook."""
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 from ..errors import UsageError
@@ -197,3 +198,11 @@ def of_scene(part: str) -> str:
 
     word, _, number = part.partition(" ")
     return SCENE_PARTS[word].format(number=number)
+
+
+class Shown:
+    """Text that is its ``repr``; a notebook's page folds its long lines instead of cutting them."""
+
+    def _repr_html_(self) -> str:
+        look = "white-space:pre-wrap;overflow-wrap:break-word"
+        return f'<pre style="{look}">{html.escape(repr(self))}</pre>'

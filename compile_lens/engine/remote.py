@@ -1,4 +1,4 @@
-"""Captures for a device that is not in the machine, in a child process."""
+"""Captures for a device that is not in the machine, in a child process, and the choice of the process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import torch
 from ..errors import UsageError
 from ..record.device import DeviceModel, DeviceQuery
 from ..results.capture import Capture, CaptureError
+from . import remote
 from .call import Call, WeakCall
-from .cells import in_cells
 from .entry import FIRST, WITHIN
 from .local import perform
+from .record import in_cells
 
 HERE = "in this process, with everything put back"
 
@@ -176,3 +177,14 @@ def _finished(made: Capture, how: str) -> Capture:
     if made.target is None:
         return made
     return dataclasses.replace(made, target=dataclasses.replace(made.target, transfer=how))
+
+
+def dispatch(call: Call) -> Capture:
+    """Return the capture of a call, made in this process, or in a child process if it is for another device.
+
+    Raises:
+        UsageError, CaptureError: as ``compile_lens.capture`` does.
+    """
+    if call.model is not None:
+        return remote.capture(call)
+    return perform(call, launch_backward=call.options.backward is not False)[0]

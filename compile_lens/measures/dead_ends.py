@@ -15,8 +15,8 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code
+from compile_lens.record.lowering import UNNAMED
 from compile_lens.record.missing import AbsentStage
-from compile_lens.record.passes import UNNAMED
 
 SILENT = "the record does not say what became of it"
 """The reason where there is none."""

@@ -31,7 +31,6 @@ from . import kernel as _kernel
 from . import lowering as _lowered
 from . import memory as _memory
 from . import missing as _missing
-from . import passes as _passes
 from . import profile as _profile
 from .capture import SCHEMA_VERSION, Record
 
@@ -55,7 +54,6 @@ _NAMES = {
         _cuda_graphs,
         _decision,
         _lowered,
-        _passes,
         _memory,
         _measurement,
         _profile,

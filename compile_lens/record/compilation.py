@@ -13,10 +13,9 @@ from .cuda_graphs import CudaGraphs
 from .decision import Decision
 from .graph import Graph
 from .kernel import Code
-from .lowering import Lowered
+from .lowering import Lowered, Pass
 from .memory import Memory, Partition
 from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable
-from .passes import Pass
 
 PHASES = ("forward", "backward", "inference")
 """Names of the graphs that Inductor compiles. ``inference``: nothing in the graph needs a gradient."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .breaks import Ending
+from .breaks import EagerFrame, Ending
 from .capture import SCHEMA_VERSION, Environment
 from .collectives import Bucket, Collective, EagerCollective
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
-from .eager_frames import EagerFrame
 from .graph import Frame, Source
 from .missing import Missing
 from .profile import Profile

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..measures.causes import Cause
     from ..measures.compile_time import Cache
     from ..measures.program import Counts, Line
+    from ..record.breaks import EagerFrame
     from ..record.device import DeviceModel
-    from ..record.eager_frames import EagerFrame
     from ..record.kernel import Code
     from ..record.program import (
         Break,

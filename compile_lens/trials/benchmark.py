@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..engine.ablation_steps import with_steps
 from ..engine.call import Call, WeakCall
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
+from ..engine.record import with_steps
 from ..errors import BuildError, UsageError
 from ..measures.ledger import ledger
 from ..measures.steps import at_step

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..engine.call import Call
 from ..engine.description import short
-from ..engine.dispatch import dispatch
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
+from ..engine.remote import dispatch
 from ..errors import UsageError
 from ..record.verification import Verification
 from ..results.capture import Capture

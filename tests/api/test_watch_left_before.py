@@ -14,7 +14,7 @@ from torch._C._dynamo import eval_frame
 
 import compile_lens
 from compile_lens._torch.ground import cache_entries
-from compile_lens.record.eager_frames import SKIPPED_BEFORE
+from compile_lens.record.breaks import SKIPPED_BEFORE
 
 pytestmark = pytest.mark.torch
 

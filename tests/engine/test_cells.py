@@ -13,7 +13,7 @@ import pytest
 import samples
 from needs import not_here
 
-from compile_lens.engine import cells
+from compile_lens.engine import record as cells
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 

@@ -14,10 +14,9 @@ from compile_lens.record.cuda_graphs import CudaGraphs, GraphPartition, MutatedI
 from compile_lens.record.decision import Decision
 from compile_lens.record.graph import Graph, Node, Ref
 from compile_lens.record.kernel import Candidate, Code, Kernel, Machine
-from compile_lens.record.lowering import Lowered
+from compile_lens.record.lowering import Lowered, Pass, Rewrite
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
 from compile_lens.record.missing import Missing
-from compile_lens.record.passes import Pass, Rewrite
 from compile_lens.record.profile import BY_NAME, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
 from compile_lens.results.capture import Capture
 

@@ -11,8 +11,8 @@ from compile_lens.record.decision import Decision
 from compile_lens.record.device import DeviceModel, DeviceProperty, DeviceQuery, Target
 from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.lowering import Pass
 from compile_lens.record.missing import Missing
-from compile_lens.record.passes import Pass
 from compile_lens.results.capture import Capture
 
 QUESTIONS = (DeviceQuery("Tensor.is_cuda", "False", Frame("/home/me/model.py", 1, "f", "if x.is_cuda:")),)

@@ -17,8 +17,8 @@ from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Frame, Graph, Node, Ref
 from compile_lens.record.kernel import Code, Kernel, LineOrigin
+from compile_lens.record.lowering import Pass, Rewrite
 from compile_lens.record.missing import Missing
-from compile_lens.record.passes import Pass, Rewrite
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")

@@ -15,7 +15,7 @@ from compile_lens.measures.diff.side import Side
 from compile_lens.measures.operators import base_name, called
 from compile_lens.record.comparison import KINDS, UNEXPLAINED, Column, TargetDifference
 from compile_lens.record.decision import Decision
-from compile_lens.record.passes import Pass, Rewrite
+from compile_lens.record.lowering import Pass, Rewrite
 from compile_lens.results.capture import Capture
 from compile_lens.results.comparison import Comparison
 

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import samples
 
-from compile_lens.measures.diff.kernel_text import hunks
+from compile_lens.measures.diff.kernels import hunks
 from compile_lens.measures.diff.modules import counterparts
 
 

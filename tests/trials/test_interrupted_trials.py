@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from compile_lens import compare, what_if
-from compile_lens.trials.interrupts import interrupts
+from compile_lens.trials.progress import interrupts
 
 pytestmark = [
     pytest.mark.torch,

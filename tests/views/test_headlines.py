@@ -21,7 +21,7 @@ from compile_lens.views.render.html.markup import PHASE_COLOURS
 from compile_lens.views.subjects import compare as targets
 from compile_lens.views.subjects.diff import figure
 from compile_lens.views.words.ledger import basis_note
-from compile_lens.views.words.savings import saved, saving
+from compile_lens.views.words.outcome import saved, saving
 
 
 def graph(eager: int | None, before: int | None, after: int) -> Ledger:

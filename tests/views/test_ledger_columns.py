@@ -18,7 +18,7 @@ from compile_lens.views.story.chinese import CHINESE as CHINESE_STORY
 from compile_lens.views.subjects import capture as of_capture
 from compile_lens.views.subjects import compare as of_comparison
 from compile_lens.views.words import ledger
-from compile_lens.views.words.strings import CHINESE, ENGLISH
+from compile_lens.views.words.sentences import CHINESE, ENGLISH
 
 TITLE, DEFINITION = "registers", "the most registers of a thread"
 

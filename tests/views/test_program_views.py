@@ -15,8 +15,7 @@ from compile_lens import Program
 from compile_lens.measures.causes import NOT_EVALUATED, Cause, causes
 from compile_lens.measures.compile_time import PARTS, Cache, caches, compile_time
 from compile_lens.measures.program import compile_seconds, counts, lines
-from compile_lens.record.breaks import Ending
-from compile_lens.record.eager_frames import STANCE
+from compile_lens.record.breaks import STANCE, Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import Break, CompileEvent, FrameEvaluation, ProgramFrame, ProgramRecord
 from compile_lens.views.document import Listings, Picture, Prose, Table

@@ -19,10 +19,9 @@ from compile_lens.record.capture import Failure
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Flow
-from compile_lens.record.lowering import REALIZED, Lowered
+from compile_lens.record.lowering import MERGING, REALIZED, Lowered, Pass, Rewrite
 from compile_lens.record.memory import Partition
 from compile_lens.record.missing import Missing, NotApplicable
-from compile_lens.record.passes import MERGING, Pass, Rewrite
 from compile_lens.results.capture import Capture
 from compile_lens.views.live.page import fragment
 from compile_lens.views.render.markdown import page as markdown_of

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from ...record.passes import UNNAMED, Pass, Rewrite
+from ...record.lowering import UNNAMED, Pass, Rewrite
 from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import patterns

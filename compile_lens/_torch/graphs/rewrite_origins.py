@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.fx
 
-from ...record.passes import Pass, Rewrite
+from ...record.lowering import Pass, Rewrite
 from ..ground.hooks import hook, in_slot, slot_hook
 from ..ground.recorder import Draft
 from . import graph_chain, node_changes, partitioner, patterns

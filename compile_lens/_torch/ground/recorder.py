@@ -13,10 +13,9 @@ from ...record.cuda_graphs import CudaGraphs
 from ...record.decision import Decision
 from ...record.graph import Graph
 from ...record.kernel import Code
-from ...record.lowering import Lowered
+from ...record.lowering import Lowered, Pass
 from ...record.memory import Memory, Partition
 from ...record.missing import Missing, NotApplicable
-from ...record.passes import Pass
 from . import hook_points
 from .recorder_state import CaptureSpec, Clock, CodeTarget, Frames, Leftovers, Numbers, RefusedCall
 

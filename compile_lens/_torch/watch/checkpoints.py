@@ -15,8 +15,7 @@ import torch
 import torch.utils.checkpoint
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
-from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import EAGER_CALL
+from ...record.breaks import EAGER_CALL, NOT_TRACED, Ending
 from ...record.graph import Frame
 from ..frames import eager_lines
 from . import compiled_objects, scopes

@@ -9,8 +9,7 @@ import types
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
-from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import EAGER_CALL, SKIPPED_BEFORE, TORCH_MODULE, EagerFrame
+from ...record.breaks import EAGER_CALL, NOT_TRACED, SKIPPED_BEFORE, TORCH_MODULE, EagerFrame, Ending
 from ...record.graph import Frame
 from ...record.messages import summary
 from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, FrameEvaluation

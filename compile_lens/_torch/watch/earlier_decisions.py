@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
 
-from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import SKIPPED_BEFORE
+from ...record.breaks import NOT_TRACED, SKIPPED_BEFORE, Ending
 from ...record.graph import Frame
 from ...record.program import RESUMED, ProgramFrame
 from ..frames import dynamo, eager_lines

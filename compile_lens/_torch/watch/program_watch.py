@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...record import failed_guards, messages
-from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import EagerFrame
+from ...record.breaks import NOT_TRACED, EagerFrame, Ending
 from ...record.graph import Frame, Source
 from ...record.missing import Missing
 from ...record.program import (

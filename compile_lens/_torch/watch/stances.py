@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from ...record import failed_guards
-from ...record.breaks import NOT_TRACED, Ending
-from ...record.eager_frames import STANCE
+from ...record.breaks import NOT_TRACED, STANCE, Ending
 from ...record.graph import Frame
 from ...record.program import FAIL_ON_RECOMPILE
 from ..frames import eager_lines

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import MATRIX, OWN
+from ..exercise import AT_LEAST, EXACTLY, MATRIX, OWN, Exercise, Input, Need, Question, Slip
 
 _VECTOR = (Input((1000,)),)
 _TARGET = "h100"

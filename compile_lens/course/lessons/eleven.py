@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import OWN, REPEATED, TRAINED, UNBROKEN
+from ..exercise import (
+    AT_LEAST,
+    AT_MOST,
+    EXACTLY,
+    OWN,
+    REPEATED,
+    TRAINED,
+    UNBROKEN,
+    Exercise,
+    Input,
+    Need,
+    Question,
+    Slip,
+)
 
 _VECTOR = (Input((1024,)),)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import MATRIX, UNBROKEN
+from ..exercise import AT_LEAST, EXACTLY, MATRIX, UNBROKEN, Exercise, Input, Need, Question, Slip
 
 QUESTIONS = tuple(
     Question(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Need, Question, Slip
-from .common import TRAINED, UNBROKEN
+from ..exercise import AT_LEAST, EXACTLY, TRAINED, UNBROKEN, Exercise, Need, Question, Slip
 
 QUESTIONS = (
     Question(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need, Question, Slip
-from .common import MATRIX, UNBROKEN
+from ..exercise import AT_LEAST, AT_MOST, EXACTLY, MATRIX, UNBROKEN, Exercise, Need, Question, Slip
 
 QUESTIONS = tuple(
     Question(f"9.{key}", f"How many launches are there in {what}?", (("launches", "launches"),))

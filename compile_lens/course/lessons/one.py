@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import REPEATED, UNBROKEN
+from ..exercise import AT_LEAST, EXACTLY, REPEATED, UNBROKEN, Exercise, Input, Need, Question, Slip
 
 QUESTIONS = (
     Question(

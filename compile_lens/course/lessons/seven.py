@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import OWN
+from ..exercise import AT_LEAST, EXACTLY, OWN, Exercise, Input, Need, Question, Slip
 
 _X = (Input((1000,)),)
 _TARGET = "cpu:avx512"

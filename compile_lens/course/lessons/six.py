@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Need, Question, Slip
-from .common import MATRIX, UNBROKEN
+from ..exercise import AT_LEAST, EXACTLY, MATRIX, UNBROKEN, Exercise, Need, Question, Slip
 
 QUESTIONS = (
     Question(

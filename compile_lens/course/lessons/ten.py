@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, AT_MOST, Exercise, Input, Need, Question, Slip
-from .common import UNBROKEN
+from ..exercise import AT_LEAST, AT_MOST, UNBROKEN, Exercise, Input, Need, Question, Slip
 
 QUESTIONS = (
     Question(

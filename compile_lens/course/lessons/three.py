@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import UNBROKEN
+from ..exercise import AT_LEAST, AT_MOST, EXACTLY, UNBROKEN, Exercise, Input, Need, Question, Slip
 
 _X = (Input((8,)),)
 _LARGER = tuple((Input((size,)),) for size in (16, 32, 64))

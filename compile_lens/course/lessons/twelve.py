@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, EXACTLY, Exercise, Input, Need, Question, Slip
-from .common import UNBROKEN
+from ..exercise import AT_LEAST, EXACTLY, UNBROKEN, Exercise, Input, Need, Question, Slip
 
 QUESTIONS = (
     Question("12.loop", "40 determinants, one by one: how many launches?", (("launches", "launches"),)),

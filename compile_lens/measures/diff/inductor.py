@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
-from compile_lens.record.lowering import Lowered
-from compile_lens.record.passes import UNNAMED
+from compile_lens.record.lowering import UNNAMED, Lowered
 
 from ..fusion import why
 from ..unfused_pairs import unfused_pairs

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 
-from .kernel_text import calls, hunks
+from .kernels import calls, hunks
 from .matching import Match
 from .operators import counted, name
 from .side import Side, matched

@@ -14,8 +14,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 
 from ..address import Address
-from .kernel_text import hunks, lines
-from .kernels import Work, paired, works
+from .kernels import Work, hunks, lines, paired, works
 from .levels import phases_of
 from .operators import node_differences
 from .side import Named, Side, matched, of_one_program

@@ -9,8 +9,7 @@ from compile_lens.measures.chain import Address
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
-from compile_lens.record.lowering import REALIZED, Lowered
-from compile_lens.record.passes import Pass, Rewrite
+from compile_lens.record.lowering import REALIZED, Lowered, Pass, Rewrite
 
 from ..document import (
     NAME,

@@ -17,11 +17,11 @@ from compile_lens.record.messages import plain_name
 
 from ..document import Step
 from ..findings import findings
-from ..words import outcome, outline, quantities, savings, sentences, stamp
+from ..words import outcome, outline, quantities, sentences, stamp
 from ..words.began import after, began
 from ..words.characters import block, line
 from ..words.ledger import ledger_table
-from ..words.strings import ENGLISH, in_language
+from ..words.sentences import ENGLISH, in_language
 from .findings import finding_head
 from .index import full_title
 from .items import Items
@@ -56,7 +56,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "outcome": _outcome(capture),
         "eager": _eager(capture),
         "breaks": _breaks(capture),
-        "savings": [list(map(line, saving)) for saving in savings.saving(ledger)],
+        "savings": [list(map(line, saving)) for saving in outcome.saving(ledger)],
         "ledger": _ledger(capture, ledger, capture.compilations),
         "noSource": line(sentences.no_source(capture)),
         "sources": [

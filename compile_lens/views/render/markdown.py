@@ -31,8 +31,8 @@ from ..document import (
 from ..words import machine, outcome, outline, quantities, sentences, stamp
 from ..words.characters import clean, flat
 from ..words.flow import ARROW
+from ..words.outcome import saved
 from ..words.quantities import launched
-from ..words.savings import saved
 
 CODE_LIMIT = 60_000
 """Characters of one kernel that are shown."""

@@ -26,7 +26,7 @@ from ..document import (
 from ..words import quantities, sentences
 from ..words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
 from ..words.flow import ARROW
-from ..words.savings import saved
+from ..words.outcome import saved
 
 DEFAULT_WIDTH = 100
 """Cells of a line where the terminal does not say, and in files."""

@@ -7,8 +7,8 @@ from compile_lens.record import guard_values
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Skip
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import Frame, Graph, Node
+from compile_lens.record.lowering import MERGING
 from compile_lens.record.messages import plain_source
-from compile_lens.record.passes import MERGING
 
 from ..words.outcome import reason
 from ..words.outline import place, places

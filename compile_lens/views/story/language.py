@@ -11,7 +11,7 @@ from compile_lens.record.figures import AtLeast, Figure
 from ..words.characters import flat
 from ..words.outline import readable
 from ..words.quantities import memory_in_short
-from ..words.strings import entry
+from ..words.sentences import entry
 
 LONGEST = 400
 """Characters of one text of the program's or the compiler's: more of it belongs to the pages, not to a story."""

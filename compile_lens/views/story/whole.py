@@ -11,11 +11,10 @@ from compile_lens.record.figures import summed
 
 from ..words import outcome, stamp
 from ..words.outline import STAMPS, phase_of, place
-from .autograd import autograd
 from .chinese import CHINESE
 from .english import ENGLISH
 from .frames import dynamo, left_to_python
-from .inductor import inductor
+from .inductor import autograd, inductor
 from .language import BYTES, Amount, text
 from .model import Sentence, Story, Teller
 

@@ -37,7 +37,7 @@ from ..findings.target import KEY as TARGET
 from ..findings.target import figures
 from ..story.whole import TITLE as BETWEEN
 from ..story.whole import between
-from ..words import flow, kernels, machine, outcome, outline, quantities, savings, sentences, stamp
+from ..words import flow, kernels, machine, outcome, outline, quantities, sentences, stamp
 from ..words.characters import flat
 from ..words.ledger import ledger_table
 from ..words.quantities import duration, plural
@@ -72,7 +72,7 @@ def document(capture: Record) -> Document:
         capture.created,
         outline.environment(capture),
         tuple(details),
-        savings.saving(ledger_of(capture)),
+        outcome.saving(ledger_of(capture)),
         capture.inputs,
         capture.failure,
         (no_source,) if no_source else (),

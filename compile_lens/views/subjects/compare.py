@@ -25,10 +25,9 @@ from ..document import (
 )
 from ..words import sentences, stamp
 from ..words.ledger import compared
-from ..words.outcome import state, verdict
+from ..words.outcome import saving, state, verdict
 from ..words.outline import LANGUAGES, environment, names, traffic
 from ..words.quantities import counted, launched, plural, printed
-from ..words.savings import saving
 
 FEW = 24
 """Differences and lines one by one where there is little room."""

@@ -25,7 +25,7 @@ from compile_lens.measures.program import (
     program_line,
     sites_are_lower_bound,
 )
-from compile_lens.record.eager_frames import SKIPPED_BEFORE, STANCE
+from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
 from compile_lens.record.messages import plain_name, plain_source, without_stack_names
 from compile_lens.record.program import (

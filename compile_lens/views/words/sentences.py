@@ -1,8 +1,10 @@
-"""Sentences that more than one view says. The live page gets them with its data, so that each stands here alone."""
+"""Sentences that more than one view says, and tables of strings by language, in which a missing one fails with a
+sentence. The live page gets them with its data, so that each stands here alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from compile_lens.measures.dead_ends import NO_WORK
 from compile_lens.measures.source_units import units
@@ -14,7 +16,28 @@ from compile_lens.record.kernel import Kernel
 
 from . import outcome, outline, quantities
 from .characters import flat
-from .strings import ENGLISH
+
+ENGLISH, CHINESE = "en", "zh"
+
+_T = TypeVar("_T")
+
+
+def in_language(strings: Mapping[str, _T], language: str, what: str) -> _T:
+    """The string of a language. Raises ``LookupError`` with a sentence if ``what`` has none in it."""
+    if language not in strings:
+        others = ", ".join(map(repr, strings)) or "no language"
+        raise LookupError(f"the {what} is not written in {language!r}: add it beside that in {others}")
+    return strings[language]
+
+
+def entry(table: Mapping[str, _T], key: str, language: str, what: str) -> _T:
+    """The entry of the table of one language. Raises ``LookupError`` with a sentence if it has none."""
+    if key not in table:
+        raise LookupError(
+            f"the {what} {key!r} is not written in {language!r}: add it to the table of that language"
+        )
+    return table[key]
+
 
 LEDGER = "what there was to do, and what fusion left of it"
 SOURCES = "the functions that were seen"

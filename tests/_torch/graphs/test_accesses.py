@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from compile_lens import capture
 from compile_lens.views.render import markdown
 from compile_lens.views.subjects.capture import document
-from compile_lens.views.words import quantities, savings
+from compile_lens.views.words import outcome, quantities
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -207,8 +207,8 @@ def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     assert total.bytes_before == sum(op.nbytes for op in found.compilations[0].eager), (
         "as eager PyTorch runs it"
     )
-    (_, (what, before, after)) = savings.saving(found.ledger)
-    assert before == "" and what == f"memory traffic, {savings.BY_FUSION}"
+    (_, (what, before, after)) = outcome.saving(found.ledger)
+    assert before == "" and what == f"memory traffic, {outcome.BY_FUSION}"
     assert after == quantities.amount(total.bytes_after)
 
 
@@ -323,9 +323,9 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
 def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:
     """The bytes of the headline, the same in every view."""
     found = capture(f, *args)
-    (_, line) = savings.saving(found.ledger)
-    assert f"    {savings.saved(line)}\n" in str(found)
-    assert f"- {savings.saved(line)}\n" in markdown.page(document(found))
+    (_, line) = outcome.saving(found.ledger)
+    assert f"    {outcome.saved(line)}\n" in str(found)
+    assert f"- {outcome.saved(line)}\n" in markdown.page(document(found))
     return line
 
 
@@ -339,7 +339,7 @@ SQUARE = 1000 * 1000 * F4
 )
 def test_that_one_eager_operator_is_many_of_atens_is_no_saving(f: Callable[..., Any]) -> None:
     assert 2 * SQUARE == 8_000_000, "eager PyTorch reads and writes the tensor once"
-    assert traffic(f, x(1000, 1000)) == (f"memory traffic, {savings.BY_FUSION}", "", "~8 MB")
+    assert traffic(f, x(1000, 1000)) == (f"memory traffic, {outcome.BY_FUSION}", "", "~8 MB")
 
 
 def test_the_triangle_that_eager_pytorch_reads_is_less_than_the_code_reads() -> None:
@@ -351,7 +351,7 @@ def test_the_triangle_that_eager_pytorch_reads_is_less_than_the_code_reads() -> 
 def test_one_eager_operator_that_picks_is_no_saving() -> None:
     image, grid = x(1, 1, 1000, 1000), x(1, 10, 10, 2)
     (what, before, _) = traffic(lambda x, g: F.grid_sample(x, g, align_corners=False), image, grid)
-    assert (what, before) == (f"memory traffic, {savings.BY_FUSION}", "")
+    assert (what, before) == (f"memory traffic, {outcome.BY_FUSION}", "")
 
 
 @pytest.mark.full
@@ -378,7 +378,7 @@ def test_fused_operators_are_a_saving() -> None:
 
 def test_more_traffic_than_before_is_said() -> None:
     found = traffic(lambda x, i, v: x.scatter_add_(0, i, v), x(1000, 1000), at(1000, 5, 1000), x(5, 1000))
-    assert found == (f"memory traffic, {savings.BY_FUSION}", "~100 kB", "~16.1 MB")
+    assert found == (f"memory traffic, {outcome.BY_FUSION}", "~100 kB", "~16.1 MB")
 
 
 def test_one_text_that_is_launched_twice_counts_both_launches() -> None:

@@ -18,7 +18,7 @@ from compile_lens._torch.graphs import node_changes, patterns
 from compile_lens._torch.graphs import passes as rewrites
 from compile_lens._torch.ground import hook_points
 from compile_lens.record.graph import Ref
-from compile_lens.record.passes import UNNAMED, Pass, Rewrite
+from compile_lens.record.lowering import UNNAMED, Pass, Rewrite
 from compile_lens.results.capture import Capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]

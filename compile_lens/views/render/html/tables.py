@@ -9,8 +9,8 @@ from compile_lens.record.compilation import Guard
 from ...document import BYTES, Flow, Lane, Quantity, Row, Step, Table
 from ...words import quantities, sentences
 from ...words.characters import flat, short
+from ...words.outcome import UNSAVED
 from ...words.palette import INK
-from ...words.savings import UNSAVED
 from .markup import (
     EDGE,
     FAINT,
