@@ -19,7 +19,7 @@ function signs(bytes) {
   return made;
 }
 
-/** What the script of a page runs of parts that it finds there. */
+/** Runs the parts that the script of a page finds there. */
 async function started(parts) {
   return new Promise((done, failed) => {
     const page = {

@@ -74,7 +74,7 @@ function reached(/** @type {string} */ start) {
 }
 
 const base = reached("shell/start.js");
-/** What the addition takes from the script: path and name, each under a short key. @type {Map<string, string>} */
+/** Names that the addition takes from the script: path and name, each under a short key. @type {Map<string, string>} */
 const keys = new Map();
 for (const [path, taken] of reached("compare/start.js"))
   if (!base.has(path))

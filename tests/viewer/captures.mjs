@@ -12,10 +12,10 @@ export function dice(seed) {
   };
 }
 
-/** Why nothing is above a node that a pass made. */
+/** The reason why nothing is above a node that a pass made. */
 export const UNSAID = "made by a pass that did not say what for";
 
-/** What nodes are that do no work, as Python has it. */
+/** Words for nodes that do no work, as Python has them. */
 const NO_WORK = {
   input: "an input: it computes nothing",
   output: "the result of the graph: it computes nothing",

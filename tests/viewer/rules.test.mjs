@@ -36,7 +36,7 @@ const IMPORT =
 /** Every other way to name a file: none of them is used, so that the one above sees every import. */
 const OTHER_IMPORT = /\bimport\s*\(|\bimport\s*\.\s*meta\b|\brequire\s*\(|^export .* from /m;
 
-/** What a page must never do, whatever its data are. */
+/** Patterns of what a page must never do, whatever its data are. */
 const FORBIDDEN = {
   "requests to the outside":
     /\b(?:fetch|importScripts)\s*\(|\b(?:XMLHttpRequest|WebSocket|EventSource)\b|\bsendBeacon\b/,

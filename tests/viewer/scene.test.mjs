@@ -113,7 +113,7 @@ function levels(placed) {
 const apart = ([ax, ay, aw, ah], [bx, by, bw, bh]) =>
   ax + aw <= bx + 1e-6 || bx + bw <= ax + 1e-6 || ay + ah <= by + 1e-6 || by + bh <= ay + 1e-6;
 
-/** How far a point is from the border of a box. */
+/** The distance of a point from the border of a box. */
 function fromBorder([x, y, w, h], px, py) {
   const [dx, dy] = [Math.max(x - px, px - x - w, 0), Math.max(y - py, py - y - h, 0)];
   if (dx > 0 || dy > 0) return Math.hypot(dx, dy);

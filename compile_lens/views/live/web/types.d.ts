@@ -1,5 +1,5 @@
 /**
- * What the page carries: made by the Python beside this folder, read by the scripts here. Types only: nothing of
+ * The data that the page carries: made by the Python beside this folder, read by the scripts here. Types only: nothing of
  * this file reaches the page.
  */
 
@@ -18,19 +18,19 @@ export interface Core {
   /** Function, torch, target, date: the title of the page. */
   title: string;
   created: string;
-  /** Where the capture was made, short facts. */
+  /** Short facts about where the capture was made. */
   environment: string[];
   stamp: string;
   /** The same in a few words. */
   shortStamp: string;
   asked: string;
-  /** What the code is for. */
+  /** The device that the code is for. */
   device: string;
   inputs: string[];
   outcome: Outcome;
-  /** Where Python took over: what happened, and the compiler's reason. */
+  /** The places where Python took over: what happened, and the compiler's reason. */
   eager: Eager[];
-  /** Where graphs broke, a place of the source each, and how often; "" and 0 where it is not known. */
+  /** The places of the source where graphs broke, and how often; "" and 0 where it is not known. */
   breaks: {
     file: string;
     line: number;
@@ -44,7 +44,7 @@ export interface Core {
   /** `[what, before, after]`, `~` marks a modelled figure. */
   savings: [string, string, string][];
   ledger: Ledger;
-  /** Why there are none; "" where there are. */
+  /** The reason why there are none; "" where there are. */
   noSource: string;
   sources: Source[];
   compilations: Compilation[];
@@ -53,7 +53,7 @@ export interface Core {
   /** The phase in which the compiler failed; "" if it did not, or before there are any. */
   phase: string;
   findings: FindingHead[];
-  /** What a reader should know about the whole capture. */
+  /** Notes about the whole capture. */
   notes: string[];
   words: Words;
 }
@@ -64,7 +64,7 @@ export interface Outcome {
   failure: Failure | null;
   /** That it failed, broke, was compiled again or ran eagerly, a few words each, and what more is said of. */
   warnings: [string, "" | "break" | "recompile" | "eager"][];
-  /** What a reader finds below it; "" where nothing need be said. */
+  /** Words about what stands below it; "" where nothing need be said. */
   below: string;
 }
 
@@ -76,17 +76,17 @@ export interface Words {
   broke: string;
   wholeMessage: string;
   noStage: string;
-  /** Of a column of a comparison. */
+  /** Words of a column of a comparison. */
   noCode: string;
-  /** What is counted as nodes, calls and ops. */
+  /** Definition of what counts as nodes, calls and ops. */
   counted: string;
-  /** Of stages that hold the same operations. */
+  /** Words about stages that hold the same operations. */
   unchanged: string;
   saved: string;
   modelled: string;
-  /** Why nothing is above a node that may have come from anything before it. */
+  /** The reason why nothing is above a node that may have come from anything before it. */
   unsaidOrigin: string;
-  /** What a node is that does no work, by its kind. */
+  /** Words for a node that does no work, by its kind. */
   noWork: {
     input: string;
     output: string;
@@ -103,7 +103,7 @@ export interface Failure {
   type: string;
   message: string;
   traceback: string;
-  /** What went wrong, in one line. */
+  /** The error, in one line. */
   reason: string;
   hint: string;
   /** The stack of the program there, innermost first; columns count from 0 and are null where Python gave none. */
@@ -115,7 +115,7 @@ export interface Ledger {
   columns: { title: string; meaning: string }[];
   /** One row for each phase and a total; a figure reads `~` for modelled, `—` for unknown. */
   rows: { name: string; figures: string[] }[];
-  /** What is measured and what is modelled, and why figures are unknown. */
+  /** Notes on what is measured and what is modelled, and why figures are unknown. */
   notes: string[];
 }
 
@@ -123,7 +123,7 @@ export interface Source {
   file: string;
   first: number;
   name: string;
-  /** How many modules ran it, in short and in words; both "" where that is not known of several. */
+  /** The number of modules that ran it, in short and in words; both "" where that is not known of several. */
   ran: [string, string];
   code: Text;
   /** `[line number, item]` for each line that the record knows. */
@@ -137,22 +137,22 @@ export interface Compilation {
   name: string;
   /** `name.py:7`. */
   place: string;
-  /** Why: in a few words, in the compiler's own ("" without), and whether an earlier form did not fit. */
+  /** The reason: in a few words, in the compiler's own ("" without), and whether an earlier form did not fit. */
   began: { short: string; whole: string; again: boolean };
   recompile: string[];
   ending: Ending | null;
   dynamic: string[];
   /** `[kind, text]`. */
   guards: [string, string][];
-  /** How many there are, and what for. */
+  /** Their number, and their purpose. */
   guardsMeaning: string;
-  /** How many are left out, and where they are; "" if none is. */
+  /** The number of those left out, and where they are; "" if none is. */
   guardsLeft: string;
   lanes: Lane[];
   ledger: Ledger;
 }
 
-/** Why compiled code ended: `link` is the compiler's own page about it, `whole` its message. */
+/** The reason why compiled code ended: `link` is the compiler's own page about it, `whole` its message. */
 export interface Ending {
   what: string;
   why: string;
@@ -197,7 +197,7 @@ export interface Step {
   facts: string[];
   /** `"12 ms"`, or "". */
   time: string;
-  /** Why it could not be seen; "" if it was. */
+  /** The reason why it could not be seen; "" if it was. */
   missing: string;
   kind: "graph" | "code" | "missing" | "none";
   /** Its number in `Index.stages`; -1 if missing. */
@@ -232,7 +232,7 @@ export interface Index {
   kindOf: number[];
   /** Nodes of joint graphs that autograd made, each with the operators for whose derivative: `"cos, mul of line 7"`. */
   derivatives: [number, string][];
-  /** What has a colour of its own: those of one compilation follow each other, in the order of the source. */
+  /** Units, each with a colour of its own: those of one compilation follow each other, in the order of the source. */
   units: Unit[];
   /** Sets of units by number, in order; the first is empty. */
   unitSets: number[][];
@@ -251,7 +251,7 @@ export interface Unit {
   address: string;
   /** The item of its Python line. */
   line: number;
-  /** Of a call its first character in the line, counted from 0, and the one past its last; -1 of a line. */
+  /** The first character of a call in its line, counted from 0, and the one past its last; -1 of a line. */
   column: number;
   end: number;
   /** The nodes that were traced from it. */
@@ -276,10 +276,10 @@ export interface IndexStage {
   part: PartName;
 }
 
-/** What a comparison says beyond the captures in it. */
+/** The data of a comparison beyond the captures in it. */
 export interface Compared {
   function: string;
-  /** What was saved on each target; "" for none. */
+  /** The saving on each target; "" for none. */
   headline: string;
   agreement: string;
   /** Lines above all else: the first cause, and what it came to. */
@@ -288,7 +288,7 @@ export interface Compared {
   columns: { target: string; failure: string; facts: string[] }[];
   /** Generated modules that stand for each other; values stand in the order of the columns. */
   modules: ComparedModule[];
-  /** What is said of lines that have no sign. */
+  /** Words about lines that have no sign. */
   alike: string;
   /** Items of the first and the second that are the same; null where all are of one program. */
   same: [number, number][] | null;
@@ -322,7 +322,7 @@ export interface ComparedModule {
   counts: [string, string[]][];
   /** For each column `[item of a kernel, line, words]`: lines that no other column has. */
   own: [number, number, string][][];
-  /** Of two captures items of kernels that are the same; null beside one that the other has not. */
+  /** Items of kernels that are the same in two captures; null beside one that the other has not. */
   partners: [number | null, number | null][];
 }
 
@@ -348,7 +348,7 @@ export interface GraphData {
   members: [number, number[]][];
   /** Nodes saved for backward. */
   saved: number[];
-  /** Of groups: pairs that stayed apart though they touch common data, and why. */
+  /** Pairs of groups that are not fused though they touch common data, and why. */
   apart: ApartPair[];
   code: Text;
   /** `[line of code.text counted from 1, local]`. */
@@ -364,7 +364,7 @@ export interface GraphData {
 export interface ApartPair {
   first: number;
   second: number;
-  /** How they touch: the second reads what the first writes, or both read the same. */
+  /** The way in which they touch: the second reads what the first writes, or both read the same. */
   how: number;
   reason: number;
   sentence: number;
@@ -392,7 +392,7 @@ export interface Scene {
   note: string;
 }
 
-/** What stands in a layout. Bodies of equal shape share one layout. */
+/** The contents of a layout. Bodies of equal shape share one layout. */
 export interface Body {
   layout: number;
   boxes: BodyBox[];
@@ -432,7 +432,7 @@ export interface CodeData {
   /** `"generated only: nothing was built or run"`. */
   stamp: string;
   device: string;
-  /** What may differ on the device, where only a model of it was there. */
+  /** Things that may differ on the device, where only a model of it was there. */
   remarks: Remark[];
   module: Text;
   /** Boilerplate that opens folded: first and last line, and what it is. */
@@ -465,7 +465,7 @@ export interface KernelData {
   launched: string;
   /** Lines of the module that launch it. */
   launchLines: number[];
-  /** Where its source stands in the module, line for line; 0 where it does not. */
+  /** The line of the module where its source begins; 0 where the module does not have it line for line. */
   first: number;
   last: number;
   /** Its own source. The number of its first line is `first`, or 1 where that is 0. `null` for a library call. */
@@ -475,7 +475,7 @@ export interface KernelData {
   traffic: string;
   /** The same in words, or that it is unknown. */
   moved: string;
-  /** Why there is no source to show; "" where there is. */
+  /** The reason why there is no source to show; "" where there is. */
   sourceless: string;
   /** Operators and Python lines it came from, in words; `unknown` says why there are none. */
   operators: string[];
@@ -487,7 +487,7 @@ export interface KernelData {
   unknown: string;
   /** Figures of its machine code: `"32 registers a thread"`. */
   facts: string[];
-  /** What is computed again, launch configurations, what is missing. */
+  /** Notes: operators computed again, launch configurations, missing forms. */
   remarks: Remark[];
   /** Titles of the forms of its machine code, and the part that holds them (`FormsData`); "" without. */
   forms: string[];
@@ -509,7 +509,7 @@ export interface FormData {
   text: string;
   /** `[line of text counted from 1, item of the line of the kernel that it came from]`. */
   items: [number, number][];
-  /** What is no instruction, counted from 1. */
+  /** Lines that are no instructions, counted from 1. */
   folds: Fold[];
 }
 
@@ -517,7 +517,7 @@ export interface FormData {
 export interface StoryData {
   title: string;
   chapters: StoryChapter[];
-  /** How many sentences the page leaves out; "" for none. */
+  /** The number of sentences that the page leaves out; "" for none. */
   left: string;
 }
 
@@ -527,7 +527,7 @@ export interface StoryChapter {
 }
 
 export interface StorySentence {
-  /** Which sentence it is: `"inlined"`. */
+  /** The key of the sentence: `"inlined"`. */
   key: string;
   text: string;
   /** The number of the compilation that it tells of; -1 for the whole call. */
@@ -547,7 +547,7 @@ export interface FindingHead {
   fact: string;
   /** Its figure alone; "" without one. */
   badge: string;
-  /** Why there is nothing to show; "" where there is. */
+  /** The reason why there is nothing to show; "" where there is. */
   missing: string;
   /** The part that holds its `FindingData`; "" where it is missing. */
   part: PartName;
@@ -573,7 +573,7 @@ export interface TableSection {
   rows: { cells: string[]; items: number[] }[];
   /** True if it opens folded: everything, for those who look for it. */
   full: boolean;
-  /** How many rows are left out, and where they are. */
+  /** The number of rows that are left out, and where they are. */
   left: string;
 }
 

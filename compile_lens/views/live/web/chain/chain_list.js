@@ -21,7 +21,7 @@ export class ChainList {
     this.open = true;
     /** @type {ChainRow[]} */
     this.rows = [];
-    /** What is copied of it, and its address. */
+    /** The text that is copied of it, and its address. */
     this.named = "";
     /** Text of kernel lines, of code that has been read. @type {Map<number, string>} */
     this.texts = new Map();

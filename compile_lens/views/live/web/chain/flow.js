@@ -247,7 +247,7 @@ export class Flow {
   }
 
   /**
-   * What is lit in a stage; lines of one kernel rather than the kernel.
+   * The items that are lit in a stage; lines of one kernel rather than the kernel.
    * @param {number} stage
    */
   litIn(stage) {

@@ -97,7 +97,7 @@ export class Strip {
     );
   }
 
-  /** What is known of why it all is as it is: no stages, and in no order. */
+  /** Panes with the reasons for it all: no stages, and in no order. */
   findings() {
     const { findings } = this.app.model.core;
     const cards = findings.map((finding, number) => {

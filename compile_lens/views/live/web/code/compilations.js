@@ -12,7 +12,7 @@ const MOST = 60;
 const REASON = 200;
 
 /**
- * Where it failed and where graphs broke in a function: by line, counted from 1, what the compiler said and advises.
+ * The places where it failed and where graphs broke in a function: by line, counted from 1, what the compiler said and advises.
  * @param {Core} core
  * @param {Pick<Source, "file" | "first" | "code">} source
  */
@@ -50,7 +50,7 @@ export function notesIn(core, { file, first, code }) {
 }
 
 /**
- * What several advise, each once.
+ * The advice of several, each once.
  * @param {(string | undefined)[]} words
  */
 function joined(words) {

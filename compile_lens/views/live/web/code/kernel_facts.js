@@ -18,7 +18,7 @@ const FEW = 12;
 const COSTS = /register|spill|instruction/;
 
 /**
- * Those of a kernel.
+ * The facts of a kernel.
  * @param {KernelData} kernel
  */
 export function kernelCosts({ part, facts }) {
@@ -136,7 +136,7 @@ export function originWord(origins, again, whose = new Map()) {
 }
 
 /**
- * What a listing needs to link a kernel's lines. With `shift`, its source stands that many lines further down.
+ * The data by which a listing links a kernel's lines. With `shift`, its source stands that many lines further down.
  * @param {App} app
  * @param {KernelData} kernel
  * @param {number} shift
@@ -158,7 +158,7 @@ export function kernelLinks(app, kernel, shift) {
 }
 
 /**
- * What the listing of a module needs to link its lines: those that launch a kernel, and those of its source.
+ * The data by which the listing of a module links its lines: those that launch a kernel, and those of its source.
  * @param {App} app
  * @param {KernelData[]} kernels
  */

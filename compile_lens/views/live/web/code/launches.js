@@ -52,7 +52,7 @@ export function partName(tag, room) {
 }
 
 /**
- * Of a launch that is lit, only units that are lit keep their colours.
+ * Keeps only the colours of lit units in a launch that is lit.
  * @param {HTMLElement} tab
  * @param {ReadonlySet<number> | null} lit null for all
  */

@@ -10,7 +10,7 @@ import { compact } from "./machine_text.js";
 /** @import { FormsData, KernelData } from "../types.d.ts" */
 
 /**
- * What has an ink of its own in machine code, by group: 1 comment, 2 directive or label, 3 operation, 4 number,
+ * Parts of machine code that have an ink of their own, by group: 1 comment, 2 directive or label, 3 operation, 4 number,
  * 5 text. One pattern for all the compilers' dialects: those tell much the same apart.
  */
 const FORM_PIECES =
@@ -54,7 +54,7 @@ export class KernelForms {
     this.buttons = kernel.forms.map((title, i) =>
       button(title, () => this.show(i), { class: "button", pressed: false }),
     );
-    /** What the compiler wrote, its columns as well: what one copies. */
+    /** The text as the compiler wrote it, its columns too: what one copies. */
     this.text = "";
     this.copy = copyButton(app, () => this.text, "copy the machine code");
     this.none = h("span", {});

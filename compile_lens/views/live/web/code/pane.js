@@ -93,7 +93,7 @@ export class CodePane {
     this.open(this.first.page);
   }
 
-  /** What leads to the kernels and to the module, for the head of the pane. */
+  /** Buttons that lead to the kernels and to the module, for the head of the pane. */
   pageTabs() {
     return this.heads;
   }
@@ -268,7 +268,7 @@ export class CodePane {
   }
 
   /**
-   * What became of the code, and what may differ on the device.
+   * Words about what became of the code, and what may differ on the device.
    * @param {string[]} facts
    */
   head(facts) {

@@ -60,7 +60,7 @@ export class SourcePane {
     this.tools = this.finder.element;
     this.top = 0;
     this.faulted = false;
-    /** What was gone to last, and which of them. */
+    /** The unit that was gone to last, and which of its places. */
     this.more = "";
     this.led = 0;
     this.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });

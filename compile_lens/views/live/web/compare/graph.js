@@ -26,16 +26,16 @@ export class CompareGraph {
     /** @type {GraphPane | null} */
     this.pane = null;
     this.request = 0;
-    /** Of each column the nodes that the other has not, or has otherwise. @type {Map<number, string>[]} */
+    /** Nodes of each column that the other has not, or has otherwise. @type {Map<number, string>[]} */
     this.unlike = compared.differ.map((own) => new Map(own));
-    /** Of the nodes of one column alone the one that was gone to last. */
+    /** The node that was gone to last, of those of one column alone. */
     this.visited = -1;
     /** Column and stage that are drawn. */
     this.drawn = "";
     this.fitted = false;
     /** Lines of what differs: column and item. @type {[number, number][]} */
     this.causes = [];
-    /** What says where the graph opened. @type {HTMLElement | null} */
+    /** The note on where the graph opened. @type {HTMLElement | null} */
     this.noted = null;
     /** Pixels that it has beyond its share. */
     this.more = 0;
@@ -187,7 +187,7 @@ export class CompareGraph {
   }
 
   /**
-   * Where nothing stands below the code of any column, the graph has that room as far as it has need of it.
+   * Gives the graph the room below the code of all columns, as far as it has need of it and nothing stands there.
    * @param {HTMLElement} band
    */
   fill(band) {
@@ -251,7 +251,7 @@ export class SignedWords extends GraphWords {
   }
 
   /**
-   * What is said of a box that bears the sign; "" for all others.
+   * Words about a box that bears the sign; "" for all others.
    * @param {BodyBox} box
    */
   sign({ members, body }) {

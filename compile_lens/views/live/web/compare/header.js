@@ -30,7 +30,7 @@ function summaryOf(summary) {
 }
 
 /**
- * What came of it on the targets, and whether that is the same.
+ * The result on the targets, and whether it is the same.
  * @param {Compared} compared
  */
 function agreementOf({ headline, agreement }) {
@@ -69,7 +69,7 @@ export function headerOf(compared, find, standalone) {
   );
 }
 
-/** What led from one count to the next. @type {Record<string, string>} */
+/** Verbs for the step from one count to the next. @type {Record<string, string>} */
 const VERBS = { loops: "inlined", groups: "fused", kernels: "generated", launches: "called" };
 
 /**

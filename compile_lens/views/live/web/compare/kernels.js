@@ -10,7 +10,7 @@ import { firstKernels, partnerOf } from "./pairs.js";
 /** @import { CodeData, ComparedModule, Fold, KernelData } from "../types.d.ts" */
 /** @import { Side } from "./side.js" */
 
-/** What is said of a kernel that the other side has not, by side. */
+/** Words about a kernel that the other side has not, by side. */
 const UNMATCHED = ["gone", "new"];
 
 /**

@@ -91,7 +91,7 @@ export function pairedKernels(modules) {
 }
 
 /**
- * What stands beside a kernel on the other side: its item, null where there is none, undefined where that is not known.
+ * The kernel that stands beside one on the other side: its item, null where there is none, undefined where that is not known.
  * @param {ComparedModule} module
  * @param {number} side
  * @param {number} item

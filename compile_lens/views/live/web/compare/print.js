@@ -48,7 +48,7 @@ export function comparePrint(page) {
 }
 
 /**
- * What stands in a column that has no code.
+ * The words in a column that has no code.
  * @param {HTMLElement} element
  * @param {number} number
  */

@@ -28,7 +28,7 @@ export function reasonsOf(compared, sides, show) {
 }
 
 /**
- * What is open below the window's edge comes into view before it is closed.
+ * Brings what is open below the window's edge into view before it is closed.
  * @param {Event} event
  */
 function showFirst(event) {

@@ -17,11 +17,11 @@ export class Side {
    */
   constructor(model, voice) {
     this.model = model;
-    /** What units are called: the same in each capture of one program. */
+    /** Names of units: the same in each capture of one program. */
     this.names = model.units.all.map(({ line, column, end }) => `${model.name(line)} ${column} ${end}`);
     /** Items of the other program that are the same. @type {Map<number, number>} */
     this.partners = new Map();
-    /** Of each unit those of the other program that are the same; null where all are of one. @type {number[][] | null} */
+    /** Units of the other program that are the same, by unit; null where all are of one. @type {number[][] | null} */
     this.links = null;
     const chain = new Chain(model.index);
     this.selection = new Selection(chain, (items) => model.units.ofAll(items, this.app.compilation));
@@ -79,7 +79,7 @@ export class Side {
   }
 
   /**
-   * What has one colour: units of one name in compilations of one number; of two programs, those that are paired.
+   * A key for what has one colour: units of one name in compilations of one number; of two programs, those that are paired.
    * @param {number} unit
    */
   colourOf(unit) {

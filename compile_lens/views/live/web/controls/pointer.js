@@ -6,7 +6,7 @@
  * @param {ShadowRoot} root the app
  */
 export function followPointer(host, root) {
-  /** What the pointer is on, from the inside out. @type {EventTarget[]} */
+  /** Elements under the pointer, from the inside out. @type {EventTarget[]} */
   let on = [];
   /** @type {PointerEventInit} */
   let at = {};

@@ -1,11 +1,11 @@
-/** What the parts of the viewer know of each other: each gets the `App`, and none gets another part. Types only. */
+/** Types by which the parts of the viewer know each other: each gets the `App`, and none gets another part. Types only. */
 
 import type { Chain } from "./chain.js";
 import type { Model } from "./model.js";
 import type { Selection } from "./selection.js";
 
 /**
- * What is lit, by item. Bit `c` (0 to 5): in the chain of a pin of colour `c`; `HOVER` (bit 6): in the chain
+ * The marks of what is lit, by item. Bit `c` (0 to 5): in the chain of a pin of colour `c`; `HOVER` (bit 6): in the chain
  * of what the pointer or focus is on; `SELF` (bit 7): pinned or hovered itself.
  */
 export type Marks = Map<number, number>;
@@ -19,7 +19,7 @@ export interface Pin {
   colour: number;
 }
 
-/** What a pane shows below its header. Panes ask nothing of each other: they talk through the selection. */
+/** The part of a pane below its header. Panes ask nothing of each other: they talk through the selection. */
 export interface Pane {
   element: HTMLElement;
   /** Controls of its own for the header (search, zoom, tabs); null without. */
@@ -30,17 +30,17 @@ export interface Pane {
   reveal(items: number[]): boolean;
   /** Pixels from the view to the nearest of these items: 0 if it is in view, infinite if none is shown. Without, nothing is known of it. */
   far?(items: number[]): number;
-  /** What a graph says of itself above its drawing. */
+  /** The words of a graph above its drawing. */
   readonly note?: HTMLElement;
-  /** Of code the kernel that opened first, counted from 1, and why that one. */
+  /** The kernel of code that opened first, counted from 1, and why that one. */
   readonly first?: { page: number; why: string };
   /** Items of what is shown and has a colour, from the top, each with the pixels from the view to it. */
   inView?(): [number, number][];
-  /** What leads to the kernels of a generated module and to all of it; each says whether it is shown. */
+  /** Buttons that lead to the kernels of a generated module and to all of it; each says whether it is shown. */
   pageTabs?(): HTMLElement[];
   /** Shows the kernels or the module. */
   turn?(page: "kernel" | "module"): void;
-  /** What is printed of it. Without, a copy of what is shown. */
+  /** The printed form. Without, a copy of what is shown. */
   paper?(): Node[];
   /** Another compilation is shown. */
   recolour?(): void;
@@ -50,7 +50,7 @@ export interface Pane {
   close(): void;
 }
 
-/** What every part of the page may use. */
+/** The services that every part of the page may use. */
 export interface App {
   model: Model;
   chain: Chain;

@@ -26,7 +26,7 @@ export class Chain {
     this.sides = new Uint8Array(count);
     for (const { key, start, count: many } of index.stages)
       this.sides.fill(SIDES[key.split(".")[0]] ?? 0, start, start + many);
-    /** Of lines of kernels what they stand in, and of that its lines. @type {Map<number, number[]>} */
+    /** The kernel that each line of one stands in, and the lines of each kernel. @type {Map<number, number[]>} */
     this.beside = new Map();
     const join = (/** @type {number} */ item, /** @type {number} */ other) =>
       this.beside.get(item)?.push(other) ?? this.beside.set(item, [other]);
@@ -47,7 +47,7 @@ export class Chain {
   }
 
   /**
-   * What an item directly came from.
+   * The items that an item directly came from.
    * @param {number} item
    * @returns {number[]}
    */
@@ -56,7 +56,7 @@ export class Chain {
   }
 
   /**
-   * What an item directly became.
+   * The items that an item directly became.
    * @param {number} item
    * @returns {number[]}
    */
@@ -102,7 +102,7 @@ export class Chain {
   }
 
   /**
-   * What stands in the chain of some items for a derivative alone: of the joint graph and of the forward what only the
+   * The items that stand in the chain of some others for a derivative alone: of the joint graph and of the forward what only the
    * derivative of the items needs, and above a part of the forward the forward ops of this gradient. Nothing of a
    * backward, where all is there for one. The same as `derivatives=False` of the chain in Python.
    * @param {number[]} items

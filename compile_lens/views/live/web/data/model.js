@@ -19,7 +19,7 @@ export class Model {
     this.index = index;
     this.payload = payload;
     this.units = new Units(index);
-    /** Why nothing is above an item, for those where the record says it. @type {Map<number, string>} */
+    /** Reasons why nothing is above an item, where the record has one. @type {Map<number, string>} */
     this.noOrigin = new Map(index.noOrigin);
     /** Items that the count of their stage does not have in it. */
     this.uncounted = new Set(index.stages.flatMap(({ start, uncounted }) => uncounted.map((local) => start + local)));
@@ -128,7 +128,7 @@ export class Model {
   }
 
   /**
-   * What some items are in Python, as `capture.chain` takes it: `"f.py:7:11-23"` or `("0/0", "forward", "sin")`; "" for
+   * The text by which `capture.chain` takes some items in Python: `"f.py:7:11-23"` or `("0/0", "forward", "sin")`; "" for
    * several that are no call.
    * @param {number[]} items
    */

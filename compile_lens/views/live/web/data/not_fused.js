@@ -46,7 +46,7 @@ export function apartBoth(pairs, one, other) {
 }
 
 /**
- * What the panel says of one of the two: a line for each pair that it is in.
+ * The panel's words about one of the two: a line for each pair that it is in.
  * @param {Apart[]} pairs
  * @param {number} local
  * @param {(local: number) => string} name

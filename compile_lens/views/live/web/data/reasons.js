@@ -22,7 +22,7 @@ const ENDING_KINDS = {
 };
 
 /**
- * Why a stage shows nothing of the chain of some items, to follow "no match in this stage, because"; "" if it
+ * The reason why a stage shows nothing of the chain of some items, to follow "no match in this stage, because"; "" if it
  * shows something.
  * @param {Model} model
  * @param {Chain} chain
@@ -63,7 +63,7 @@ export class Reach {
     this.down = chain.descendants(this.own);
     /** @type {Set<number>} */
     this.all = new Set([...this.up, ...this.own, ...this.down]);
-    /** What stands in it for a derivative alone. */
+    /** The items that stand in it for a derivative alone. */
     this.needed = chain.needed(this.own, this.up, this.down);
     /** Items of the chain by stage, each list in the order of the record. @type {Map<number, number[]>} */
     this.stages = this.sorted(this.all);
@@ -108,7 +108,7 @@ export class Reach {
   }
 
   /**
-   * Why a stage holds nothing of the chain; "" if it does.
+   * The reason why a stage holds nothing of the chain; "" if it does.
    * @param {number} stage
    * @returns {string}
    */
@@ -127,7 +127,7 @@ export class Reach {
   }
 
   /**
-   * Why a step of the strip holds nothing of the chain; "" if it does.
+   * The reason why a step of the strip holds nothing of the chain; "" if it does.
    * @param {Step} step
    * @returns {string}
    */
@@ -303,13 +303,13 @@ export class Reach {
     return this.model.index.stages[one].compilation === this.model.index.stages[other].compilation;
   }
 
-  /** What an item is that no line of the program makes. @param {number} item @param {number} stage */
+  /** Words for an item that no line of the program makes. @param {number} item @param {number} stage */
   startsHere(item, stage) {
     const kind = this.model.kind(item);
     return stage === PYTHON && kind !== "view" && kind !== "nop" && ENDING_KINDS[kind] ? this.is(kind) : "";
   }
 
-  /** What an item of a kind is that does no work. @param {string} kind @returns {string} */
+  /** Words for an item of a kind that does no work. @param {string} kind @returns {string} */
   is(kind) {
     /** @type {Record<string, string>} */
     const words = this.model.core.words.noWork;
@@ -359,7 +359,7 @@ function quotedName(name) {
   return `\`${shortened(name, 60)}\``;
 }
 
-/** Why a step of the strip is no stage that could be shown. @param {Step} step */
+/** The reason why a step of the strip is no stage that could be shown. @param {Step} step */
 function absent({ kind, missing }) {
   return kind === "none" ? `does not exist here: ${missing}` : `was not seen: ${missing}`;
 }

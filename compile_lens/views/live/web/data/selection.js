@@ -30,7 +30,7 @@ export class Selection {
     this.units = null;
     /** @type {Pin[]} */
     this.pins = [];
-    /** What the pointer or the focus is on; empty for nothing. @type {number[]} */
+    /** Items under the pointer or the focus; empty for none. @type {number[]} */
     this.hovered = [];
     this.hoveredName = "";
     /** The part of the page that the pointer or the focus is in, if it said so. @type {Element | null} */

@@ -51,7 +51,7 @@ export class Units {
   }
 
   /**
-   * Those of several items, in order, each once.
+   * The units of several items, in order, each once.
    * @param {readonly number[]} items
    * @param {number} [compilation]
    */
@@ -93,7 +93,7 @@ export class Units {
   }
 
   /**
-   * Where the names of calls stand below their line: each under the longest part that is its own alone, none over
+   * The places of the names of calls below their line: each under the longest part that is its own alone, none over
    * another.
    * @param {Segment[]} segments
    * @param {number} scale characters of a name that are as wide as one of the line

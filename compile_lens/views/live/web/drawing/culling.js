@@ -82,7 +82,7 @@ export class Culling {
 }
 
 /**
- * How far a piece reaches, from the corner of the whole drawing.
+ * The extent of a piece, from the corner of the whole drawing.
  * @param {CulledPiece | LevelView} piece
  * @returns {Edges}
  */

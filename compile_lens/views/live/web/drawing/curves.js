@@ -50,7 +50,7 @@ export function carried(points, across, down, source, newSource, target, newTarg
 }
 
 /**
- * Where a label goes: as far from its curve as before, else it would drift away where there is more room.
+ * The place of a label: as far from its curve as before, else it would drift away where there is more room.
  * @param {[number, number]} label
  * @param {number[]} points
  * @param {number[]} moved
@@ -65,7 +65,7 @@ export function besideCurve([x, y], points, moved, across, down) {
 }
 
 /**
- * Where a chain of curves first passes a height; null if it does not.
+ * The place where a chain of curves first passes a height; null if it does not.
  * @param {number[]} points
  * @param {number} height
  */
@@ -130,7 +130,7 @@ function cutAt(points, heights) {
 }
 
 /**
- * Where on a cubic curve (0 to 1, ends left out) one of the heights is passed, in order.
+ * The places on a cubic curve (0 to 1, ends left out) where one of the heights is passed, in order.
  * @param {number[]} piece
  * @param {number[]} heights
  * @returns {number[]}

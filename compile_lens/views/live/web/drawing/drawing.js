@@ -50,22 +50,22 @@ export class Drawing {
     this.height = 0;
     /** Boxes in the order of the drawing, frames before what they hold. @type {BoxView[]} */
     this.boxes = [];
-    /** Those that are open. @type {BoxView[]} */
+    /** The boxes that are open. @type {BoxView[]} */
     this.frames = [];
     /** The outermost, and the inside of each that is open. @type {LevelView[]} */
     this.levels = [];
-    /** What has another place in its level. @type {Piece[]} */
+    /** Pieces that have another place in their level. @type {Piece[]} */
     this.moved = [];
     this.shapes = new Shapes();
-    /** What is in view. */
+    /** The part that is in view. */
     this.seen = { x: 0, y: 0, width: Infinity, height: Infinity };
     /** @type {StubView[]} */
     this.stubs = [];
     /** The closed box that stands for each node of the drawing. @type {(BoxView | undefined)[]} */
     this.shown = [];
-    /** What the tab key leads to. @type {BoxView | StubView | null} */
+    /** The part that the tab key leads to. @type {BoxView | StubView | null} */
     this.roving = null;
-    /** What is to be built; of a level that is its grounds. @type {(Piece | LevelView)[]} */
+    /** Parts that are to be built; of a level that is its grounds. @type {(Piece | LevelView)[]} */
     this.queue = [];
     /** @type {Promise<void> | null} */
     this.building = null;
@@ -252,7 +252,7 @@ export class Drawing {
     pieces.splice(0, next);
   }
 
-  /** What is in view is built at once, so that it is there when the page is laid out, and the rest behind it. */
+  /** Builds at once what is in view, so that it is there when the page is laid out, and the rest behind it. */
   hurry() {
     if (this.culling.whole(this)) return;
     const { x, y, width, height } = this.seen;

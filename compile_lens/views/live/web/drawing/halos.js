@@ -16,10 +16,10 @@ const BRIDGE = 24;
 const ROUND = 16;
 /** Kinds of nodes that do no work. */
 const IDLE = new Set(["input", "output", "constant", "view", "allocation", "symbol", "nop"]);
-/** Those of them that are in no kernel. */
+/** The nodes among them that are in no kernel. */
 const ENDS = new Set(["input", "output", "constant", "symbol"]);
 
-/** Which kernel computes each node of a stage, and what became of them in words. */
+/** The kernel that computes each node of a stage, and what became of them in words. */
 export class Halos {
   /**
    * @param {App} app

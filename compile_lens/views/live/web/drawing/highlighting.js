@@ -187,7 +187,7 @@ export class Highlighting {
     return ` in-unit ${lookOf(this.units.all[unit])}${other}`;
   }
 
-  /** Of a band that is lit, only units that are lit keep their colours. @param {BoxView} view */
+  /** Keeps only the colours of lit units in a band that is lit. @param {BoxView} view */
   paintBand({ card, bits }) {
     const lit = bits ? this.litUnits() : null;
     for (const part of card?.querySelectorAll(".seg") ?? [])

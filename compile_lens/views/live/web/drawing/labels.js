@@ -26,7 +26,7 @@ export class GraphWords {
   }
 
   /**
-   * How many of a box's nodes are saved for backward.
+   * The number of a box's nodes that are saved for backward.
    * @param {BodyBox} box
    */
   savedIn(box) {
@@ -37,7 +37,7 @@ export class GraphWords {
   }
 
   /**
-   * What a box is, in one line: `sin, aten.sin.default, float32[1000], saved for backward`.
+   * A box in one line: `sin, aten.sin.default, float32[1000], saved for backward`.
    * @param {BodyBox} box
    */
   label(box) {
@@ -74,7 +74,7 @@ export class GraphWords {
   }
 
   /**
-   * What else stands on a box.
+   * Further shapes on a box.
    * @param {BodyBox} box
    * @param {number} height
    * @returns {SVGElement[]}
@@ -122,7 +122,7 @@ export class GraphWords {
   }
 
   /**
-   * Where a stub leads.
+   * The place that a stub leads to.
    * @param {string[]} others
    * @param {boolean} outgoing
    */
@@ -148,7 +148,7 @@ export function isPlain(box) {
 }
 
 /**
- * What the number of a box means that is a later part of a module: `attention (2)`; "" of all others.
+ * The meaning of the number of a box that is a later part of a module: `attention (2)`; "" of all others.
  * @param {BodyBox} box
  */
 function partOf({ name }) {

@@ -129,7 +129,7 @@ export class Pieces {
   }
 
   /**
-   * Why the two groups at the ends of an edge are not one; null where that is no question.
+   * The reason why the two groups at the ends of an edge are not one; null where that is no question.
    * @param {EdgeView} view
    */
   reason({ source, target }) {

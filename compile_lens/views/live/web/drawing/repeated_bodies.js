@@ -94,7 +94,7 @@ function namesIn(data, box) {
 }
 
 /**
- * What a body computes, without names of nodes and modules. Inputs do not count: that of the whole graph stands in
+ * A key for what a body computes, without names of nodes and modules. Inputs do not count: that of the whole graph stands in
  * the first layer alone, and so does a filled tensor that all of them use.
  * @param {Pick<GraphData, "bodies" | "layouts" | "outputs" | "tensors">} data
  * @param {number} body

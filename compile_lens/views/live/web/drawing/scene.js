@@ -174,7 +174,7 @@ export function initialForm(data, scene) {
 }
 
 /**
- * How many boxes are drawn, frames included.
+ * The number of boxes that are drawn, frames included.
  * @param {Pick<GraphData, "bodies">} data
  * @param {number} body
  * @param {ReadonlySet<number>} open
@@ -203,7 +203,7 @@ export function closedBodies(data, body, open) {
   });
 }
 
-/** Which box of a body stands for a node, and the way to it. */
+/** The box of a body that stands for a node, and the way to it. */
 export class Holders {
   /** @param {Pick<GraphData, "bodies">} data */
   constructor(data) {

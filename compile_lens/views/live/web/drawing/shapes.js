@@ -30,7 +30,7 @@ const DRAWN_KINDS = new Set([
 /** Sizes of text in pixels, as the places of the boxes were made for. */
 const LINE_SIZES = /** @type {Record<string, number>} */ ({ name: 13, target: 12, small: 12 });
 const LABEL_SIZE = 12;
-/** Of badges at the corners of a box. */
+/** Measures of badges at the corners of a box. */
 const BADGE_SIZE = 12;
 const LINE_STEP = 1.32;
 const CHARACTER = 0.602;
@@ -61,7 +61,7 @@ export function translate(x, y) {
 }
 
 /**
- * What stands in a closed box, from its top left corner.
+ * The shapes in a closed box, from its top left corner.
  * @param {BodyBox} box
  * @param {number} w
  * @param {number} h
@@ -101,7 +101,7 @@ export function tagShapes(name, text, right, top) {
   ];
 }
 
-/** Where the name in a bar begins, after the sign that closes the box. */
+/** The left edge of the name in a bar, after the sign that closes the box. */
 const HEADING = 28;
 
 /**

@@ -4,7 +4,7 @@
 export class Stretch {
   /** @param {[number, number, number][]} wanted `[from, to, least length afterwards]` */
   constructor(wanted) {
-    /** Where the growth changes, in order. @type {number[]} */
+    /** The places where the growth changes, in order. @type {number[]} */
     this.knots = [...new Set(wanted.flatMap(([low, high]) => [low, high]))].sort((a, b) => a - b);
     const lengths = this.knots.slice(1).map((knot, i) => knot - this.knots[i]);
     const order = new Map(this.knots.map((knot, i) => [knot, i]));
@@ -17,7 +17,7 @@ export class Stretch {
       if (length >= least || length <= 0) continue;
       for (let i = first; i < last; i++) lengths[i] *= least / length;
     }
-    /** Where the knots go. @type {number[]} */
+    /** The places to which the knots go. @type {number[]} */
     this.to = [];
     this.knots.forEach((knot, i) => this.to.push(i === 0 ? knot : this.to[i - 1] + lengths[i - 1]));
   }

@@ -26,7 +26,7 @@ export class LevelView {
     this.y = 0;
     /** @type {Rectangle} */
     this.at = [0, 0, 0, 0];
-    /** What its edges were laid by last: others whenever anything in it moves. @type {object | null} */
+    /** The layout of its edges: another one whenever anything in it moves. @type {object | null} */
     this.placed = null;
     /** True if its pieces are still to be made. */
     this.fresh = true;
@@ -57,7 +57,7 @@ export class BoxView {
     this.box = box;
     /** @type {Rectangle} */
     this.at = [0, 0, 0, 0];
-    /** What is inside, while it is open. @type {LevelView | null} */
+    /** The level inside, while it is open. @type {LevelView | null} */
     this.inside = null;
     /** @type {EdgeView[]} */
     this.into = [];
@@ -79,13 +79,13 @@ export class BoxView {
     this.flashing = false;
     /** True if it is kept off the page, because it is far from what is in view. */
     this.far = false;
-    /** What its elements show, and where. */
+    /** The shapes that its elements show, and their places. */
     this.drawn = "";
     this.place = "";
     this.extraDrawn = "";
     /** @type {SVGGElement | null} */
     this.element = null;
-    /** What takes the focus. @type {SVGGElement | null} */
+    /** The element that takes the focus. @type {SVGGElement | null} */
     this.card = null;
     /** @type {SVGGElement | null} */
     this.opener = null;
@@ -106,7 +106,7 @@ export class BoxView {
     };
   }
 
-  /** Which boxes compute the same as this one, the first of them, in words; "" for none. */
+  /** The boxes that compute the same as this one, the first of them, in words; "" for none. */
   get same() {
     const { like, boxes } = this.level;
     const names = boxes.filter(({ box }) => like.get(box.body) === this.box).map(({ box }) => shortened(box.name, 16));
@@ -181,7 +181,7 @@ export class StubView {
     this.outgoing = outgoing;
     this.others = text.others;
     this.texts = text.lines;
-    /** Which of its far ends was visited last. */
+    /** The number of its far end that was visited last. */
     this.visited = -1;
     /** @type {Rectangle} */
     this.at = [0, 0, 0, 0];
@@ -191,7 +191,7 @@ export class StubView {
     this.states = "";
     /** @type {SVGGElement | null} */
     this.element = null;
-    /** What takes the focus. @type {SVGGElement | null} */
+    /** The element that takes the focus. @type {SVGGElement | null} */
     this.card = null;
     box.stubs.push(this);
   }

@@ -109,10 +109,10 @@ function middle(stop) {
 /** Kinds of nodes that do no work. */
 const IDLE = new Set(["input", "output", "constant", "symbol"]);
 
-/** Of the height of a window, how far down an open box begins at most that is to be seen first. */
+/** Share of the height of a window above which an open box begins that is to be seen first. */
 const NEAR = 0.6;
 
-/** What is around a box that is seen whole, in pixels of the drawing. */
+/** Margin around a box that is seen whole, in pixels of the drawing. */
 const AROUND = 6;
 
 /**

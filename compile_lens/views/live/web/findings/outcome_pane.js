@@ -35,7 +35,7 @@ export class OutcomePane {
     this.show();
   }
 
-  /** What switches between the message and the whole traceback. */
+  /** The button that switches between the message and the whole traceback. */
   switch() {
     const toggle = button("traceback", () => {
       this.traced = !this.traced;
@@ -65,7 +65,7 @@ export class OutcomePane {
     );
   }
 
-  /** What Python ran instead, and why. */
+  /** The parts that Python ran instead, and why. */
   eager() {
     const { eager, outcome } = this.core;
     if (eager.length === 0) return null;

@@ -24,7 +24,7 @@ export class FindingPane {
     this.app = app;
     /** @type {WeakMap<Element, Linked>} */
     this.links = new WeakMap();
-    /** What lights up for each item. @type {Map<number, Linked[]>} */
+    /** The parts that light up for each item. @type {Map<number, Linked[]>} */
     this.byItem = new Map();
     /** @type {Map<Linked, number>} */
     this.lit = new Map();

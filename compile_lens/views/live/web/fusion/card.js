@@ -51,7 +51,7 @@ export function fusionCard(card, what, row) {
   );
 }
 
-/** What fusing the loops of a row saved, in words; null where it is nothing. @param {PlanRow} row */
+/** The saving of fusing the loops of a row, in words; null where it is nothing. @param {PlanRow} row */
 export function savedText({ saved }) {
   if (saved === null || saved === 0) return null;
   const words = saved > 0 ? `saves ${bytesInShort(saved)}` : `moves ${bytesInShort(-saved)} more`;

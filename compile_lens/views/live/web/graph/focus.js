@@ -10,7 +10,7 @@ export class Narrowing {
   /** @param {GraphPane} pane */
   constructor(pane) {
     this.pane = pane;
-    /** What everything else is dimmed for. @type {{ locals: number[], name: string } | null} */
+    /** The nodes for which everything else is dimmed. @type {{ locals: number[], name: string } | null} */
     this.around = null;
     this.steps = 1;
     /** By scene. @type {Map<number, Neighbourhood>} */

@@ -28,7 +28,7 @@ export class GraphInput {
   }
 
   /**
-   * What an event happened on, and whether that was the sign that opens a box.
+   * The part that an event happened on, and whether that was the sign that opens a box.
    * @param {Event} event
    * @returns {{ stop: Stop | null, sign: boolean }}
    */

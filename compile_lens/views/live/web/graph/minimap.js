@@ -49,7 +49,7 @@ export class Minimap {
   }
 
   /**
-   * What is lit in the drawing.
+   * Shows what is lit in the drawing.
    * @param {Iterable<BoxView>} views
    */
   light(views) {

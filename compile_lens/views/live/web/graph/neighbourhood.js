@@ -116,7 +116,7 @@ function walked(start, links, steps) {
 }
 
 /**
- * What is shown, and what is not.
+ * The nodes that are shown, and those that are not.
  * @param {string} name
  * @param {number} steps
  * @param {{ nodes: Set<number>, upstream: number, downstream: number, vague: number }} around

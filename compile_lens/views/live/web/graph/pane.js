@@ -92,7 +92,7 @@ export class GraphPane {
     this.scene = 0;
     /** @type {("whole" | "folded")[]} */
     this.forms = data.scenes.map((scene) => initialForm(data, scene));
-    /** Where each body was left. @type {Map<number, ViewState>} */
+    /** The view in which each body was left. @type {Map<number, ViewState>} */
     this.left = new Map();
     /** Items to bring into view once there is one. @type {number[]} */
     this.waiting = [];
@@ -123,7 +123,7 @@ export class GraphPane {
     return scene ? scene[this.forms[this.scene]] : -1;
   }
 
-  /** How many nodes the graph that is shown has. */
+  /** The number of nodes of the graph that is shown. */
   get count() {
     return this.body < 0 ? 0 : this.data.bodies[this.body].boxes.reduce((sum, { members }) => sum + members.length, 0);
   }
@@ -154,7 +154,7 @@ export class GraphPane {
     this.narrowing.update();
   }
 
-  /** Of layers that are alike the first is open. Once: who closes it has closed it. */
+  /** Opens the first of layers that are alike. Once: who closes it has closed it. */
   openFirsts() {
     const { body, data } = this;
     if (body < 0 || this.begun.has(body)) return;

@@ -2,7 +2,7 @@
 
 /** @import { BoxView } from "../drawing/views.js" */
 
-/** What hangs over the edges of a box, in its own pixels: badges above it, tags below. */
+/** Room for what hangs over the edges of a box, in its own pixels: badges above it, tags below. */
 const OVER = 9;
 const UNDER = 14;
 /** So far the window is scrolled, and so much lower or higher it becomes. */
@@ -11,7 +11,7 @@ const LOWER = 40;
 const HIGHER = 60;
 
 /**
- * How far to scroll, and how much lower the window must end, so that its first and its last line of boxes are whole:
+ * The distance to scroll, and how much lower the window must end, so that its first and its last line of boxes are whole:
  * 0 where they are, or where too much were to move.
  * @param {Pick<BoxView, "at" | "inside">[]} boxes
  * @param {{ x: number, y: number, width: number, height: number }} view

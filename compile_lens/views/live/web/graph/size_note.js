@@ -5,7 +5,7 @@ import { button } from "../dom.js";
 /** @import { GraphPane } from "./pane.js" */
 
 /**
- * What to do, in words and as controls; nothing where all nodes are drawn.
+ * The remedies, in words and as controls; nothing where all nodes are drawn.
  * @param {GraphPane} pane
  */
 export function nextSteps(pane) {

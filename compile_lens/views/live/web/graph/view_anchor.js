@@ -22,7 +22,7 @@ export function around(pane, open) {
 }
 
 /**
- * Of the boxes that stay when others are open, the one next to the middle of a view, the innermost of several; frames
+ * The box next to the middle of a view, of those that stay when others are open, the innermost of several; frames
  * that stay open are only ground.
  * @param {BoxView[]} boxes
  * @param {ReadonlySet<number>} open

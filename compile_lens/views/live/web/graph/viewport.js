@@ -167,7 +167,7 @@ export class Viewport {
   }
 
   /**
-   * How far the nearest of some parts of the drawing is from being in view whole, in pixels of the page: 0 if all of it
+   * The distance of the nearest of some parts of the drawing from being in view whole, in pixels of the page: 0 if all of it
    * is, infinite for none. What is in view is measured once: a first look asks of hundreds.
    * @param {(readonly [number, number, number, number])[]} rectangles
    */
@@ -180,7 +180,7 @@ export class Viewport {
     return Math.min(Infinity, ...far) * this.scale;
   }
 
-  /** Where the corner of the drawing is, from the corner of the element, in pixels of the page. */
+  /** The place of the drawing's corner, from the corner of the element, in pixels of the page. */
   ground() {
     // A drawing that is narrower than the element stands in its middle.
     const spare = Math.max(0, this.element.clientWidth - (this.width + 2 * MARGIN) * this.scale) / 2;
@@ -379,7 +379,7 @@ export class Viewport {
 }
 
 /**
- * How far to scroll so that a stretch is in view.
+ * The distance to scroll so that a stretch is in view.
  * @param {number} from
  * @param {number} length
  * @param {number} room

@@ -8,7 +8,7 @@
 const CAST = "static_cast<int64_t>";
 
 /**
- * What is left out of a line.
+ * The parts that are left out of a line.
  * @param {string} text
  * @param {number} indent characters at its start that all lines have
  * @param {boolean} [near] whether there is room for one blank only
@@ -35,7 +35,7 @@ export function cuts(text, indent, near = false) {
 }
 
 /**
- * Where the bracket at a place is closed; -1 if it is not.
+ * The place at which a bracket is closed; -1 if it is not.
  * @param {string} text
  * @param {number} open
  */

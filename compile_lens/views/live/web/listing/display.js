@@ -149,7 +149,7 @@ function look(listing, { height, size }) {
 }
 
 /**
- * What is known of a kernel stands below its lines where all of both has room.
+ * Shows the facts of a kernel below its lines where all of both has room.
  * @param {Listing} listing
  * @param {HTMLElement} panel
  */

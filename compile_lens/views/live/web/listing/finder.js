@@ -19,7 +19,7 @@ export class Finder {
     this.app = app;
     this.listings = listings;
     this.names = names;
-    /** Those with marked matches, and how many each has. @type {{ listing: Listing, count: number }[]} */
+    /** Listings with marked matches, and the number of each. @type {{ listing: Listing, count: number }[]} */
     this.searched = [];
     this.total = 0;
     this.more = false;
@@ -121,7 +121,7 @@ export class Finder {
     this.names.show(match - before);
   }
 
-  /** How many matches there are. */
+  /** The number of matches. */
   words() {
     return `${grouped(this.total)}${this.more ? "+" : ""}`;
   }

@@ -38,7 +38,7 @@ export class LineNotes {
     this.all = listing.content.notes ?? new Map();
     /** Pixels that the notes below their lines take, by line, counted from 0. @type {Map<number, number>} */
     this.below = new Map();
-    /** Those that were opened, by line, counted from 0. @type {Set<number>} */
+    /** Lines whose notes were opened, counted from 0. @type {Set<number>} */
     this.open = new Set();
   }
 
@@ -65,7 +65,7 @@ export class LineNotes {
     return next >= 0;
   }
 
-  /** What is advised at a line, as far as it is shown. @param {number} line counted from 0 */
+  /** The advice at a line, as far as it is shown. @param {number} line counted from 0 */
   hint(line) {
     const { hint, whole } = this.all.get(line + 1) ?? {};
     return (this.open.has(line) && whole) || hint;
@@ -150,7 +150,7 @@ export class LineNotes {
 }
 
 /**
- * How wide the words of a text are, and a blank.
+ * The widths of the words of a text, and of a blank.
  * @param {string} font
  */
 function measure(font) {
@@ -161,7 +161,7 @@ function measure(font) {
 }
 
 /**
- * How many lines words take: a line may end with a word, without a blank.
+ * The number of lines that words take: a line may end with a word, without a blank.
  * @param {{ words: number[], blank: number }} text pixels
  * @param {number} room pixels of a line
  */

@@ -15,9 +15,9 @@ export class LineUnits {
     this.listing = listing;
     /** The units of each line (from 0) that has some. @type {Map<number, number[]>} */
     this.own = new Map();
-    /** Where the calls of a line are. @type {Map<number, Segment[]>} */
+    /** The places of the calls of a line. @type {Map<number, Segment[]>} */
     this.segments = new Map();
-    /** Of a line that runs several modules how many tags each row below it shows. @type {Map<number, number[]>} */
+    /** The number of tags in each row below a line that runs several modules. @type {Map<number, number[]>} */
     this.below = new Map();
     this.read();
   }
@@ -75,7 +75,7 @@ export class LineUnits {
   }
 
   /**
-   * What stands at the end of a line of code: the tags of its units. A line of the source is itself the unit, or has the
+   * The tags of units at the end of a line of code. A line of the source is itself the unit, or has the
    * names of its calls and modules below it.
    * @param {number} line
    */

@@ -9,7 +9,7 @@ import { TAG_SCALE } from "./unit_marks.js";
 
 /** Blanks that the rest of a line is indented by, beyond its beginning. */
 const HANG = 4;
-/** Of a row at most this share is left empty, so that a break comes behind a comma or a bracket. */
+/** Share of a row that is left empty at most, so that a break comes behind a comma or a bracket. */
 const LEAST = 0.55;
 
 /**
@@ -81,7 +81,7 @@ export class Wrap {
     this.breaks = new Map();
     /** Blanks that the rest of each begins with. @type {Map<number, number>} */
     this.hangs = new Map();
-    /** What is on the page. */
+    /** The wraps that are on the page. */
     this.drawn = "";
     listing.rows.body.style.minWidth = "100%";
   }

@@ -31,7 +31,7 @@ export class Lines {
   }
 
   /**
-   * Where the text of a line starts.
+   * The offset at which the text of a line starts.
    * @param {number} line
    */
   start(line) {
@@ -39,7 +39,7 @@ export class Lines {
   }
 
   /**
-   * Where it ends, its newline not counted.
+   * The offset at which it ends, its newline not counted.
    * @param {number} line
    */
   end(line) {
@@ -98,7 +98,7 @@ export class Lines {
   }
 
   /**
-   * Where the first `limit` characters of a line end; no pair of surrogates is torn apart.
+   * The end of the first `limit` characters of a line; no pair of surrogates is torn apart.
    * @param {number} line
    * @param {number} limit
    */
@@ -111,7 +111,7 @@ export class Lines {
   }
 
   /**
-   * Where a text occurs, capital letters or not: the starts in order, at most `limit`, and whether there are more.
+   * The starts of a text, capital letters or not, in order, at most `limit`, and whether there are more.
    * @param {string} wanted
    * @param {number} limit
    */
@@ -216,7 +216,7 @@ export class Folds {
   }
 
   /**
-   * What a row shows: a line, or a fold; the other one is -1.
+   * The line or the fold that a row shows; the other one is -1.
    * @param {number} row
    */
   at(row) {

@@ -22,7 +22,7 @@ const MOST_MATCHES = 10000;
 const MANY_LINES = 2000;
 
 /**
- * What a listing shows. Lines count from 1 in the text.
+ * The content of a listing. Lines count from 1 in the text.
  * @typedef {object} ListingContent
  * @property {Text} text
  * @property {string} label what it is, for screen readers
@@ -63,9 +63,9 @@ export class Listing {
     /** @type {Map<number, string>} */
     this.titles = content.titles ?? new Map();
     this.unlinked = content.unlinked ?? "";
-    /** What was found: where the matches start, their length, and the one that is shown. @type {{ starts: number[], length: number, current: number }} */
+    /** The matches: where they start, their length, and the one that is shown. @type {{ starts: number[], length: number, current: number }} */
     this.found = { starts: [], length: 0, current: -1 };
-    /** How far it was scrolled sideways before the search; null while nothing is looked for. @type {number | null} */
+    /** Pixels that it was scrolled sideways before the search; null while nothing is looked for. @type {number | null} */
     this.sideways = null;
     this.foldBits = new Uint16Array(this.folds.folds.length);
     const mean = this.lines.text.length / Math.max(1, this.lines.count);
@@ -81,7 +81,7 @@ export class Listing {
     this.shading = false;
     /** True if the row with the focus is lit while the pointer is on none: it came there by keys, and no Escape since. */
     this.kept = false;
-    /** Where the pointer went down: who selects text does not click. */
+    /** The place where the pointer went down: who selects text does not click. */
     this.down = [0, 0];
     this.scale = h("div", { class: "listing-scale", "aria-hidden": "true" });
     this.rows = new ListingRows(this, content.viewport);
@@ -211,7 +211,7 @@ export class Listing {
   }
 
   /**
-   * How many characters of a line are shown.
+   * The number of characters of a line that are shown.
    * @param {number} line
    */
   limit(line) {

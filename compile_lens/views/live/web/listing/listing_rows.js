@@ -6,7 +6,7 @@ import { BLOCK_ROWS, ListingBlock } from "./listing_block.js";
 /** @import { Listing } from "./listing.js" */
 
 /**
- * What breaks lines (from 0) that are too long: at which characters, and how many pixels that takes.
+ * Breaks lines (from 0) that are too long: at which characters, and how many pixels that takes.
  * @typedef {object} Wrapping
  * @property {Map<number, number[]>} breaks
  * @property {(line: number) => number} more
@@ -43,7 +43,7 @@ export class ListingRows {
     this.body = h("div", { class: "listing-body", style: `--digits:${digits};min-width:max(100%, calc(${width}))` });
     this.element = h("div", { class: "listing-box" }, this.body);
     this.viewport = viewport ?? this.element;
-    /** What breaks lines that are too long. @type {Wrapping | null} */
+    /** Breaks lines that are too long. @type {Wrapping | null} */
     this.wrap = null;
     /** @type {Map<number, ListingBlock>} */
     this.blocks = new Map();
@@ -67,7 +67,7 @@ export class ListingRows {
   }
 
   /**
-   * Where a row begins, in pixels.
+   * The top of a row, in pixels.
    * @param {number} row
    */
   top(row) {
@@ -239,7 +239,7 @@ export class ListingRows {
     return active && this.element.contains(active) ? active : null;
   }
 
-  /** How many rows a page has. */
+  /** The number of rows of a page. */
   page() {
     return Math.max(1, Math.floor(this.viewport.clientHeight / this.height) - 2);
   }

@@ -20,7 +20,7 @@ export function notPrinted(words) {
 }
 
 /**
- * What is not folded away, as it is shown, and a line about what is left out.
+ * The lines that are not folded away, as they are shown, and a line about what is left out.
  * @param {Listing} listing
  * @returns {HTMLElement[]}
  */

@@ -13,7 +13,7 @@ const MOST_TAGS = 4;
 /** Pixels from the start of a row in which the grounds of all its units are. */
 const ROW_FILLS = 320;
 
-/** How wide a character of a tag under a line is, beside one of the line. */
+/** Width of a character of a tag under a line, relative to one of the line. */
 export const TAG_SCALE = 0.82;
 
 /**
@@ -87,7 +87,7 @@ const BESIDE_BELOW = 70;
 const INDENT = 9.7;
 
 /**
- * How many tags stand in each row below a line; what has no room is only counted, at the end.
+ * The number of tags in each row below a line; what has no room is only counted, at the end.
  * @param {string[]} names
  * @param {number} indent characters that the line begins with
  * @param {number} width pixels

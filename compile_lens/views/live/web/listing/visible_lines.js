@@ -29,7 +29,7 @@ export function itemsInView(listing) {
 }
 
 /**
- * How far a line, counted from 1, is from being in view whole, as the listing is scrolled now.
+ * The distance of a line, counted from 1, from being in view whole, as the listing is scrolled now.
  * @param {Listing} listing
  * @returns {(line: number) => number} pixels; infinite for what is folded
  */

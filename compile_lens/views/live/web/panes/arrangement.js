@@ -3,7 +3,7 @@
 /** @import { Compilation, IndexStage, Lane, Step } from "../types.d.ts" */
 
 /**
- * What a pane shows: a stage by its number (0 is the Python source), the fusion of a phase, which goes by the
+ * The content of a pane: a stage by its number (0 is the Python source), the fusion of a phase, which goes by the
  * number of its groups, or a finding by its key, whose number is past those of all stages. A tab of a pane stands where
  * that stood: `at` is the stage that has this place in the row.
  * @typedef {{ key: string, stage: number, fusion: boolean, finding: string, at?: number }} Place
@@ -12,10 +12,10 @@
 /** The number of the first finding. */
 const FINDINGS = 1_000_000;
 
-/** What stands for a finding where the story is shown, or how it failed or why nothing was compiled. */
+/** Stands for a finding where the story is shown, or how it failed or why nothing was compiled. */
 export const STORY = "story";
 export const OUTCOME = "outcome";
-/** What stands for one where it is shown how a compilation was traced. */
+/** Stands for a finding where it is shown how a compilation was traced. */
 export const TRACED = "traced";
 /** @type {Record<string, number>} */
 const NUMBERS = { [OUTCOME]: -1, [STORY]: 1000, [TRACED]: 1001 };
@@ -83,7 +83,7 @@ export function fusionOf(lane) {
 }
 
 /**
- * How many panes a row of this width can hold. A row without a width is not laid out yet and taken for a wide one.
+ * The number of panes that a row of this width can hold. A row without a width is not laid out yet and taken for a wide one.
  * @param {number} width pixels
  */
 export function roomFor(width) {
@@ -93,7 +93,7 @@ export function roomFor(width) {
 }
 
 /**
- * How many panes are open before anyone chooses.
+ * The number of panes that are open before anyone chooses.
  * @param {number} width pixels
  */
 export function usualCount(width) {
@@ -133,7 +133,7 @@ export function byStage(a, b) {
 }
 
 /**
- * What stands for a place once another compilation is shown: its like, itself where it is of no compilation, null where
+ * The place that stands for another once another compilation is shown: its like, itself where it is of no compilation, null where
  * the other one has none.
  * @param {Place} place
  * @param {IndexStage[]} stages

@@ -13,7 +13,7 @@ export class Details {
    */
   constructor(app, roomy) {
     this.core = app.model.core;
-    /** Where Python took over. @type {HTMLDetailsElement | null} */
+    /** The section on where Python took over. @type {HTMLDetailsElement | null} */
     this.places = null;
     this.element = h("div", { class: "below" }, this.ledger(roomy), this.eager(), this.notes());
   }

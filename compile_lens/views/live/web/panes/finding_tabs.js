@@ -7,7 +7,7 @@ import { grouped } from "../dom.js";
 /** @type {Record<string, string>} */
 const TITLES = { fusion: "why", memory: "memory", ablations: "ablations", benchmark: "benchmark" };
 
-/** Those that nobody has who did not ask for them, the most special first. */
+/** Findings that nobody has who did not ask for them, the most special first. */
 const ASKED_FOR = ["benchmark", "ablations"];
 
 /**

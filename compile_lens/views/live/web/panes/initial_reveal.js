@@ -22,7 +22,7 @@ export async function firstLook(app, shown, first, phone) {
   const { chain, model } = app;
   const code = shown.find(({ place }) => !place.finding && model.isCode(place.stage));
   const others = shown.filter(({ pane, place }) => pane?.far && (!phone || place.stage === PYTHON));
-  /** What of the same colour is above a line of the code. @param {number} item */
+  /** The items of the same colour above a line of the code. @param {number} item */
   const above = (item) => {
     const own = model.units.of(item);
     const nodes = chain.ancestors([item]).filter((one) => model.units.of(one).some((unit) => own.includes(unit)));

@@ -10,7 +10,7 @@ const LEAST_HEIGHT = 200;
 const MOST_HEIGHT = 4000;
 
 /**
- * What the borders know of the panes.
+ * The facts that the borders know of the panes.
  * @typedef {object} Row
  * @property {HTMLElement} row
  * @property {PaneFrame[]} shown left to right

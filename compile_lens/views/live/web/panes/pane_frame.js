@@ -323,7 +323,7 @@ export class PaneFrame {
   }
 
   /**
-   * Those of the items that are in the stages shown here.
+   * The items that are in the stages shown here.
    * @param {number[]} items
    */
   own(items) {

@@ -382,7 +382,7 @@ export class Panes {
     for (const frame of this.shown) if (frame.place.key === used?.key) frame.keepInView(last.items);
   }
 
-  /** Where a pane shows nothing of the last pin, it says why. */
+  /** Makes a pane that shows nothing of the last pin say why. */
   explain() {
     const name = this.app.selection.pins.at(-1)?.name ?? "";
     let explained = false;

@@ -4,7 +4,7 @@ export class Scrolls {
   /** @param {Element} body of the pane */
   constructor(body) {
     this.body = body;
-    /** What was ever scrolled: thousands of elements need not be asked. @type {Set<Element>} */
+    /** Elements that were ever scrolled: thousands of elements need not be asked. @type {Set<Element>} */
     this.scrolled = new Set();
     /** @type {[Element, number, number][]} */
     this.kept = [];

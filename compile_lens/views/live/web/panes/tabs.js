@@ -19,7 +19,7 @@ const LOWERED = /\.(loops|groups)$/;
  */
 
 /**
- * What kind of pane a place is: `source`, `graph` or `code`, which is also where findings stand.
+ * The kind of pane of a place: `source`, `graph` or `code`, which is also where findings stand.
  * @param {Model} model
  * @param {Place} place
  */
@@ -30,7 +30,7 @@ export function kindOf(model, { stage, fusion, finding }) {
 }
 
 /**
- * What a place is called.
+ * The name of a place.
  * @param {Model} model
  * @param {Place} place
  */
@@ -100,7 +100,7 @@ function kernelsTitle(model, place) {
 }
 
 /**
- * What a place holds in a few words, and what it is.
+ * The content of a place in a few words, and its kind.
  * @param {Model} model
  * @param {Place} place
  */

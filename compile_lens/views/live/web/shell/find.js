@@ -10,7 +10,7 @@ export class FindAll {
   constructor(frames, home) {
     this.frames = frames;
     this.home = home;
-    /** What had the focus before. @type {EventTarget | null} */
+    /** The element that had the focus before. @type {EventTarget | null} */
     this.before = null;
     this.at = -1;
     this.input = h("input", {

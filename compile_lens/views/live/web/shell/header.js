@@ -12,7 +12,7 @@ const LONG_DEVICE = 20;
 /** A name of more characters than this loses its middle where there is no room for all of it. */
 const LONG_NAME = 24;
 
-/** Where a warning leads. */
+/** The section to which a warning leads. */
 const LEADS = { break: "go to the next line", recompile: "go to the next of them", eager: "go to what ran eagerly" };
 
 /**
@@ -52,7 +52,7 @@ export function pageHeader(core, find, standalone, lead) {
 }
 
 /**
- * What does not fit stands in a line that is not seen: then it is said in fewer words, or it is gone, or it would
+ * Moves what does not fit into a line that is not seen: then it is said in fewer words, or it is gone, or it would
  * leave its gap.
  * @param {HTMLElement} top
  */
@@ -71,7 +71,7 @@ function fit(top) {
 }
 
 /**
- * What gives way to dots of a long name is what stands before its end.
+ * Shortens a long name by what stands before its end, which gives way to dots.
  * @param {string} name
  */
 function nameParts(name) {
@@ -124,7 +124,7 @@ export function ownName(name) {
 }
 
 /**
- * Where what was captured stands: its own source, else the compilation of its name, else what was compiled first.
+ * The place of what was captured: its own source, else the compilation of its name, else what was compiled first.
  * @param {Core} core
  */
 function placeOfCapture({ function: name, sources, compilations, first }) {
@@ -136,7 +136,7 @@ function placeOfCapture({ function: name, sources, compilations, first }) {
   return source ? `${source.file.split(/[\\/]/).pop()}:${source.first}` : "";
 }
 
-/** What was saved, in the largest letters of the page. @param {Core} core */
+/** The saving, in the largest letters of the page. @param {Core} core */
 function headline(core) {
   if (core.savings.length === 0) return null;
   return h(
@@ -218,7 +218,7 @@ function titleOf(what, after) {
 }
 
 /**
- * What Python ran in place of compiled code, a line each; the sections below say why.
+ * The parts that Python ran in place of compiled code, a line each; the sections below say why.
  * @param {Core} core
  */
 function eagerList({ eager }) {

@@ -124,7 +124,7 @@ class Shell {
     this.begun = false;
     this.resting = false;
     this.restless = false;
-    /** What was pinned before; null while a link is followed. @type {Pin[] | null} */
+    /** The pins before; null while a link is followed. @type {Pin[] | null} */
     this.pins = [];
   }
 
@@ -161,7 +161,7 @@ class Shell {
     this.begun = true;
   }
 
-  /** What has the focus, if that is in the app. */
+  /** The element that has the focus, if that is in the app. */
   focused() {
     return /** @type {ShadowRoot | Document} */ (this.element.getRootNode()).activeElement;
   }
@@ -195,7 +195,7 @@ class Shell {
     return [...keys, STORY, TRACED, endedBadly(core) ? OUTCOME : ""];
   }
 
-  /** What of this compilation is not open, and the others, by name. */
+  /** Stages of this compilation that are not open, and the other compilations, by name. */
   closed() {
     const open = new Set(this.panes.shown.map(({ place }) => place.key));
     const stages = this.model.index.stages
@@ -275,7 +275,7 @@ class Shell {
     if (this.standalone && this.begun) this.bar.write();
   }
 
-  /** What the address says of what is shown. */
+  /** The hash that names what is shown. */
   hash() {
     const panes = this.panes.chosen
       ? this.panes.groups.map((group) => group.map((place) => ({ place, view: this.panes.frame(place, "").view })))

@@ -4,7 +4,7 @@ import { h } from "../dom.js";
 import { followPointer } from "../controls/pointer.js";
 
 /**
- * What `boot.js` leaves at the root of a page, which is taken away again.
+ * Elements that `boot.js` leaves at the root of a page, which are taken away again.
  * @typedef {object} Unpacked
  * @property {Record<string, string>} parts the page's data by name, packed
  * @property {string} style the style sheet
@@ -13,7 +13,7 @@ import { followPointer } from "../controls/pointer.js";
  */
 
 /**
- * What is shown: `begin` is called once it stands in the page.
+ * The page that is shown: `begin` is called once it stands in the document.
  * @typedef {(host: HTMLElement, parts: Record<string, string>, unpack: Unpacked["unpack"], standalone: boolean) =>
  *   Promise<{ element: HTMLElement, begin?: () => void }>} Open
  */

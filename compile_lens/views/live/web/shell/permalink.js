@@ -214,7 +214,7 @@ function certainCallOf(items, index) {
 }
 
 /**
- * What a pin is called that the page does not have: its own name, or that of its item.
+ * The name of a pin that the page does not have: its own name, or that of its item.
  * @param {string} value
  */
 function pinLabel(value) {
@@ -224,7 +224,7 @@ function pinLabel(value) {
 }
 
 /**
- * What to say of a hash that was not made for this page, or names what is not in it; "" where all is well.
+ * Words about a hash that was not made for this page, or names what is not in it; "" where all is well.
  * @param {string} hash with or without `#`
  * @param {Index} index
  * @param {string[]} findings

@@ -5,7 +5,7 @@ import { notPrinted } from "../listing/print_rows.js";
 import { h, put } from "../dom.js";
 
 /**
- * What is printed of a pane: what it says itself, else a copy of it.
+ * The printed form of a pane: its own, else a copy of it.
  * @typedef {{ title: string, pane: { element: Element, paper?: () => Node[] } | null }} PrintedPane
  */
 
