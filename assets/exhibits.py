@@ -21,7 +21,7 @@ import compile_lens
 from compile_lens import Capture
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Kernel
-from compile_lens.views.words import outline
+from compile_lens.views.words import labels
 from compile_lens.views.words.quantities import figure, plural
 
 GALLERY = Path(__file__).resolve().parent / "gallery"
@@ -65,7 +65,7 @@ class Exhibit:
                 for number, graph in enumerate(g for g in graphs if g.stage == stage):
                     words = [self.name, *_words(case), stage, *([str(number + 1)] if number else [])]
                     count = f"{plural(len(graph.nodes), 'node')}, {plural(len(graph.calls), 'call')}"
-                    yield "-".join(words) + ".svg", f"{case}, {outline.title(stage)}: {count}", graph
+                    yield "-".join(words) + ".svg", f"{case}, {labels.title(stage)}: {count}", graph
 
     def _page(self) -> str:
         parts = [f"# {self.title}", self.text, f"```python\n{self.source}\n```", self._table()]

@@ -118,7 +118,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     stand_in = recorder.target.stand_in
     if stand_in is None:
         return runnable.forward
-    return _refusing(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.questions))
+    return _refusing(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.queries))
 
 
 def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:

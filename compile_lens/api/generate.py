@@ -38,7 +38,7 @@ def generate(
 
         print(compile_lens.generate(lambda x: torch.sin(x) * 2, torch.rand(1000), target="h100"))
     """
-    from ..views.explained.kernels import one
+    from ..views.explanations.kernels import one
 
     if "calls" in options:
         check_callable(fn, "generate")

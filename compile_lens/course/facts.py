@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..measures.ledger import COLUMNS
+from ..measures.ledger import ROW_FIGURES
 from ..measures.operators import base_name, called
 from ..measures.quantities import graphs
 from ..measures.roofline import COMPUTE, MEMORY
@@ -194,7 +194,7 @@ _STAGES = {
 """The stages from which the columns of the ledger are read."""
 
 FACTS: dict[str, Fact] = {
-    **{name: Fact(_column(name), *_NOUNS[name], _STAGES.get(name, ())) for name in COLUMNS},
+    **{name: Fact(_column(name), *_NOUNS[name], _STAGES.get(name, ())) for name in ROW_FIGURES},
     "forward_launches": Fact(
         _column("launches", "forward"), "launch in the forward", "launches in the forward", ("forward.code",)
     ),

@@ -83,7 +83,7 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
             call.model,
             "",
             made_for.may_differ,
-            made_for.questions,
+            made_for.queries,
             tracing=made_for.traced,
             resident_bytes=call.input_bytes(),
         ),

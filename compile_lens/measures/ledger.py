@@ -24,7 +24,7 @@ from compile_lens.record.figures import Figure as Figure
 from compile_lens.record.figures import add as add
 from compile_lens.record.figures import figure, summed
 from compile_lens.record.graph import Graph, Node
-from compile_lens.record.kernel import Code
+from compile_lens.record.kernel import UNREACHED, Code
 from compile_lens.record.missing import AbsentStage
 
 from .control_flow import (
@@ -41,7 +41,7 @@ from .control_flow import (
 )
 from .memo import memoized
 
-COLUMNS = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
+ROW_FIGURES = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
 """Names of the figures of a row, in the order in which they are read."""
 _Found = Figure | AtLeast | str
 """A figure, or why there is none."""
@@ -83,15 +83,15 @@ class Row:
 
     @property
     def figures(self) -> tuple[Figure | AtLeast | None, ...]:
-        """The figures in the order of ``COLUMNS``."""
-        return tuple(getattr(self, column) for column in COLUMNS)
+        """The figures in the order of ``ROW_FIGURES``."""
+        return tuple(getattr(self, column) for column in ROW_FIGURES)
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain JSON data: a number or null for each column, ``basis`` for each figure, notes.
 
         ``at_least`` says what is known of a figure that is not one number (it is there if there is one).
         """
-        by_column = {column: figure for column, figure in zip(COLUMNS, self.figures, strict=True)}
+        by_column = {column: figure for column, figure in zip(ROW_FIGURES, self.figures, strict=True)}
         bounds = {column: f.to_dict() for column, f in by_column.items() if isinstance(f, AtLeast)}
         return {
             "name": self.name,
@@ -177,7 +177,7 @@ def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
     rows = [(label, row) for label, row in leaves if row.exists]
     if not rows:
         return Row(name, notes=(nothing,), exists=False)
-    figures: dict[str, Any] = {c: summed(getattr(row, c) for _, row in rows) for c in COLUMNS}
+    figures: dict[str, Any] = {c: summed(getattr(row, c) for _, row in rows) for c in ROW_FIGURES}
     notes = (f"{label}: {note}" if label else note for label, row in rows for note in row.notes)
     return Row(
         name, **figures, notes=tuple(dict.fromkeys(notes)), eager_bytes=eager_bytes(row for _, row in rows)
@@ -288,13 +288,9 @@ def _launches(compilation: Compilation, phase: str) -> _Found:
 def _lost(compilation: Compilation, code: Code) -> bool:
     """Return True if the code loops or branches at places that were not read (an older record, calls in C++)."""
     if code.flow is not None:
-        return any(NOWHERE in kernel.launch_functions for kernel in code.kernels)
+        return any(UNREACHED in kernel.launch_functions for kernel in code.kernels)
     graph = compilation.graphs.get(code.phase)
     return graph is not None and controls_flow(graph)
-
-
-NOWHERE = "?"
-"""``Kernel.launch_functions`` of a launch that no call leads to."""
 
 
 def _reason(stages: dict[str, Any], key: str) -> str:

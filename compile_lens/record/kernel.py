@@ -18,6 +18,9 @@ UNSAID = "Inductor did not report which operation it is of"
 SAME_CODE = "same code, verified"
 """Prefix of the stamp of code that was generated again and equals the text of what ran."""
 
+UNREACHED = "?"
+"""In ``Kernel.launch_functions``: no call leads to the line."""
+
 NO_LINES = "the lines of kernels have no origins"
 """Prefix of the note of a capture whose kernel lines could not be traced."""
 

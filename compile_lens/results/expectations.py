@@ -14,7 +14,7 @@ from .capture import Capture
 
 if TYPE_CHECKING:
     from ..measures.members import Subject
-    from ..views.explained.model import Explained
+    from ..views.explanations import Explanation
 
 
 class ExpectationError(LensError, AssertionError):
@@ -100,7 +100,7 @@ class Expectations:
     def compiled(self) -> Expectations:
         """All of it was compiled: no graph break, nothing left to Python."""
         __tracebackhide__ = True
-        from ..views.explained import program
+        from ..views.explanations import program
         from ..views.words import outcome
 
         if outcome.state(self.capture) == outcome.COMPILED:
@@ -132,7 +132,7 @@ class Expectations:
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
-        from ..views.explained.program import stands
+        from ..views.explanations.program import stands
 
         delegate("Expectations.no")(op)
         wanted = f"no {op}"
@@ -154,7 +154,7 @@ class Expectations:
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
-        from ..views.explained.program import stands
+        from ..views.explanations.program import stands
 
         if not allowed:
             raise UsageError(
@@ -205,8 +205,8 @@ class Expectations:
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
         from ..measures.fusion import DIFFERENT_GRAPHS, FUSED, INLINED, NOT_FUSED, SAME
-        from ..views.explained.kernels import of_calls, of_two
-        from ..views.explained.model import Explained
+        from ..views.explanations import Explanation
+        from ..views.explanations.kernels import of_calls, of_two
 
         one, two = (getattr(thing, "name", thing) for thing in (a, b))
         wanted = f"{one} and {two} {'fused' if together else 'not fused'}"
@@ -220,13 +220,13 @@ class Expectations:
         reasons = (why.sentence, *why.facts, *(reason for reason, _ in called))
         to_try = dict.fromkeys(filter(None, (why.remedy, *(remedy for _, remedy in called))))
         stand = of_two(self.capture, a, b, phase)
-        raise self._error(f"expected {wanted}, found {verdict}", Explained(stand, reasons, tuple(to_try)))
+        raise self._error(f"expected {wanted}, found {verdict}", Explanation(stand, reasons, tuple(to_try)))
 
-    def _why(self, name: str, phase: str) -> Explained:
-        from ..views.explained import kernels, program
+    def _why(self, name: str, phase: str) -> Explanation:
+        from ..views.explanations import kernels, program
 
         capture = self.capture
-        makers: dict[str, Callable[[], Explained]] = {
+        makers: dict[str, Callable[[], Explanation]] = {
             "launches": lambda: kernels.kernels(capture, phase),
             "extern": lambda: kernels.kernels(capture, phase, ("extern",)),
             "bytes": lambda: kernels.by_bytes(capture, phase),
@@ -246,7 +246,7 @@ class Expectations:
     def _went_well(self, wanted: str, nothing: bool = False) -> None:
         """Raises where the capture failed, and, unless ``nothing`` may be, where nothing was compiled."""
         __tracebackhide__ = True
-        from ..views.explained.program import left_to_python
+        from ..views.explanations.program import left_to_python
         from ..views.words import outcome
 
         state = outcome.state(self.capture)
@@ -264,20 +264,20 @@ class Expectations:
 
     def _known(self, wanted: str, unknown: list[str]) -> None:
         __tracebackhide__ = True
-        from ..views.explained.model import Explained, few
+        from ..views.explanations import Explanation, few
 
         if unknown:
             raise self._error(
                 f"expected {wanted}, but that is not known",
-                Explained(why=few(unknown, "stages", "capture.missing")),
+                Explanation(why=few(unknown, "stages", "capture.missing")),
             )
 
-    def _error(self, head: str, explained: Explained, *rest: str) -> ExpectationError:
-        from ..views.words import outline, stamp
+    def _error(self, head: str, explanation: Explanation, *rest: str) -> ExpectationError:
+        from ..views.words import labels, stamp
 
-        made_for = stamp.of_capture(self.capture) or outline.environment(self.capture)[0]
+        made_for = stamp.of_capture(self.capture) or labels.environment(self.capture)[0]
         return ExpectationError(
-            explained.text(
+            explanation.text(
                 f"{self.capture.function}: {head}", *rest, f"({made_for}; error.capture holds all of it)"
             ),
             self.capture,

@@ -7,7 +7,7 @@ import textwrap
 from compile_lens.record.support import BACKENDS, HOW, Overload, Support, Unsupported, UnsupportedOperator
 
 from .words.characters import flat
-from .words.outline import names, places
+from .words.labels import names, places
 
 WIDTH = 110
 

@@ -18,7 +18,7 @@ from compile_lens import versions
 from compile_lens.record.messages import plain_source
 from compile_lens.record.program import FrameEvaluation
 from compile_lens.views.words import program as words
-from compile_lens.views.words.began import began
+from compile_lens.views.words.compile_reasons import compile_reason
 
 pytestmark = pytest.mark.torch
 
@@ -103,7 +103,7 @@ def test_a_number_that_a_line_asks_for_is_a_form_for_each_answer() -> None:
 def test_a_capture_says_which_number_a_form_was_made_again_for() -> None:
     calls = [(torch.ones(3), number) for number in (2.0, 3.0)]
     made = compile_lens.capture(numbered.printed, calls=calls)
-    (told,) = [why for why in (began(made, i) for i in range(len(made.compilations))) if why.again]
+    (told,) = [why for why in (compile_reason(made, i) for i in range(len(made.compilations))) if why.again]
     assert told.short.startswith("call 2: step 2.0 → 3.0")
     assert f"L['step'] = {made.compilations[-1].dynamic[0].symbol} (seen: 3.0)" in " ".join(str(made).split())
 

@@ -9,7 +9,7 @@ import pickle
 
 import pytest
 
-from compile_lens.measures.ledger import COLUMNS, AtLeast, Figure, Row, add, counts, ledger
+from compile_lens.measures.ledger import ROW_FIGURES, AtLeast, Figure, Row, add, counts, ledger
 from compile_lens.record.capture import Environment, Options
 from compile_lens.record.compilation import Compilation, EagerOp, Stage
 from compile_lens.record.graph import Graph, Node, Ref
@@ -87,7 +87,7 @@ def test_every_column_of_both_phases_and_their_sum() -> None:
 def test_counts_are_measured_and_bytes_are_modelled_also_in_sums() -> None:
     found = ledger(capture(compilation(phase("forward") + phase("backward"), eager=TRAINING)))
     for row in found.rows:
-        for column, figure in zip(COLUMNS, row.figures, strict=True):
+        for column, figure in zip(ROW_FIGURES, row.figures, strict=True):
             assert figure is not None and figure.basis == ("modelled" if "bytes" in column else "measured")
 
 
@@ -252,7 +252,7 @@ def test_to_dict_is_json_with_numbers_bases_and_notes() -> None:
     assert data["backward"]["launches"] is None and "launches" not in data["backward"]["basis"]
     assert data["inference"] is None
     assert data["graphs"]["0/0"]["forward"]["loops"] == 2
-    assert list(data["forward"]) == ["name", *COLUMNS, "basis", "notes"]
+    assert list(data["forward"]) == ["name", *ROW_FIGURES, "basis", "notes"]
     assert data["total"]["launches"] is None
     known = data["total"]["at_least"]["launches"]
     assert (known["text"], known["least"], known["most"]) == ("≥ 1 (1 of 2 graphs)", 1, None)

@@ -13,7 +13,7 @@ from compile_lens.measures.chain import Address
 from compile_lens.results.capture import Capture
 from compile_lens.views.render.text import page
 from compile_lens.views.subjects.capture import document
-from compile_lens.views.words.outline import Origins, needed
+from compile_lens.views.words.labels import Origins, needed
 
 if TYPE_CHECKING:
     import torch

@@ -104,7 +104,7 @@ def measures() -> list[Measure]:
     stacks = [
         path
         for path in python_files(VIEWS)
-        if not {"findings", "drawing", "story", "words", "viewer", "live", "explained"}
+        if not {"findings", "drawing", "story", "words", "viewer", "live", "explanations"}
         & set(path.relative_to(VIEWS).parts[:-1])
     ]
     compare = compare_files()

@@ -28,7 +28,7 @@ from compile_lens.views.live.parts import parts
 from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import listing
 from compile_lens.views.subjects.capture import document
-from compile_lens.views.words import outline
+from compile_lens.views.words import labels
 from compile_lens.views.words.quantities import cells, printed
 
 
@@ -355,7 +355,7 @@ def test_the_pages_say_them_in_brief() -> None:
 
 def test_what_is_computed_again_is_said_at_the_kernel_and_at_the_line() -> None:
     capture = samples_findings.told()
-    origins = outline.Origins(capture)
+    origins = labels.Origins(capture)
     one, two = capture.kernels[:2]
     assert origins.of(one).again == (("cos", ("k1",)),) and origins.of(two).again == (("cos", ("k0",)),)
     assert "computed more than once: cos (also in k1)" in text.page(document(capture), width=100, ascii=False)
@@ -372,7 +372,7 @@ def test_a_reduction_in_two_kernels_is_in_parts_and_not_computed_twice() -> None
     nodes = tuple(dataclasses.replace(n, kind="reduction") if n.name == "cos" else n for n in graph.nodes)
     stages = tuple(dataclasses.replace(graph, nodes=nodes) if s.key == graph.key else s for s in first.stages)
     split = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
-    one = outline.Origins(split).of(split.kernels[0])
+    one = labels.Origins(split).of(split.kernels[0])
     assert one.again == () and one.parts == (("cos", ("k1",)),)
     for page in (
         text.page(document(split), width=100, ascii=False),
@@ -396,7 +396,7 @@ def test_what_no_line_computes_is_not_computed_again() -> None:
     code = dataclasses.replace(code, kernels=(one, two))
     stages = tuple(code if s.key == code.key else s for s in first.stages)
     split = dataclasses.replace(capture, compilations=(dataclasses.replace(first, stages=stages),))
-    origins = outline.Origins(split)
+    origins = labels.Origins(split)
     assert origins.of(one).again == origins.of(two).again == ()
 
 

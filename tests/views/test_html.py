@@ -23,7 +23,7 @@ from compile_lens.views.document import Compiled
 from compile_lens.views.findings import findings
 from compile_lens.views.live import page as html
 from compile_lens.views.render.html import listing, markup, stages
-from compile_lens.views.words import characters, highlight, outline, palette
+from compile_lens.views.words import characters, highlight, labels, palette
 
 VARIANTS = (
     samples.sample,
@@ -186,7 +186,7 @@ def test_every_line_of_code_is_there() -> None:
     before: dict[str, Graph] = {}
     for stage in capture.compilations[0].stages:
         if isinstance(stage, Graph):
-            if stage.stage not in ("joint", "groups") and not outline.unchanged(
+            if stage.stage not in ("joint", "groups") and not labels.unchanged(
                 stage, before.get(stage.before)
             ):
                 wanted.append(stage.text)

@@ -87,7 +87,7 @@ def test_generated_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["compile_lens/views/words/outline.py", "tests/conftest.py", "docs/make_site.py"]
+    "file", ["compile_lens/views/words/labels.py", "tests/conftest.py", "docs/make_site.py"]
 )
 def test_written_code(file: str) -> None:
     same("python", (ROOT / file).read_text(encoding="utf-8"))

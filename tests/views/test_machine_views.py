@@ -24,7 +24,7 @@ from compile_lens.views.live.parts import parts
 from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import listing as machine_html
 from compile_lens.views.subjects.capture import document
-from compile_lens.views.words import machine, outline, stamp
+from compile_lens.views.words import labels, machine, stamp
 from compile_lens.views.words.characters import clean, flat
 
 BESIDE = "built, not run, for h100: the device model, not the device"
@@ -104,9 +104,9 @@ def test_stamps() -> None:
 
 def test_a_device_model_is_no_place_where_anything_was_done() -> None:
     for capture, wanted in ((made.h100(), "triton 3.7.1"), (made.cpu(), "cpu (AVX-512)")):
-        assert outline.environment(capture)[:2] == ("torch 2.13.0+cpu", wanted)
+        assert labels.environment(capture)[:2] == ("torch 2.13.0+cpu", wanted)
     own = dataclasses.replace(made.h100(), environment=samples.sample().environment)
-    assert outline.environment(own)[1] == "cpu (AVX-512)"
+    assert labels.environment(own)[1] == "cpu (AVX-512)"
 
 
 def test_configurations() -> None:

@@ -28,7 +28,7 @@ from compile_lens.views.render import markdown, text
 from compile_lens.views.render.markdown import fenced
 from compile_lens.views.render.text import LEAST_WIDTH
 from compile_lens.views.subjects.capture import document, line
-from compile_lens.views.words import characters, outcome, outline, quantities
+from compile_lens.views.words import characters, labels, outcome, quantities
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = (
@@ -139,12 +139,12 @@ def test_a_failure_and_nothing_are_not_empty_pages() -> None:
 def test_a_stage_time_is_given_to_no_wrong_compilation() -> None:
     capture = samples.graph_break()
     bare = dataclasses.replace(capture, timings=(Timing("dynamo", 1.5), Timing("1/0 dynamo", 0.25)))
-    times = [outline.seconds(bare, c, "dynamo") for c in bare.compilations]
+    times = [labels.seconds(bare, c, "dynamo") for c in bare.compilations]
     assert times == [None, 0.25, None]
-    assert outline.unplaced(bare) == (("dynamo", 1.5),)
+    assert labels.unplaced(bare) == (("dynamo", 1.5),)
 
 
-@pytest.mark.parametrize(("stamp", "named"), [("generated only", outline.RUN_EAGERLY), ("ran", "run")])
+@pytest.mark.parametrize(("stamp", "named"), [("generated only", labels.RUN_EAGERLY), ("ran", "run")])
 def test_code_that_was_only_generated_has_no_time_of_a_run(stamp: str, named: str) -> None:
     capture = samples.sample()
     (one,) = capture.compilations
@@ -152,7 +152,7 @@ def test_code_that_was_only_generated_has_no_time_of_a_run(stamp: str, named: st
     one = dataclasses.replace(one, stages=stages)
     whole = dataclasses.replace(capture, compilations=(one,), timings=(Timing("run", 0.193),))
     assert f"{named} 193 ms" in " ".join(text.page(document(whole), width=100, ascii=False).split())
-    assert outline.unplaced(whole) == ((named, 0.193),)
+    assert labels.unplaced(whole) == ((named, 0.193),)
 
 
 def test_one_line() -> None:
@@ -185,8 +185,8 @@ def test_a_break_in_dynamos_words_is_taken_apart() -> None:
 
 def test_places_share_a_file_name() -> None:
     frames = [Frame("/x/a.py", 3, "f"), Frame("/x/a.py", 9, "f"), Frame("C:\\y\\b.py", 1, "g")]
-    assert outline.places(frames) == "a.py:3, 9, b.py:1"
-    assert outline.places(frames, limit=1) == "a.py:3, and 2 more"
+    assert labels.places(frames) == "a.py:3, 9, b.py:1"
+    assert labels.places(frames, limit=1) == "a.py:3, and 2 more"
 
 
 @given(st.text(), st.integers(1, 60))

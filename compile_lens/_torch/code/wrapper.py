@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...record.graph import Node
-from ...record.kernel import Flow, Kernel
+from ...record.kernel import UNREACHED, Flow, Kernel
 from ..operators import native_functions
 from .wrapper_flow import SYNTAX, branch_name, flow
 
@@ -41,9 +41,6 @@ NOT_KERNELS = frozenset(
     "select slice expand unbind split split_with_sizes diagonal sym_size sym_stride sym_numel".split()
 )
 """Operators that the wrapper calls and that launch nothing: views, allocation, metadata."""
-
-UNREACHED = "?"
-"""``Kernel.launch_functions`` of a line that no call reaches."""
 
 
 def repeatable(text: str, number: int) -> str:

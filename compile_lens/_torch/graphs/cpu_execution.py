@@ -33,17 +33,17 @@ _NAMES_DEVICES = r"\b(?i:cpu|cuda|gpu|mps)\b|_cpu\b|not implemented for '"
 _HALVES = torch.float16, torch.bfloat16
 
 
-def runnable(gm: torch.fx.GraphModule, device: torch.device, questions: DeviceQueries) -> Callable[..., Any]:
+def runnable(gm: torch.fx.GraphModule, device: torch.device, queries: DeviceQueries) -> Callable[..., Any]:
     """Return a function that runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on
     meta."""
     graph = _graph_on_cpu(gm, device)
 
     def run(*args: Any) -> Any:
         if any(isinstance(a, torch.Tensor) and a.is_meta for a in args):
-            questions.on_meta = True
+            queries.on_meta = True
             return _on_meta(gm, args)
         with marked(user_kernels.IN_GRAPH):
-            return _Run(graph, device, questions).run(*args)
+            return _Run(graph, device, queries).run(*args)
 
     return run
 
@@ -87,9 +87,9 @@ def _on_cpu(value: Any, device: torch.device) -> Any:
 
 
 class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed here
-    def __init__(self, gm: torch.fx.GraphModule, device: torch.device, questions: DeviceQueries) -> None:
+    def __init__(self, gm: torch.fx.GraphModule, device: torch.device, queries: DeviceQueries) -> None:
         super().__init__(gm)
-        self._device, self._questions = device, questions
+        self._device, self._queries = device, queries
         self._casting = 0
 
     def run_node(self, node: torch.fx.Node) -> Any:
@@ -137,7 +137,7 @@ class _Run(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed he
         frame = next(own, None) or running_line() or next(iter(trace), None)
         if kernel:
             why = why.removeprefix("NotLaunched: ")
-        self._questions.put("not run" if kernel else "zeros", name, why[:200], frame)
+        self._queries.put("not run" if kernel else "zeros", name, why[:200], frame)
 
     def _zeros(self, node: torch.fx.Node) -> Any:
         """Return the result of the node's fake implementation for these inputs, filled with zeros."""

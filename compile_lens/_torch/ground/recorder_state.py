@@ -39,7 +39,7 @@ class StandIn(Protocol):
     """The stand-in for an absent device (``targets.stand_in``), and what the stages need of it."""
 
     device: torch.device
-    questions: Any
+    queries: Any
     timing: Any
 
     def settings(self, asked: dict[str, Any]) -> dict[str, Any]: ...
@@ -68,7 +68,7 @@ class CodeTarget:
         stand_in: its stand-in meanwhile.
         traced: how the program was traced for it.
         may_differ: what may be different on the real one.
-        questions: the program's device queries.
+        queries: the program's device queries.
     """
 
     isa: str = ""
@@ -77,7 +77,7 @@ class CodeTarget:
     stand_in: StandIn | None = None
     traced: str = ""
     may_differ: tuple[str, ...] = ()
-    questions: tuple[DeviceQuery, ...] = ()
+    queries: tuple[DeviceQuery, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

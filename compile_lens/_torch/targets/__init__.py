@@ -40,14 +40,14 @@ def stand_in_for(recorder: Recorder, model: DeviceModel | None) -> Iterator[None
             with stand_in.placed():
                 yield
         finally:
-            made_for.questions = stand_in.questions.recorded()
+            made_for.queries = stand_in.queries.recorded()
             made_for.traced = AS_THERE
             if recorder.frames.skipped or any(
                 draft.ending is not None and draft.ending.kind != "return"
                 for draft in recorder.drafts.values()
             ):
                 made_for.may_differ += (caveats.UNTRACED,)
-            if stand_in.questions.on_meta:
+            if stand_in.queries.on_meta:
                 made_for.may_differ += (caveats.NOTHING_COMPUTED,)
             made_for.stand_in = None
 
@@ -89,9 +89,7 @@ def check_library_call(draft: Draft, node: Any, nested: str) -> None:
     frames = next(filter(None, (source_places.frames(one.meta.get("stack_trace")) for one in origins)), ())
     if nested or draft.phase == "backward":  # here it does not run
         words = f"which the device refuses when it runs: {error} ({why})"
-        made_for.stand_in.questions.put(
-            "called", str(called), words, frames[-1] if frames else None, once=True
-        )
+        made_for.stand_in.queries.put("called", str(called), words, frames[-1] if frames else None, once=True)
     else:
         draft.refused.append(RefusedCall(draft.phase, error, why, frames))
 

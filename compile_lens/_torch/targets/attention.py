@@ -29,12 +29,12 @@ ALIGNED = 8
 """Elements to which PyTorch pads the inputs of flash and efficient attention (``attention.cpp``)."""
 
 
-def place(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
+def place(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> None:
     """Choose as the target would, while this thread traces for it."""
     operator = torch.ops.aten.scaled_dot_product_attention.default
     batched = _takes_a_batch_of_one(operator)  # before the operator is another
     capability = int(model.figure("major") or 0), int(model.figure("minor") or 0)
-    choose = _mps if model.device == "mps" else _Cuda(capability, questions)
+    choose = _mps if model.device == "mps" else _Cuda(capability, queries)
     if model.device == "cuda":
         _place_queries(places, capability)
         _place_order(places, capability)
@@ -155,8 +155,8 @@ def _mps(
 
 
 class _Cuda:
-    def __init__(self, capability: tuple[int, int], questions: DeviceQueries) -> None:
-        self._capability, self._questions = capability, questions
+    def __init__(self, capability: tuple[int, int], queries: DeviceQueries) -> None:
+        self._capability, self._queries = capability, queries
 
     def __call__(
         self,
@@ -196,7 +196,7 @@ class _Cuda:
         line = traced_line()
         instead = attention_rules.uncertainty(call, self._capability, taken) if line is not None else ""
         if instead:
-            self._questions.put(
+            self._queries.put(
                 "chosen",
                 "scaled_dot_product_attention",
                 f"{attention_rules.BACKEND_NAMES[taken]} ({instead})",

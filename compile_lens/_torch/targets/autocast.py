@@ -39,26 +39,26 @@ SCALER = {
 """By method of a disabled ``GradScaler``, what happened instead."""
 
 
-def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
+def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
     """Observe regions on marked threads, and the scaler beside them; ``kind`` is the device's."""
     traced: Traced = {}
-    _place_untraced(places, kind, questions, traced)
-    _place_traced(places, kind, questions, traced)
-    _scaler(places, kind, questions)
+    _place_untraced(places, kind, queries, traced)
+    _place_traced(places, kind, queries, traced)
+    _scaler(places, kind, queries)
 
 
-def _scaler(places: Replacements, kind: str, questions: DeviceQueries) -> None:
+def _scaler(places: Replacements, kind: str, queries: DeviceQueries) -> None:
     """Observe a ``GradScaler``, which torch disables without such a device. Each of its methods reads whether it is
     enabled, which is observed: a replaced method would be traced."""
     if "_enabled" not in vars(torch.amp.GradScaler):
         places.add(delattr, torch.amp.GradScaler, "_enabled")
-        torch.amp.GradScaler._enabled = _Enabled(kind, questions)
+        torch.amp.GradScaler._enabled = _Enabled(kind, queries)
 
 
 class _Enabled:
-    def __init__(self, kind: str, questions: DeviceQueries) -> None:
+    def __init__(self, kind: str, queries: DeviceQueries) -> None:
         self._kind = kind
-        self._put = torch.compiler.disable(questions.put)
+        self._put = torch.compiler.disable(queries.put)
         skip_in_dynamo(_Enabled.__get__)
         skip_in_dynamo(_Enabled.__set__)
 
@@ -83,7 +83,7 @@ class _Enabled:
 
 
 def _note_region(
-    questions: DeviceQueries,
+    queries: DeviceQueries,
     mode: tuple[Any, Any, Any],
     kind: str,
     before: bool,
@@ -93,17 +93,17 @@ def _note_region(
     device, dtype, enabled = mode
     name = f"torch.autocast({str(device)!r}, {dtype or torch.get_autocast_dtype(str(device))})"
     if device == kind and not enabled and before:
-        questions.put("entered", name, OFF, frame)
+        queries.put("entered", name, OFF, frame)
     elif enabled and not is_marked(PHASE) and device in (kind, "cpu"):
         on_device, on_cpu = (NOT_CAST_AT_BREAK, CAST_AT_BREAK) if broke else (NOT_CAST, CAST_ON_CPU)
-        questions.put("entered", name, on_device if device == kind else on_cpu, frame)
+        queries.put("entered", name, on_device if device == kind else on_cpu, frame)
 
 
 Traced = dict[tuple[str, str, Any, Any], Frame]
 """By file, function, device and type, the line on which Dynamo last entered a region: generated code has none."""
 
 
-def _place_untraced(places: Replacements, kind: str, questions: DeviceQueries, traced: Traced) -> None:
+def _place_untraced(places: Replacements, kind: str, queries: DeviceQueries, traced: Traced) -> None:
     autocast = torch.amp.autocast_mode.autocast
     real_enter, init = autocast.__enter__, autocast.__init__.__code__
     available: Any = getattr(torch.amp.autocast_mode, "is_autocast_available", None)
@@ -131,7 +131,7 @@ def _place_untraced(places: Replacements, kind: str, questions: DeviceQueries, t
             broke = is_dynamo_code(frame.f_code)
             if broke:
                 line = traced.get((line.file, line.function, of[0], of[1]), line)
-            _note_region(questions, of, kind, mode not in checked_modes, line, broke)
+            _note_region(queries, of, kind, mode not in checked_modes, line, broke)
 
     note = torch.compiler.disable(entered)
     for owner, name, ours in (
@@ -142,7 +142,7 @@ def _place_untraced(places: Replacements, kind: str, questions: DeviceQueries, t
         places.attribute(owner, name, MARK, ours)
 
 
-def _place_traced(places: Replacements, kind: str, questions: DeviceQueries, traced: Traced) -> None:
+def _place_traced(places: Replacements, kind: str, queries: DeviceQueries, traced: Traced) -> None:
     from torch._dynamo.variables.ctx_manager import AutocastModeVariable
 
     real: Any = getattr(AutocastModeVariable, "enter", None)
@@ -158,7 +158,7 @@ def _place_traced(places: Replacements, kind: str, questions: DeviceQueries, tra
                 traced[key] = at
         if args and variable.source is not None:  # an object that was there before the frame
             line = at or _decorated_line(args[0])
-            _note_region(questions, (*variable.target_values, True)[:3], kind, True, line)
+            _note_region(queries, (*variable.target_values, True)[:3], kind, True, line)
         return result
 
     places.attribute(AutocastModeVariable, "enter", MARK, enter)

@@ -48,13 +48,13 @@ def properties(model: DeviceModel) -> Any:
     return known_properties
 
 
-def place(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
+def place(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> None:
     """Let a device model answer on marked threads; what cannot run in its place is noted."""
     import torch._inductor.compile_fx as compile_fx
 
     _accelerator(places, torch.device(model.device, 0))
     if model.device == "cuda":
-        _cuda(places, model, questions)
+        _cuda(places, model, queries)
         # Torch warns, once in a process, of settings that cost time on the device. The program does not run there.
         places.attribute(compile_fx, "_warn_tf32_disabled", MARK, lambda: None)
     else:
@@ -112,7 +112,7 @@ def _register(places: Replacements, kind: str, interface: Any) -> None:
         places.entry(device_interface.device_interfaces, name, interface)
 
 
-def _cuda(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
+def _cuda(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> None:
     props = properties(model)
     _register(places, "cuda", _cuda_interface(props))
     capability = (props.major, props.minor)
@@ -146,7 +146,7 @@ def _cuda(places: Replacements, model: DeviceModel, questions: DeviceQueries) ->
     places.attribute(torch.cuda, "device_count", PHASE, lambda: 1)
     _device_context(places)
     _cuda_version(places)
-    _triton(places, model, questions)
+    _triton(places, model, queries)
 
 
 _NO_OPS = ("_cuda_emptyCache", "_cuda_resetAccumulatedMemoryStats", "_cuda_resetPeakMemoryStats")
@@ -185,14 +185,14 @@ def _cuda_version(places: Replacements) -> None:
         torch.version.cuda = "12.8"
 
 
-def _triton(places: Replacements, model: DeviceModel, questions: DeviceQueries) -> None:
+def _triton(places: Replacements, model: DeviceModel, queries: DeviceQueries) -> None:
     import torch.utils._triton as triton_utils
 
     if importlib.util.find_spec("triton") is not None:
         from ..._triton import driver
 
         places.enter(driver.model_driver(model))
-        user_kernels.place(places, MARK, questions)
+        user_kernels.place(places, MARK, queries)
         version = f"Triton {importlib.metadata.version('triton')}"
     else:
         # Kernels can be written without it, not compiled.

@@ -29,7 +29,7 @@ NO_FAKE = (
 RESERVE = "for whose backward cuDNN keeps bytes, of which only it knows how many: none here"
 
 
-def place(places: Replacements, device: torch.device, questions: DeviceQueries) -> None:
+def place(places: Replacements, device: torch.device, queries: DeviceQueries) -> None:
     """Provide the results of such operators while a frame is compiled."""
     real: Any = getattr(fake_tensor, "run_fallback_kernel", None)
 
@@ -49,14 +49,14 @@ def place(places: Replacements, device: torch.device, questions: DeviceQueries) 
                 f"could not find kernel for {operator} at dispatch key DispatchKey.{KEYS[device.type]}"
             )
         name = str(operator).removesuffix(".default")
-        questions.put("called", name, NO_FAKE, traced_line(), once=True)
+        queries.put("called", name, NO_FAKE, traced_line(), once=True)
         raise NotImplementedError(
             f"{name} has no fake implementation. Where the device is, torch runs it there to see what it gives, and "
             "goes on; here is no device, and none of its kernels"
         )
 
     def reserve(*given: Any) -> int:
-        questions.put("called", "batch_norm", RESERVE, traced_line(), once=True)
+        queries.put("called", "batch_norm", RESERVE, traced_line(), once=True)
         return 0
 
     places.attribute(fake_tensor, "run_fallback_kernel", PHASE, run)

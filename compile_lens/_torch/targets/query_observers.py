@@ -54,9 +54,9 @@ _QUERYING = (
 """Instructions that query a device that a tensor returned; passing it on queries nothing."""
 
 
-def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
+def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
     """Observe torch, on marked threads; ``kind`` is the device's."""
-    note = _make_note(questions)
+    note = _make_note(queries)
     skip_in_dynamo(is_dynamo_code)
     for path in FUNCTIONS:
         target = hook_points.find(path)
@@ -73,7 +73,7 @@ def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
         target = hook_points.find(path)
         if target is not None:
             owner, name = target
-            ours = _observed_build_query(questions, note, path.replace(":", "."), getattr(owner, name))
+            ours = _observed_build_query(queries, note, path.replace(":", "."), getattr(owner, name))
             places.attribute(owner, name, MARK, ours)
             _register_as_torchs(places, getattr(owner, name))
             skip_in_dynamo(getattr(owner, name))
@@ -85,9 +85,9 @@ def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
             _register_as_torchs(places, getattr(owner, name))
             skip_in_dynamo(getattr(owner, name))
     if kind == "cuda":  # torch for a Mac has no CUDA either
-        _build_flags(places, questions)
-        _acceptable(places, questions)
-        _memory(places, questions)
+        _build_flags(places, queries)
+        _acceptable(places, queries)
+        _memory(places, queries)
     watched = _TensorAttributes(note, kind)
     places.enter(watched.placed())
     import torch._dynamo.convert_frame as convert_frame
@@ -101,7 +101,7 @@ def place(places: Replacements, kind: str, questions: DeviceQueries) -> None:
     places.attribute(convert_frame, "_compile", MARK, compiles)
 
 
-def _build_flags(places: Replacements, questions: DeviceQueries) -> None:
+def _build_flags(places: Replacements, queries: DeviceQueries) -> None:
     from torch._dynamo.variables.misc import PythonModuleVariable
 
     method = _attribute_method(PythonModuleVariable)
@@ -111,13 +111,13 @@ def _build_flags(places: Replacements, questions: DeviceQueries) -> None:
         module = getattr(variable.value, "__name__", "")
         if name in BUILD_FLAGS.get(module, ()):
             answer = getattr(variable.value, name, None)
-            questions.put("queried", f"{module}.{name}", answer_text(answer), traced_line())
+            queries.put("queried", f"{module}.{name}", answer_text(answer), traced_line())
         return real(variable, tx, name)
 
     places.attribute(PythonModuleVariable, method, PHASE, read)
 
 
-def _memory(places: Replacements, questions: DeviceQueries) -> None:
+def _memory(places: Replacements, queries: DeviceQueries) -> None:
     """Note queries of the device's memory: its driver leaves about a percent less or more than any figure of it."""
     from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
@@ -128,7 +128,7 @@ def _memory(places: Replacements, questions: DeviceQueries) -> None:
         if name == "total_memory" and isinstance(variable.value, Properties):
             query = "torch.cuda.get_device_properties().total_memory"
             answer = _memory_text(variable.value.total_memory)
-            questions.put("queried", query, answer, traced_line(), once=True)
+            queries.put("queried", query, answer, traced_line(), once=True)
         return real(variable, tx, name)
 
     places.attribute(UserDefinedObjectVariable, method, PHASE, read)
@@ -146,7 +146,7 @@ def _attribute_method(variable: Any) -> str:
     return "var_getattr" if hasattr(variable, "var_getattr") else "tp_getattro_impl"
 
 
-def _acceptable(places: Replacements, questions: DeviceQueries) -> None:
+def _acceptable(places: Replacements, queries: DeviceQueries) -> None:
     """Answer Dynamo, which makes a tensor on the device to query cuDNN, as if cuDNN were there, and note it."""
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
@@ -161,7 +161,7 @@ def _acceptable(places: Replacements, questions: DeviceQueries) -> None:
         if not is_marked(MARK) or extra or getattr(tensor.device, "type", "") != "cuda":
             return real(variable, tx, tensor, *extra)
         answer = torch._C._get_cudnn_enabled() and tensor.dtype in torch.backends.cudnn.CUDNN_TENSOR_DTYPES
-        questions.put("queried", "torch.backends.cudnn.is_acceptable()", repr(answer), traced_line())
+        queries.put("queried", "torch.backends.cudnn.is_acceptable()", repr(answer), traced_line())
         return ConstantVariable.create(answer)
 
     places.entry(handlers, is_acceptable, acceptable)
@@ -174,7 +174,7 @@ def prepare() -> None:
     getattr(trace_rules, "get_torch_obj_rule_map", dict)()
 
 
-def _make_note(questions: DeviceQueries) -> Note:
+def _make_note(queries: DeviceQueries) -> Note:
     """Return a function that notes a query of a frame of the program. Dynamo skips it: it compiles the program's
     frames."""
 
@@ -183,7 +183,7 @@ def _make_note(questions: DeviceQueries) -> Note:
         if is_internal(code.co_filename):
             return
         if query != "Tensor.device" or _is_queried(frame):
-            questions.put(
+            queries.put(
                 "queried",
                 query,
                 answer_text(answer),
@@ -229,12 +229,12 @@ def _observed(note: Note, name: str, real: Callable[..., Any], there: Any) -> Ca
 
 
 def _observed_build_query(
-    questions: DeviceQueries, note: Note, name: str, real: Callable[..., Any]
+    queries: DeviceQueries, note: Note, name: str, real: Callable[..., Any]
 ) -> Callable[..., Any]:
     def observed(*args: Any, **kwargs: Any) -> Any:
         answer = real(*args, **kwargs)
         if is_marked(PHASE):
-            questions.put("queried", f"{name}()", answer_text(answer), traced_line())
+            queries.put("queried", f"{name}()", answer_text(answer), traced_line())
         else:
             note(f"{name}()", answer, sys._getframe(2))
         return answer

@@ -48,7 +48,7 @@ class StandIn:
     def __init__(self, model: DeviceModel) -> None:
         self.model = model
         self.device = torch.device(model.device, 0)
-        self.questions = device_queries.DeviceQueries()
+        self.queries = device_queries.DeviceQueries()
         self.timing = timing_decisions.TimingDecisions()
         self._records = False  # whether a present device would record the compiled code as CUDA graphs
 
@@ -62,15 +62,15 @@ class StandIn:
                 places.add(torch._dynamo.reset)
                 device_interfaces.clear_caches(places)
                 accelerator.place(places, self.model.device, self._major())
-                device_interfaces.place(places, self.model, self.questions)
-                attention.place(places, self.model, self.questions)
+                device_interfaces.place(places, self.model, self.queries)
+                attention.place(places, self.model, self.queries)
                 cudnn.place(places, self.model.device)
-                fallbacks.place(places, self.device, self.questions)
+                fallbacks.place(places, self.device, self.queries)
                 target_inputs.place(places, device_interfaces.MARK, self.device)
                 cpu_backed_tensors.place(places, self.device)
                 device_interfaces.place_generator(places, self.device)
-                autocast.place(places, self.model.device, self.questions)
-                query_observers.place(places, self.model.device, self.questions)
+                autocast.place(places, self.model.device, self.queries)
+                query_observers.place(places, self.model.device, self.queries)
                 self.timing.place(places)
                 self._as_recorded(places)
                 # Dynamo asks for it too: weights that are frozen are the CPU's.

@@ -21,11 +21,11 @@ IN_GRAPH = "stand-in runs a graph"
 _TIMES = 8
 
 
-def place(places: Replacements, mark: str, questions: DeviceQueries | None = None) -> None:
+def place(places: Replacements, mark: str, queries: DeviceQueries | None = None) -> None:
     """Launch them in Triton's interpreter, on threads inside ``marked(mark)``. An autotuned one is launched with the
     first of its configurations: only the device knows the fastest.
 
-    If plain Python launches one that cannot be interpreted, it writes nothing, and ``questions`` note it.
+    If plain Python launches one that cannot be interpreted, it writes nothing, and ``queries`` note it.
     """
     from ..._triton.launch import WORK, Launches, NotLaunched, launchers
 
@@ -36,9 +36,9 @@ def place(places: Replacements, mark: str, questions: DeviceQueries | None = Non
         try:
             launches.run(kernel, *args, **kwargs)
         except NotLaunched as error:
-            if questions is None or is_marked(COMPARED) or is_marked(IN_GRAPH):
+            if queries is None or is_marked(COMPARED) or is_marked(IN_GRAPH):
                 raise
-            questions.put(
+            queries.put(
                 "not run",
                 kernel_name(kernel),
                 str(error).splitlines()[0],

@@ -106,9 +106,9 @@ def _count_call(mine: tuple[Scope, ...], thing: Any, at: Frame | None) -> bool:
 
 def _add(scope: Scope, name: str, code: types.CodeType | None, at: Frame | None, times: int) -> None:
     key = (EAGER_CALL, name, code, at)
-    if key not in scope.unvisited:
-        scope.unvisited[key] = Uncompiled(EAGER_CALL, WHY, name, code, at)
-    scope.unvisited[key].times += times
+    if key not in scope.uncompiled:
+        scope.uncompiled[key] = Uncompiled(EAGER_CALL, WHY, name, code, at)
+    scope.uncompiled[key].times += times
 
 
 class _Profiler:

@@ -37,7 +37,7 @@ def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
         code, code.co_firstlineno
     )
     key = (TORCH_MODULE, code, evaluation.caller)
-    if key not in scope.unvisited:  # Dynamo may not evaluate later calls, so they are not counted
+    if key not in scope.uncompiled:  # Dynamo may not evaluate later calls, so they are not counted
         reason = (
             f"{outer} calls it\n  Explanation: Dynamo leaves modules of torch.nn to Python, and compiles them "
             "only in a function of the program that calls them."
@@ -47,14 +47,14 @@ def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
             "a class of your own whose forward calls it"
         )
         why = Ending(NOT_TRACED, reason, (), hint)
-        scope.unvisited[key] = Uncompiled(TORCH_MODULE, why, name, code, evaluation.caller)
+        scope.uncompiled[key] = Uncompiled(TORCH_MODULE, why, name, code, evaluation.caller)
 
 
 def collect(
     scope: Scope, evaluations: list[Evaluation], visits: dict[int, FrameEvaluation]
 ) -> tuple[EagerFrame, ...]:
     """Return all of a watch; ``visits`` are those of ``made``, by their number."""
-    uncompiled = list(scope.unvisited.values())
+    uncompiled = list(scope.uncompiled.values())
     calls = _broken_calls(visits.values())
     noted = [_with_break(_record(one, one.code), calls) for one in uncompiled]
     seen = {_line(one.caller) for one in uncompiled if one.kind == EAGER_CALL}
@@ -103,7 +103,7 @@ def _broken(graph_break: Break, line: Frame, then: str) -> Ending:
 
 def source_codes(scope: Scope, evaluations: Iterable[Evaluation]) -> list[types.CodeType]:
     """Return codes whose source is to be kept beside that of evaluations."""
-    noted = [one.code for one in list(scope.unvisited.values()) if one.code is not None]
+    noted = [one.code for one in list(scope.uncompiled.values()) if one.code is not None]
     return [*noted, *(code for v in evaluations for code in v.dropped)]
 
 

@@ -93,12 +93,12 @@ def note_call(mine: tuple[Scope, ...], function: Any) -> None:
     key = (SKIPPED_BEFORE, code, sure)
     noting = tuple(scope for scope in mine if code in scope.eager_before and code not in scope.by_code)
     for scope in noting:
-        if key not in scope.unvisited:
-            scope.unvisited[key] = Uncompiled(
+        if key not in scope.uncompiled:
+            scope.uncompiled[key] = Uncompiled(
                 SKIPPED_BEFORE, skip_reason(code), compiled_objects.described(thing).function, code, at
             )
-            scope.unvisited[key].certain = sure
-        scope.unvisited[key].times += 1
+            scope.uncompiled[key].certain = sure
+        scope.uncompiled[key].times += 1
     _local.noted = key, noting
 
 
@@ -109,9 +109,9 @@ def withdraw_call(code: types.CodeType) -> None:
     key, noting = _local.noted
     _local.noted = None
     for scope in noting:
-        scope.unvisited[key].times -= 1
-        if not scope.unvisited[key].times:
-            del scope.unvisited[key]
+        scope.uncompiled[key].times -= 1
+        if not scope.uncompiled[key].times:
+            del scope.uncompiled[key]
 
 
 def _calls_graph(form: Any) -> bool:

@@ -64,7 +64,7 @@ class Scope:
         # Graphs traced without a call, for torch.export (True) or compiled ahead of time, by the requesting line.
         self.ahead: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
         self.stance: tuple[str, Frame | None] | None = None  # the current stance, with the line that set it
-        self.unvisited: dict[tuple[Any, ...], Uncompiled] = {}
+        self.uncompiled: dict[tuple[Any, ...], Uncompiled] = {}
         self.profiled: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
 
     def add(self, evaluation: Evaluation) -> None:

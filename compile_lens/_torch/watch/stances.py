@@ -166,10 +166,10 @@ def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure:
     for scope in mine:
         stance, where = scope.stance or (_current_stance(), None)
         key = (STANCE, stance, where, name, code, sure)
-        if key not in scope.unvisited:
-            scope.unvisited[key] = Uncompiled(STANCE, _why(stance, where), name, code, at)
-            scope.unvisited[key].certain = sure
-        scope.unvisited[key].times += 1
+        if key not in scope.uncompiled:
+            scope.uncompiled[key] = Uncompiled(STANCE, _why(stance, where), name, code, at)
+            scope.uncompiled[key].certain = sure
+        scope.uncompiled[key].times += 1
 
 
 def _why(stance: str, where: Frame | None) -> Ending:

@@ -18,7 +18,7 @@ from compile_lens.layout.text import clean, columns, one_line, shorten, width
 from compile_lens.record.graph import Graph, Node
 
 from ..words.derivatives import DERIVED
-from ..words.outline import SAVED
+from ..words.labels import SAVED
 from ..words.palette import COLOURS, known_kind
 from .sheet import style
 

@@ -8,7 +8,7 @@ from compile_lens.record.capture import ABLATIONS, Ablation, Record
 from compile_lens.record.kernel import Kernel
 
 from ..document import BYTES, Absence, Block, Column, Columns, Finding, quantity
-from ..words import outline, quantities
+from ..words import labels, quantities
 from ..words.quantities import printed
 
 KEY, TITLE = "ablations", "Ablations"
@@ -74,5 +74,5 @@ def _column(capture: Record, step: Ablation) -> Column:
 
 
 def _named(kernel: Kernel) -> str:
-    origins = outline.names(kernel.origins, 5)
+    origins = labels.names(kernel.origins, 5)
     return f"{kernel.phase}: {kernel.name}" + (f" ← {origins}" if origins else "")

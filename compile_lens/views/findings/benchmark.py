@@ -13,7 +13,7 @@ from compile_lens.record.profile import BY_ORDER, MeasuredGraph, MeasuredKernel,
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities
-from ..words.outline import names, places
+from ..words.labels import names, places
 from ..words.quantities import plural
 from .places import size
 

@@ -7,7 +7,7 @@ from compile_lens.record.capture import Record
 
 from ..document import NAME, NUMBER, TEXT, Finding, Row, Table, cut
 from ..words import quantities
-from ..words.began import began
+from ..words.compile_reasons import compile_reason
 
 KEY, TITLE = "calls", "Calls"
 INTRO = "The calls in their order: what was compiled in each and why, and which compiled graphs it ran."
@@ -23,7 +23,7 @@ def calls(capture: Record) -> Finding | None:
     every, brief = [], []
     for number, call in enumerate(capture.calls, 1):
         why = [
-            f"{id}: {began(capture, numbers[id]).short.partition(': ')[2]}"
+            f"{id}: {compile_reason(capture, numbers[id]).short.partition(': ')[2]}"
             for id in call.compiled
             if id in numbers
         ]

@@ -11,8 +11,8 @@ from compile_lens.record.graph import Frame
 from compile_lens.record.program import ProgramRecord
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
-from ..words.outline import names
-from ..words.outline import places as lines
+from ..words.labels import names
+from ..words.labels import places as lines
 from ..words.quantities import plural
 from .places import Place, places
 

@@ -25,7 +25,7 @@ from ..document import (
     Table,
     cut,
 )
-from ..words import outline, quantities
+from ..words import labels, quantities
 from .fusion import loops_in_short
 from .places import Place, places, title
 
@@ -164,8 +164,8 @@ def _steps(capture: Record, compilation: Compilation, one: Pass) -> Iterator[Cha
 
 
 def _said(rewrite: Rewrite) -> str:
-    before = outline.names(rewrite.before, 6) or "nothing"
-    return f"{before} → {outline.names(rewrite.after, 6) or 'nothing (removed)'}"
+    before = labels.names(rewrite.before, 6) or "nothing"
+    return f"{before} → {labels.names(rewrite.after, 6) or 'nothing (removed)'}"
 
 
 def _rewrites_addresses(compilation: Compilation, stage: str, rewrite: Rewrite) -> Iterator[Address]:

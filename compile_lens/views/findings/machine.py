@@ -8,7 +8,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
-from ..words import machine, outline, quantities
+from ..words import labels, machine, quantities
 from .places import places
 
 KEY, TITLE = "machine", "Machine code"
@@ -61,7 +61,7 @@ def _brief(built: Sequence[Kernel]) -> list[str]:
         lines.append(f"{_range(registers)} registers a thread")
     spilling = [k.name for k in built if k.machine is not None and k.machine.spills]
     if spilling:
-        lines.append(f"registers spill in {outline.names(spilling, 4)}")
+        lines.append(f"registers spill in {labels.names(spilling, 4)}")
     elif any(m.spills is not None for m in machines):
         lines.append("no spills")
     widths = [m.vector_bits for m in machines if m.vector_bits is not None]

@@ -9,7 +9,7 @@ from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, s
 
 from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.lanes import timeline
-from ..words import outline, quantities
+from ..words import labels, quantities
 from ..words.quantities import memory_in_short
 from .places import Place, memory_cell, places, title
 from .places import held as in_memory
@@ -42,7 +42,7 @@ def memory(capture: Record) -> Finding | None:
                 peaks += [] if held.peak is None else [(held.peak, place)]
     for compilation in capture.compilations:
         if compilation.partition is not None:
-            where = title(capture, compilation, outline.SAVED)
+            where = title(capture, compilation, labels.SAVED)
             sections += _partition(where, compilation, compilation.partition)
             brief.append(f"{where}: {_choice(compilation.partition)}")
     if not sections:
@@ -131,7 +131,7 @@ def _row(place: Place, buffer: Buffer) -> Row:
         memory_cell(buffer.nbytes),
         f"{born}–{dead}",
         ", ".join(how),
-        outline.names(buffer.origins, 4),
+        labels.names(buffer.origins, 4),
     )
     return Row(cells, tuple(place.at("post_grad", origin) for origin in buffer.origins))
 
@@ -158,7 +158,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
     kinds = (NAME, NUMBER, TEXT, TEXT, TEXT)
     sections: list[Section] = [Table(where, head, kinds, shown, tuple(words), left, WHERE)]
     if partition.recomputed:
-        some = outline.names(partition.recomputed, 60)
+        some = labels.names(partition.recomputed, 60)
         sections.append(Prose(f"{where}: computed again in the backward", (some,)))
     return sections
 

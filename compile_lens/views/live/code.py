@@ -9,7 +9,7 @@ from compile_lens.measures.chain import kernel_lines
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Form, Kernel
 
-from ..words import machine, outline, quantities, sentences, stamp
+from ..words import labels, machine, quantities, sentences, stamp
 from ..words.characters import clean, line
 from ..words.derivatives import of_names, phrase
 from ..words.folds import Fold, linked_folds, machine_folds, module_folds
@@ -27,7 +27,7 @@ class Codes:
     def __init__(self, capture: Record, items: Items, texts: Texts) -> None:
         self._items = items
         self._texts = texts
-        self._origins = outline.Origins(capture)
+        self._origins = labels.Origins(capture)
         self._forms = Forms(capture)
 
     @property
@@ -81,7 +81,7 @@ class Codes:
             "item": seen.item(kernel.name),
             "name": line(kernel.name),
             "language": line(kernel.language),
-            "languageTitle": line(outline.LANGUAGES.get(kernel.language, kernel.language)),
+            "languageTitle": line(labels.LANGUAGES.get(kernel.language, kernel.language)),
             "kind": line(kernel.kind),
             "launches": kernel.launches,
             "launched": line(launched(code, kernel)),
@@ -90,7 +90,7 @@ class Codes:
             "last": place.last if place else 0,
             "source": source,
             "folds": _folds(folds),
-            "traffic": outline.traffic(kernel),
+            "traffic": labels.traffic(kernel),
             "moved": sentences.moved(kernel),
             "sourceless": sentences.sourceless(kernel),
             "operators": _names(origin.operators),
@@ -98,7 +98,7 @@ class Codes:
                 [line(name), phrase([line(word) for word in words])] for name, words in origin.whose[:MANY]
             ],
             "again": [[line(name), line(", ".join(where))] for name, where in origin.again[:MANY]],
-            "lines": [line(outline.place(frame)) for frame in origin.lines],
+            "lines": [line(labels.place(frame)) for frame in origin.lines],
             "unknown": line(origin.unknown),
             "facts": [line(fact) for fact in machine.facts(kernel)],
             "remarks": _remarks(self._said(kernel, origin)),
@@ -113,12 +113,12 @@ class Codes:
             ],
         }
 
-    def _said(self, kernel: Kernel, origin: outline.Origin) -> list[machine.Remark]:
+    def _said(self, kernel: Kernel, origin: labels.Origin) -> list[machine.Remark]:
         """The remarks below the head of a kernel."""
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
-        remarks = [machine.Remark(words) for words in (whose, line(outline.needed(origin))) if words]
-        for title, shared in outline.shared(origin):
-            lines = tuple(f"{name} (also in {outline.names(where)})" for name, where in shared[:MANY])
+        remarks = [machine.Remark(words) for words in (whose, line(labels.needed(origin))) if words]
+        for title, shared in labels.shared(origin):
+            lines = tuple(f"{name} (also in {labels.names(where)})" for name, where in shared[:MANY])
             if len(shared) > 1:
                 remarks.append(
                     machine.Remark(f"{title}: {quantities.plural(len(shared), 'operator')}", lines)

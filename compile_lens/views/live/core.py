@@ -17,9 +17,9 @@ from compile_lens.record.messages import plain_name
 
 from ..document import Step
 from ..findings import findings
-from ..words import outcome, outline, quantities, sentences, stamp
-from ..words.began import after, began
+from ..words import labels, outcome, quantities, sentences, stamp
 from ..words.characters import block, line
+from ..words.compile_reasons import after, compile_reason
 from ..words.ledger import ledger_table
 from ..words.sentences import ENGLISH, in_language
 from .findings import finding_head
@@ -47,10 +47,10 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "function": line(capture.function),
         "title": " · ".join(line(f) for f in facts if f),
         "created": line(capture.created),
-        "environment": [line(fact) for fact in outline.environment(capture)],
+        "environment": [line(fact) for fact in labels.environment(capture)],
         "stamp": line(stamp.of_capture(capture)),
         "shortStamp": line(stamp.short(capture)),
-        "asked": line(outline.asked(capture)),
+        "asked": line(labels.asked(capture)),
         "device": line(stamp.device(capture)),
         "inputs": _some(capture.inputs, "input", "capture.inputs"),
         "outcome": _outcome(capture),
@@ -130,11 +130,11 @@ def _source(
 def _compilation(
     capture: Record, items: Items, index: int, compilation: Compilation, ledger: Ledger
 ) -> dict[str, object]:
-    place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
+    place = labels.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
     return {
         "id": line(compilation.id),
         "function": line(compilation.function),
-        "name": line(outline.readable(compilation.function)),
+        "name": line(labels.readable(compilation.function)),
         "place": line(place),
         "began": _began(capture, index),
         "recompile": _some(compilation.recompile_reasons, "reason", "capture.recompiles"),
@@ -149,14 +149,14 @@ def _compilation(
                 "steps": [_step(items, index, step) for step in lane.steps],
                 "apart": len(unfused_pairs(capture, compilation.id, lane.phase)) if lane.phase else 0,
             }
-            for lane in outline.lanes(capture, compilation)
+            for lane in labels.lanes(capture, compilation)
         ],
         "ledger": _ledger(capture, ledger, [compilation]),
     }
 
 
 def _began(capture: Record, index: int) -> dict[str, object]:
-    why = began(capture, index)
+    why = compile_reason(capture, index)
     return {"short": line(why.short), "whole": block(why.whole), "again": why.again}
 
 
@@ -218,7 +218,7 @@ def _step(items: Items, index: int, step: Step) -> dict[str, object]:
     unchanged = ""
     if seen is not None and isinstance(stage, Graph):
         before = items.before(seen)
-        if before is not None and outline.unchanged(stage, before):
+        if before is not None and labels.unchanged(stage, before):
             unchanged = full_title(before.key)
     kind = "code" if isinstance(stage, Code) else "graph" if stage is not None else "missing"
     kind = "none" if step.none else kind
@@ -226,10 +226,10 @@ def _step(items: Items, index: int, step: Step) -> dict[str, object]:
         "key": line(step.key),
         # In the lane of a phase, its own graph is the one in ATen operators.
         "title": "ATen" if step.key in PHASES else line(step.title),
-        "meaning": outline.meaning(step.key),
+        "meaning": labels.meaning(step.key),
         "facts": [line(fact) for fact in step.facts],
         "time": quantities.duration(step.seconds),
-        "missing": block(step.missing or step.none or ("" if seen else outline.UNSAID)),
+        "missing": block(step.missing or step.none or ("" if seen else labels.UNSAID)),
         "kind": kind,
         "stage": seen.number if seen is not None else -1,
         "unchanged": unchanged,
@@ -245,7 +245,7 @@ def _notes(capture: Record, items: Items) -> list[str]:
     if len(capture.sources) > SOURCES:
         more = quantities.plural(len(capture.sources) - SOURCES, "function")
         notes.append(f"and the source of {more} more: capture.sources")
-    unplaced = outline.unplaced(capture)
+    unplaced = labels.unplaced(capture)
     if unplaced:
         times = ", ".join(f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MANY])
         notes.append(f"Time elsewhere: {times}")

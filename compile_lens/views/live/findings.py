@@ -26,7 +26,7 @@ from ..story import Sentence, story
 from ..words import quantities
 from ..words.characters import block, clean, line
 from ..words.highlight import runs
-from ..words.outline import phase_of
+from ..words.labels import phase_of
 from ..words.quantities import printed
 from .items import Items
 from .texts import Text, made

@@ -11,7 +11,7 @@ from compile_lens.measures.source_units import Unit, units
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
-from ..words import outline
+from ..words import labels
 from ..words.characters import line
 from ..words.derivatives import Derivatives
 from ..words.palette import UNITS
@@ -102,8 +102,8 @@ def part_name(seen: SeenStage) -> str:
 
 def full_title(key: str) -> str:
     """The title of a stage with its phase where it has one: ``"forward post-grad"``."""
-    phase = outline.phase_of(key)
-    title = line(outline.title(key))
+    phase = labels.phase_of(key)
+    title = line(labels.title(key))
     return title if key == phase or not phase else f"{phase} {title}"
 
 

@@ -28,7 +28,7 @@ from ..document import (
     Section,
     Table,
 )
-from ..words import machine, outcome, outline, quantities, sentences, stamp
+from ..words import labels, machine, outcome, quantities, sentences, stamp
 from ..words.characters import clean, flat
 from ..words.flow import ARROW
 from ..words.outcome import saved
@@ -285,7 +285,7 @@ def _compiled(out: Out, section: Compiled) -> None:
     if compilation.ending is not None and compilation.ending.kind == BREAK:
         out.add(f"Ended in a graph break: {escape(outcome.reason(compilation.ending).what)}")
     _stages(out, compilation)
-    origins = outline.Origins(capture)
+    origins = labels.Origins(capture)
     for phase, module in compilation.code.items():
         out.add(f"### {phase} kernels")
         if module.model:
@@ -312,25 +312,25 @@ def _stages(out: Out, compilation: Compilation) -> None:
     graphs = compilation.graphs
     for graph in shown:
         before = graphs[graph.before] if graph.before in graphs else None
-        if outline.unchanged(graph, before):
+        if labels.unchanged(graph, before):
             out.add(f"#### {escape(graph.key)}\n\nThe same operations as in {escape(graph.before)}.")
             continue
         out.add(f"#### {escape(graph.key)}")
         out.listing(graph.text, "python", TEXT_LIMIT)
 
 
-def _kernel(out: Out, kernel: Kernel, launches: str, origin: outline.Origin) -> None:
-    language = outline.LANGUAGES.get(kernel.language, kernel.language)
+def _kernel(out: Out, kernel: Kernel, launches: str, origin: labels.Origin) -> None:
+    language = labels.LANGUAGES.get(kernel.language, kernel.language)
     facts = [language] if kernel.kind == kernel.language else [language, kernel.kind]
     facts.append(launches)
-    size = outline.traffic(kernel)
+    size = labels.traffic(kernel)
     facts += [f"{size} read and written"] if size else []
     out.add(f"#### {code(kernel.name)}")
     chain = [", ".join(code(o) for o in origin.operators)] if origin.operators else []
-    chain += [code(outline.places(origin.lines))] if origin.lines else []
+    chain += [code(labels.places(origin.lines))] if origin.lines else []
     chain += [escape(origin.unknown)] if origin.unknown else []
     line = escape(" · ".join(facts)) + "\\\n← " + " ← ".join(chain)
-    out.add(line + ("\\\n" + escape(again) if (again := outline.again(origin)) else ""))
+    out.add(line + ("\\\n" + escape(again) if (again := labels.again(origin)) else ""))
     if kernel.source.strip():
         out.listing(
             kernel.source, {"triton": "python", "metal": "cpp"}.get(kernel.language, "cpp"), CODE_LIMIT

@@ -10,8 +10,8 @@ from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.lowering import MERGING
 from compile_lens.record.messages import plain_source
 
+from ..words.labels import place, places
 from ..words.outcome import reason
-from ..words.outline import place, places
 from .language import Amount, Names
 from .model import Teller
 

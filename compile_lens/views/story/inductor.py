@@ -16,7 +16,7 @@ from compile_lens.record.lowering import REALIZED
 from compile_lens.record.memory import Partition, saved_bytes
 from compile_lens.record.missing import AbsentStage
 
-from ..words.outline import Origins, phase_of
+from ..words.labels import Origins, phase_of
 from .frames import STAGES, passes
 from .language import BYTES, MEMORY, Amount, Names, Value, Word
 from .model import Teller

@@ -9,7 +9,7 @@ from compile_lens.measures.ledger import MODELLED
 from compile_lens.record.figures import AtLeast, Figure
 
 from ..words.characters import flat
-from ..words.outline import readable
+from ..words.labels import readable
 from ..words.quantities import memory_in_short
 from ..words.sentences import entry
 

@@ -13,7 +13,7 @@ from compile_lens.record.figures import AtLeast, Figure
 from compile_lens.record.missing import Missing, NotApplicable
 
 from ..words.characters import wrap
-from ..words.outline import UNSAID
+from ..words.labels import UNSAID
 from .language import Amount, Language, Names, Value, text
 
 WIDTH = 96

@@ -10,7 +10,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.figures import summed
 
 from ..words import outcome, stamp
-from ..words.outline import STAMPS, phase_of, place
+from ..words.labels import STAMPS, phase_of, place
 from .chinese import CHINESE
 from .english import ENGLISH
 from .frames import dynamo, left_to_python

@@ -37,7 +37,7 @@ from ..findings.target import KEY as TARGET
 from ..findings.target import figures
 from ..story.whole import TITLE as BETWEEN
 from ..story.whole import between
-from ..words import flow, kernels, machine, outcome, outline, quantities, sentences, stamp
+from ..words import flow, kernels, labels, machine, outcome, quantities, sentences, stamp
 from ..words.characters import flat
 from ..words.ledger import ledger_table
 from ..words.quantities import duration, plural
@@ -60,7 +60,7 @@ GUARDS = 3
 
 def document(capture: Record) -> Document:
     """The Document of a capture."""
-    code, options = stamp.of_capture(capture), outline.asked(capture)
+    code, options = stamp.of_capture(capture), labels.asked(capture)
     details = [("", f"code {code}")] if code else []
     details += [("options", options)] if options else []
     no_source = sentences.no_source(capture)
@@ -70,7 +70,7 @@ def document(capture: Record) -> Document:
         outcome.state(capture),
         outcome.verdict(capture),
         capture.created,
-        outline.environment(capture),
+        labels.environment(capture),
         tuple(details),
         outcome.saving(ledger_of(capture)),
         capture.inputs,
@@ -147,7 +147,7 @@ def _flows(capture: Record, ledger: Ledger) -> list[Finding]:
     flows = []
     for compilation in shown:
         sections: list[Section] = [flow_of(capture, compilation, by_id[compilation.id])]
-        name = f" of {compilation.id} {outline.readable(compilation.function)}"
+        name = f" of {compilation.id} {labels.readable(compilation.function)}"
         room = ANY if len(shown) <= FEW else TERMINAL
         aside = _place(compilation) if many else flow.ABOUT
         flows.append(
@@ -173,17 +173,17 @@ def flow_of(capture: Record, compilation: Compilation, ledger: Ledger) -> Flow:
     """The stages of one compilation, whose ledger is ``ledger``."""
     lines = tuple((way.phase, way.words) for way in flow.ways(capture, compilation, ledger))
     dynamic = tuple(map(sentences.symbol, compilation.dynamic))
-    return Flow(lines, outline.lanes(capture, compilation), dynamic)
+    return Flow(lines, labels.lanes(capture, compilation), dynamic)
 
 
 def _place(compilation: Compilation) -> str:
-    return outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
+    return labels.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
 
 
 def where(compilation: Compilation) -> str:
     """A compilation by its id, function and line."""
     return ", ".join(
-        filter(None, (f"{compilation.id} {outline.readable(compilation.function)}", _place(compilation)))
+        filter(None, (f"{compilation.id} {labels.readable(compilation.function)}", _place(compilation)))
     )
 
 
@@ -326,14 +326,14 @@ def _compilations(capture: Record, ledger: Ledger) -> list[Finding]:
         if not alone and part.rows:
             above.append(ledger_table(capture, part, [compilation]))
         section = Compiled(capture, compilation, listed, alone, number == 0, tuple(above))
-        title = f"{compilation.id} {outline.readable(compilation.function)}"
+        title = f"{compilation.id} {labels.readable(compilation.function)}"
         compiled.append(Finding("compilation", title, "", sections=(section,), open=True, room=PAGE))
     return compiled
 
 
 def _also(capture: Record) -> tuple[str, ...]:
     guards = sum(len(compilation.guards) for compilation in capture.compilations)
-    times = ", ".join(f"{name} {duration(time)}" for name, time in outline.unplaced(capture)[:12])
+    times = ", ".join(f"{name} {duration(time)}" for name, time in labels.unplaced(capture)[:12])
     return (
         *((f"{plural(guards, 'guard')} (capture.guards)",) if guards else ()),
         *((f"time: {times}",) if times else ()),

@@ -24,9 +24,9 @@ from ..document import (
     Table,
 )
 from ..words import sentences, stamp
+from ..words.labels import LANGUAGES, environment, names, traffic
 from ..words.ledger import compared
 from ..words.outcome import saving, state, verdict
-from ..words.outline import LANGUAGES, environment, names, traffic
 from ..words.quantities import counted, launched, plural, printed
 
 FEW = 24

@@ -8,7 +8,7 @@ from compile_lens.record.graph import Frame
 from compile_lens.record.what_if import FIGURES, Trial, WhatIfRecord
 
 from ..document import Block, Document, Entries, Entry, Finding, Prose
-from ..words.outline import place
+from ..words.labels import place
 from ..words.quantities import plural
 
 NOT_TIMED = (

@@ -13,7 +13,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 
 from ..document import Step
-from . import outline, quantities
+from . import labels, quantities
 
 TITLE = "Flow"
 ABOUT = "the stages of the function, in order"
@@ -44,7 +44,7 @@ class Way:
 def ways(capture: Record, compilation: Compilation, ledger: Ledger) -> tuple[Way, ...]:
     """The way of each phase of a compilation, whose ledger is ``ledger``; ``()`` where no stage was recorded."""
     lanes = {
-        lane.phase: {step.key: step for step in lane.steps} for lane in outline.lanes(capture, compilation)
+        lane.phase: {step.key: step for step in lane.steps} for lane in labels.lanes(capture, compilation)
     }
     if not lanes:
         return ()

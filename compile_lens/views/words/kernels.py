@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Kernel
 
-from . import outline
+from . import labels
 from .quantities import launched
 
 HEAD = ("kernel", "what it is", "of", "launches", "memory traffic, modelled", "computes ← from")
@@ -47,16 +47,16 @@ class Row:
 def rows(capture: Record) -> Iterator[Row]:
     """Every kernel of a capture, in order."""
     parts = [c for c in capture.compilations if c.code]
-    origins = outline.Origins(capture) if parts else None
+    origins = labels.Origins(capture) if parts else None
     for compilation in parts:
         for code in compilation.code.values():
             for kernel in code.kernels:
                 assert origins is not None
                 origin = origins.of(kernel)
-                language = outline.LANGUAGES.get(kernel.language, kernel.language)
+                language = labels.LANGUAGES.get(kernel.language, kernel.language)
                 kind = "" if kernel.kind == kernel.language else f" {kernel.kind}"
-                chain = [outline.names(origin.operators)] if origin.operators else []
-                chain += [outline.places(origin.lines)] if origin.lines else []
+                chain = [labels.names(origin.operators)] if origin.operators else []
+                chain += [labels.places(origin.lines)] if origin.lines else []
                 chain += [f"unknown: {origin.unknown}"] if origin.unknown else []
                 yield Row(
                     code,
@@ -64,7 +64,7 @@ def rows(capture: Record) -> Iterator[Row]:
                     f"{language}{kind}",
                     f"{compilation.id} {kernel.phase}" if len(parts) > 1 else kernel.phase,
                     launched(code, kernel),
-                    outline.traffic(kernel),
+                    labels.traffic(kernel),
                     " ← ".join(chain),
-                    outline.again(origin),
+                    labels.again(origin),
                 )

@@ -19,7 +19,7 @@ from compile_lens.record.kernel import Code
 
 from ..document import ANY, BYTES, NAME, NUMBER, Absence, Cell, Quantity, Table, quantity
 from ..document import Row as TableRow
-from .outline import FROM_SIZES, LANGUAGES
+from .labels import FROM_SIZES, LANGUAGES
 from .sentences import ENGLISH, in_language
 
 

@@ -18,7 +18,7 @@ from compile_lens.record.figures import AtLeast, Figure, summed
 from compile_lens.record.graph import Frame, Graph
 
 from . import quantities
-from .outline import UNSAID, place, readable, without_folders
+from .labels import UNSAID, place, readable, without_folders
 from .quantities import counted, plural
 from .remedies import of_library
 

@@ -14,7 +14,7 @@ from compile_lens.record.guard_values import guarded_values
 from compile_lens.record.messages import plain_source, without_stack_names
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
-from .outline import UNSAID
+from .labels import UNSAID
 
 MOST = 3
 """Of things in a row, how many are told before the rest is only counted."""

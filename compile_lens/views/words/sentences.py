@@ -14,7 +14,7 @@ from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import UNSAID_ORIGIN
 from compile_lens.record.kernel import Kernel
 
-from . import outcome, outline, quantities
+from . import labels, outcome, quantities
 from .characters import flat
 
 ENGLISH, CHINESE = "en", "zh"
@@ -63,8 +63,8 @@ PAGE: dict[str, dict[str, str | dict[str, str]]] = {
         "noCode": NO_CODE,
         "counted": COUNTED,
         "unchanged": UNCHANGED,
-        "saved": outline.SAVED,
-        "modelled": outline.FROM_SIZES,
+        "saved": labels.SAVED,
+        "modelled": labels.FROM_SIZES,
         "noWork": NO_WORK,
         "unsaidOrigin": UNSAID_ORIGIN,
     }
@@ -99,7 +99,7 @@ def ran_by(modules: Sequence[str]) -> tuple[str, str]:
     "")`` where that is not known of several."""
     if not modules:
         return "", ""
-    return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {outline.names(modules)}"
+    return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {labels.names(modules)}"
 
 
 def symbol(dim: DynamicDim) -> str:
@@ -125,7 +125,7 @@ def same_as(title: str) -> str:
 
 def moved(kernel: Kernel) -> str:
     """The bytes that a kernel reads and writes."""
-    size = outline.traffic(kernel)
+    size = labels.traffic(kernel)
     return f"{size} read and written, modelled" if size else "bytes unknown"
 
 

@@ -8,7 +8,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.device import DeviceQuery, Target
 from compile_lens.record.kernel import Code
 
-from .outline import STAMPS, place
+from .labels import STAMPS, place
 from .quantities import plural
 
 _MODELLED = {"generated only": "generated only", "built": "built, not run", "ran": "built and run"}

@@ -18,7 +18,7 @@ from compile_lens.measures.chain import line_address
 from compile_lens.record.graph import Frame, Node
 from compile_lens.results.capture import Capture
 from compile_lens.views.live.graphs import told
-from compile_lens.views.words import outline
+from compile_lens.views.words import labels
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -85,7 +85,7 @@ def test_every_view_names_the_users_line() -> None:
     found = capture(padded, torch.rand(4, 8, requires_grad=True))
     text = str(found)
     assert f"{__file__.rpartition('/')[2]}:{line(padded, 'F.pad')}" in text and "functional.py" not in text
-    origins = outline.Origins(found)
+    origins = labels.Origins(found)
     assert {f.file for k in found.kernels for f in origins.of(k).lines} == {__file__}
     joint = found.compilations[0].graphs["joint"]
     assert "functional.py" not in joint.to_svg()

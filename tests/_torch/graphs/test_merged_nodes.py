@@ -21,7 +21,7 @@ from compile_lens.views.live.page import fragment
 from compile_lens.views.render import markdown
 from compile_lens.views.render.html.listing import kernel_origins
 from compile_lens.views.subjects.capture import document
-from compile_lens.views.words import outline
+from compile_lens.views.words import labels
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -186,13 +186,13 @@ def test_what_is_computed_again_is_there_for_the_derivative_that_reads_it() -> N
 @ACROSS
 def test_views_say_for_whose_derivative() -> None:
     found = capture(waves, grad(1000))
-    origin = outline.Origins(found).of(kernel(found, "backward"))
+    origin = labels.Origins(found).of(kernel(found, "backward"))
     told = kernel_origins(kernel(found, "backward"), (), origin.whose)
     texts = kernel(found, "backward").source.splitlines()
     said = {words for number, words in told.items() if ".cos()" in texts[number - 1]}
     assert said == {"← cos, for the derivative of sin"}
     assert "for the derivative of mul, cos, sin" in str(found)
-    forward = outline.Origins(found).of(kernel(found, "forward"))
+    forward = labels.Origins(found).of(kernel(found, "forward"))
     assert forward.whose == () and "derivative" not in " ".join(
         kernel_origins(kernel(found, "forward")).values()
     )
@@ -206,7 +206,7 @@ def test_operators_of_one_name_have_their_line() -> None:
         return torch.sin(a)
 
     found = capture(fn, grad(10))
-    told = outline.Origins(found).of(kernel(found, "backward")).whose
+    told = labels.Origins(found).of(kernel(found, "backward")).whose
     first = fn.__code__.co_firstlineno
     words = {word for _, said in told for word in said}
     assert words == {f"sin of line {first + 1}", f"sin of line {first + 2}"}

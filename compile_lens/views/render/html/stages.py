@@ -12,7 +12,7 @@ from compile_lens.record.missing import AbsentStage
 
 from ...document import Compiled, Step
 from ...drawing.svg import to_svgs
-from ...words import outcome, outline, quantities, sentences, stamp
+from ...words import labels, outcome, quantities, sentences, stamp
 from ...words.characters import short
 from ...words.quantities import launched
 from .listing import MachineCode, kernel_origins, listing
@@ -69,7 +69,7 @@ class Stages:
         # A table above may list every kernel: its facts do not stand here again.
         self._listed = sections[0].listed
         self._budget = budget
-        self._origins = outline.Origins(self._capture)
+        self._origins = labels.Origins(self._capture)
         self._machine = MachineCode(self._capture, budget)
         wanted = [
             (section.compilation, stage)
@@ -86,18 +86,18 @@ class Stages:
         """Every stage of one compilation, in order; the telling ones of the first are open."""
         compilation, open = section.compilation, section.first
         parts = []
-        for lane in outline.lanes(self._capture, compilation):
+        for lane in labels.lanes(self._capture, compilation):
             for step in lane.steps:
                 if step.stage is not None:
                     parts.append(self._stage(compilation, step, step.stage, open and _opens(step)))
         return "".join(parts)
 
     def _stage(self, compilation: Compilation, step: Step, stage: Stage, open: bool) -> str:
-        phase = outline.phase_of(step.key)
+        phase = labels.phase_of(step.key)
         colour = PHASE_COLOURS[phase]
         title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
         facts = "not seen" if step.missing else "none" if step.none else ", ".join(step.facts)
-        about = " · ".join(text(words) for words in (facts, outline.meaning(step.key)) if words)
+        about = " · ".join(text(words) for words in (facts, labels.meaning(step.key)) if words)
         summary = tag("b", text(title), f"color:{colour}") + " " + faint(about, "font-size:13px")
         if isinstance(stage, Graph) and (elsewhere := _nothing_new(compilation, stage)):
             return div(
@@ -125,8 +125,8 @@ class Stages:
         saved = ""
         if graph.saved:
             saved = div(
-                faint(f"{outline.SAVED}: ", "font-size:13px")
-                + mono(outline.names(graph.saved, 24), "font-size:13px"),
+                faint(f"{labels.SAVED}: ", "font-size:13px")
+                + mono(labels.names(graph.saved, 24), "font-size:13px"),
                 "margin:0 0 8px 0",
             )
         drawing, wide = self._picture(compilation, graph)
@@ -181,7 +181,7 @@ class Stages:
 
     def _kernel(self, code: Code, kernel: Kernel) -> str:
         name = mono(kernel.name, "font-size:14px;font-weight:600")
-        language = outline.LANGUAGES.get(kernel.language, kernel.language)
+        language = labels.LANGUAGES.get(kernel.language, kernel.language)
         facts = [text(language)] + ([text(kernel.kind)] if kernel.kind != kernel.language else [])
         facts.append(launched(code, kernel))
         facts.append(sentences.moved(kernel))
@@ -203,17 +203,17 @@ class Stages:
         origin = self._origins.of(kernel)
         steps = []
         if origin.operators:
-            steps.append(mono(outline.names(origin.operators, 24), "font-size:13px"))
+            steps.append(mono(labels.names(origin.operators, 24), "font-size:13px"))
         if origin.lines:
             full = ", ".join(f"{f.file}:{f.line}" for f in origin.lines[:24])
-            lines = mono(outline.places(origin.lines, 12), "font-size:13px")
+            lines = mono(labels.places(origin.lines, 12), "font-size:13px")
             steps.append(tag("span", lines, extra=f'title="{text(full)}"'))
         if origin.unknown:
             steps.append(faint(text(origin.unknown), "font-size:13px;font-style:italic"))
         launched = ""
         if launched_in := _launched_in(kernel):
             launched = faint(launched_in, "font-size:12px;margin-left:12px")
-        words = outline.again(origin)
+        words = labels.again(origin)
         again = div(faint(text(words), "font-size:13px")) if words else ""
         arrow = span("← ", f"color:{FAINT}")
         return div(
@@ -270,7 +270,7 @@ def _telling(graph: Graph) -> int:
 
 def _unchanged(compilation: Compilation, graph: Graph) -> bool:
     before = compilation.graphs
-    return outline.unchanged(graph, before[graph.before] if graph.before in before else None)
+    return labels.unchanged(graph, before[graph.before] if graph.before in before else None)
 
 
 def _nothing_new(compilation: Compilation, graph: Graph) -> str:
@@ -307,7 +307,7 @@ def _alone(groups: Graph) -> bool:
 
 
 def _name(key: str) -> str:
-    return outline.TITLES.get(key, key.replace(".", " "))
+    return labels.TITLES.get(key, key.replace(".", " "))
 
 
 def _width(svg: str) -> float:
@@ -323,8 +323,8 @@ def compilation(section: Compiled, stages: Stages, above: str) -> str:
     if section.alone:
         content = _banner(compilation) + content
         return heading("Graphs and code", "open a stage", "graphs-heading") + div(content, "", "compilation")
-    place = outline.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
-    name = f"{compilation.id} {outline.readable(compilation.function)}" + (f", {place}" if place else "")
+    place = labels.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
+    name = f"{compilation.id} {labels.readable(compilation.function)}" + (f", {place}" if place else "")
     summary = span(text(short(name, 300)), "font-weight:600;font-size:15px")
     broken = compilation.ending is not None and compilation.ending.kind == "graph break"
     summary += faint(f" {sentences.BROKE}", "font-size:13px") if broken else ""

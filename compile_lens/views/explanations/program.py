@@ -13,26 +13,26 @@ from compile_lens.record.memory import Memory
 
 from ..findings.places import held as in_memory
 from ..findings.places import places, title
-from ..words import outcome, outline
+from ..words import labels, outcome
+from . import FEW, Explanation, few
 from .kernels import ended, hints, lines, recompiled
-from .model import FEW, Explained, few
 
 
-def compilations(capture: Record, again: bool = False) -> Explained:
+def compilations(capture: Record, again: bool = False) -> Explanation:
     """Every compilation, and what made several of them. ``again``: only those that are recompiles."""
     facts = [
-        f"{c.id}: {outline.readable(c.function)}{_place(c.file, c.line)}"
+        f"{c.id}: {labels.readable(c.function)}{_place(c.file, c.line)}"
         for c in capture.compilations
         if c.recompile_reasons or not again
     ]
     if again:
         why = few(recompiled(capture), "reasons", "capture.recompiles")
         tried = (of_guard(guard) for one in capture.recompiles for guard in one.guards)
-        return Explained(
+        return Explanation(
             few(facts, "compilations", "capture.compilations"), why, tuple(dict.fromkeys(filter(None, tried)))
         )
     why = few(ended(capture), "reasons", "capture.breaks, capture.recompiles")
-    return Explained(few(facts, "compilations", "capture.compilations"), why, tuple(hints(capture)))
+    return Explanation(few(facts, "compilations", "capture.compilations"), why, tuple(hints(capture)))
 
 
 def of_guard(guard: str) -> str:
@@ -51,11 +51,11 @@ _SIZE = re.compile(r"tensor '([^']+)' (?:size|stride) mismatch at index (\d+)")
 _KIND = re.compile(r"tensor '[^']+' (?:dtype|rank|requires_grad|dispatch key set) mismatch")
 
 
-def left_to_python(capture: Record) -> Explained:
+def left_to_python(capture: Record) -> Explanation:
     """The parts of the program that ran eagerly, and the reasons."""
     every = outcome.eager(capture)
     facts = [f"{e.head}{lines(e.ending.frames[-1:])}" for e in every]
-    return Explained(
+    return Explanation(
         few(facts, "places", "capture.breaks, capture.skipped"),
         few(_reasons(capture), "reasons", "capture.breaks, capture.skipped"),
         tuple(dict.fromkeys(hints(capture))),
@@ -69,7 +69,7 @@ def _reasons(capture: Record) -> Iterator[str]:
 
 
 def _place(file: str, line: int) -> str:
-    return f" ← {outline.place(Frame(file, line, ''))}" if file else ""
+    return f" ← {labels.place(Frame(file, line, ''))}" if file else ""
 
 
 WHERE = "capture.compilations[i].memory"
@@ -85,7 +85,7 @@ LESS = (
 )
 
 
-def held(capture: Record, phase: str = "") -> Explained:
+def held(capture: Record, phase: str = "") -> Explanation:
     """The buffers of each graph, and where its peak is."""
     facts: list[str] = []
     why: list[str] = []
@@ -113,7 +113,7 @@ def held(capture: Record, phase: str = "") -> Explained:
                 facts.append(
                     f"{place.title}: {buffer.name}, {buffer.kind}, {in_memory(buffer.nbytes)}{lines(frames)}"
                 )
-    return Explained(few(facts, "buffers", WHERE), tuple(why), (SWITCHES,) if facts else ())
+    return Explanation(few(facts, "buffers", WHERE), tuple(why), (SWITCHES,) if facts else ())
 
 
 def _then(memory: Memory) -> list[str]:
@@ -132,7 +132,7 @@ def _then(memory: Memory) -> list[str]:
     return names if len(names) <= FEW else [*names[:FEW], f"… and {len(names) - FEW} more"]
 
 
-def kept(capture: Record) -> Explained:
+def kept(capture: Record) -> Explanation:
     """The tensors saved for the backward, and those that the default partitioner would have saved."""
     facts: list[str] = []
     why: list[str] = []
@@ -149,12 +149,12 @@ def kept(capture: Record) -> Explained:
             f"{where}: the min-cut partitioner saves what costs more to compute again than to save; "
             f"{len(compilation.partition.recomputed):,} nodes are computed again in the backward"
         )
-    return Explained(
+    return Explanation(
         few(facts, "tensors", "capture.compilations[i].partition"), tuple(why), (LESS,) if facts else ()
     )
 
 
-def stands(capture: Record, uses: Iterable[Use], types: bool = False) -> Explained:
+def stands(capture: Record, uses: Iterable[Use], types: bool = False) -> Explanation:
     """Each place with its Python lines; with ``types`` also the types of its results."""
     chain = Chain(capture)
     facts: list[str] = []
@@ -168,7 +168,7 @@ def stands(capture: Record, uses: Iterable[Use], types: bool = False) -> Explain
         source = _sources(capture, chain, use) if not types else ""
         if source:
             came.append(f"{where}: {use.name} comes of {source}")
-    return Explained(few(facts, "places", "capture.compilations[i].graphs"), few(came, "places"))
+    return Explanation(few(facts, "places", "capture.compilations[i].graphs"), few(came, "places"))
 
 
 def _sources(capture: Record, chain: Chain, use: Use) -> str:

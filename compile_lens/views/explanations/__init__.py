@@ -1,4 +1,4 @@
-"""An explanation and its text."""
+"""Explanations of a capture's figures in plain lines: the facts, the reasons, and what to try."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FEW = 8
 
 
 @dataclass(frozen=True)
-class Explained:
+class Explanation:
     """Facts, the record's reasons for them, and what the record suggests to try; a line each."""
 
     found: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import Environment, Record
 from compile_lens.record.compilation import Compilation, DynamicDim, Guard
 from compile_lens.record.graph import Frame
-from compile_lens.views.words.began import Began, began, change
+from compile_lens.views.words.compile_reasons import CompileReason, change, compile_reason
 
 PLAIN = Compilation("0/1", "f", "f.py", 2)
 
@@ -103,16 +103,18 @@ def test_why_each_began() -> None:
     again = dataclasses.replace(called, id="1/1", recompile_reasons=("1/0: scale == 2.0", "more"))
     unknown = Compilation("4/0", "torch_dynamo_resume_in_g_at_9", "g.py", 9)
     record = _program(first, called, rest, after, again, unknown)
-    assert [began(record, number) for number in range(6)] == [
-        Began("called"),
-        Began("called in line 36"),
-        Began("continues after the break"),
-        Began("continues after the call"),
-        Began("guard failed: scale == 2.0", "1/0: scale == 2.0\nmore", True),
-        Began("continues after a break"),
+    assert [compile_reason(record, number) for number in range(6)] == [
+        CompileReason("called"),
+        CompileReason("called in line 36"),
+        CompileReason("continues after the break"),
+        CompileReason("continues after the call"),
+        CompileReason("guard failed: scale == 2.0", "1/0: scale == 2.0\nmore", True),
+        CompileReason("continues after a break"),
     ]
     # Another function than the one in which the graph broke was called by something else.
-    assert began(_program(first, dataclasses.replace(called, function="other")), 1) == Began("called")
+    assert compile_reason(_program(first, dataclasses.replace(called, function="other")), 1) == CompileReason(
+        "called"
+    )
 
 
 def test_what_follows_two_breaks_of_one_line_is_told_apart_by_the_call() -> None:
@@ -128,11 +130,11 @@ def test_what_follows_two_breaks_of_one_line_is_told_apart_by_the_call() -> None
     first, second = broke("f", "0/0", 4, 31), broke(rest, "1/0", 33, 60)
     last = Compilation("2/0", rest, "f.py", 7)
     record = _program(first, second, last)
-    assert [began(record, number).short for number in (1, 2)] == [
+    assert [compile_reason(record, number).short for number in (1, 2)] == [
         "continues after the break at 7:4-31",
         "continues after the break at 7:33-60",
     ]
     passed = _program(first, broke("f", "0/1", 33, 60), dataclasses.replace(last, id="1/0"), last)
-    assert {began(passed, number).short for number in (2, 3)} == {"continues after the break"}
+    assert {compile_reason(passed, number).short for number in (2, 3)} == {"continues after the break"}
     plain = _program(first, last)
-    assert began(plain, 1).short == "continues after the break", "there is one break in the line"
+    assert compile_reason(plain, 1).short == "continues after the break", "there is one break in the line"

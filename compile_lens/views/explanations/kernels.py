@@ -20,9 +20,9 @@ from compile_lens.record.support import NEEDS
 
 from ..findings.fusion import Groups
 from ..findings.places import Place, places, size
-from ..words import outcome, outline, quantities
+from ..words import labels, outcome, quantities
 from ..words.quantities import launched
-from .model import FEW, Explained, few
+from . import FEW, Explanation, few
 
 TWO_PHASES = (
     "Forward and backward are two graphs, each compiled by itself, since an input needs a gradient: nothing fuses "
@@ -40,7 +40,7 @@ COMBO = (
 LANGUAGE = {"extern": "library call"}
 
 
-def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Explained:
+def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Explanation:
     """Every kernel of a capture, or of one phase, and what keeps those of one graph apart.
 
     ``only`` picks languages (``"extern"``). What lies between graphs (a graph break, the backward) is said as well.
@@ -58,7 +58,7 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         called = (kernel for place in seen for kernel in _calls(place))
         told_of = dict.fromkeys(_of_library(capture, operators.called(kernel.name)) for kernel in called)
         why_called, to_try = ([words[n] for words in told_of] for n in (0, 1))
-        return Explained(
+        return Explanation(
             few(facts, "kernels", "capture.kernels"),
             few(why_called, "calls"),
             tuple(dict.fromkeys(filter(None, to_try))),
@@ -72,18 +72,18 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
             reasons.append(line)
             remedies.append(found_why.remedy)
             _add_calls(capture, found_why, reasons, remedies)
-    return Explained(
+    return Explanation(
         few(facts, "kernels", "capture.kernels"),
         few(reasons, "pairs", "capture.why(a, b)"),
         tuple(dict.fromkeys(filter(None, remedies))),
     )
 
 
-def kernels_there(capture: Record, seen: Sequence[Place]) -> Explained:
+def kernels_there(capture: Record, seen: Sequence[Place]) -> Explanation:
     """Every kernel of some phases, whatever keeps them apart."""
     codes = [(place, place.compilation.code.get(place.phase)) for place in seen]
     facts = (told(capture, place, code, k) for place, code in codes if code is not None for k in code.kernels)
-    return Explained(few(facts, "kernels", "capture.kernels"))
+    return Explanation(few(facts, "kernels", "capture.kernels"))
 
 
 def of_two(capture: Record, a: Subject, b: Subject, phase: str = "") -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def _no_templates(capture: Record, operator: str) -> str:
     return reasons[0] if all(reasons) else ""
 
 
-def by_bytes(capture: Record, phase: str = "") -> Explained:
+def by_bytes(capture: Record, phase: str = "") -> Explanation:
     """Every kernel by the bytes that it moves, and the pairs of groups that move some twice; the most first."""
     moved = [
         (-((kernel.reads or 0) + (kernel.writes or 0)), told(capture, place, code, kernel, True))
@@ -179,12 +179,12 @@ def by_bytes(capture: Record, phase: str = "") -> Explained:
     ]
     lines_by_bytes = (line for _, line in sorted(moved, key=lambda one: one[0]))
     stake = groups(capture, phase)
-    return Explained(few(lines_by_bytes, "kernels", "capture.kernels"), stake.why, stake.to_try)
+    return Explanation(few(lines_by_bytes, "kernels", "capture.kernels"), stake.why, stake.to_try)
 
 
 def told(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool = False) -> str:
     """A kernel in one line: name, kind, launches, or the bytes that it moves, and the Python lines that it computes."""
-    often = outline.traffic(kernel) or "bytes unknown" if size else launched(code, kernel)
+    often = labels.traffic(kernel) or "bytes unknown" if size else launched(code, kernel)
     kind = LANGUAGE.get(kernel.language, kernel.kind)
     return f"{place.title}: {kernel.name}, {kind}, {often}{lines(Chain(capture).lines(kernel, derivatives=False))}"
 
@@ -195,8 +195,8 @@ def lines(frames: Iterable[Frame], most: int = 3) -> str:
     if not known:
         return ""
     if len(known) == 1:
-        return f" ← {outline.place(known[0])}: {known[0].text.strip()}".rstrip(": ")
-    return f" ← {outline.places(known, most)}"
+        return f" ← {labels.place(known[0])}: {known[0].text.strip()}".rstrip(": ")
+    return f" ← {labels.places(known, most)}"
 
 
 def across(capture: Record, seen: Sequence[Place]) -> Iterator[str]:
@@ -211,22 +211,22 @@ def ended(capture: Record) -> Iterator[str]:
     """The reasons why one function became several graphs: its graph breaks and recompiles."""
     for ending in capture.breaks:
         what = ending.reason.strip().partition("\n")[0]
-        yield f"A graph break{lines(ending.frames[-1:])}: {what or outline.UNSAID}"
+        yield f"A graph break{lines(ending.frames[-1:])}: {what or labels.UNSAID}"
     yield from recompiled(capture)
 
 
 def recompiled(capture: Record) -> Iterator[str]:
     """The recompiles, and the guards that failed."""
     for again in capture.recompiles:
-        guards = "; ".join(again.guards) or outline.UNSAID
-        yield f"{again.id} is a recompile of {outline.readable(again.function)}: {guards}"
+        guards = "; ".join(again.guards) or labels.UNSAID
+        yield f"{again.id} is a recompile of {labels.readable(again.function)}: {guards}"
 
 
 def hints(capture: Record) -> Iterator[str]:
     """The compiler's own advice against the graph breaks."""
     for ending in capture.breaks:
         for hint in filter(None, map(str.strip, outcome.reason(ending).hint.splitlines())):
-            yield f"{hint} ({outline.place(ending.frames[-1])})" if ending.frames else hint
+            yield f"{hint} ({labels.place(ending.frames[-1])})" if ending.frames else hint
 
 
 def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
@@ -292,7 +292,7 @@ def _said(place: Place, first: str, second: str, reason: Why) -> str:
     return f"{place.title}: {first} and {second}: {reason.sentence} ({reason.reason}){saved}"
 
 
-def groups(capture: Record, phase: str = "") -> Explained:
+def groups(capture: Record, phase: str = "") -> Explanation:
     """Every group of a capture, or of one phase, and what keeps those that touch common data apart."""
     facts: list[str] = []
     reasons: list[str] = []
@@ -310,7 +310,7 @@ def groups(capture: Record, phase: str = "") -> Explained:
             reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
             remedies.append(pair.why.remedy)
             _add_calls(capture, pair.why, reasons, remedies)
-    return Explained(
+    return Explanation(
         few(facts, "groups", "capture.compilations[i].graphs['….groups']"),
         few(reasons, "pairs", "capture.why(a, b)"),
         tuple(dict.fromkeys(filter(None, remedies))),
@@ -334,27 +334,27 @@ def one(capture: Record) -> Kernel | str:
     missing = [f"{m.stage}: {m.reason}" for m in capture.missing if m.stage.endswith("code")]
     if outcome.state(capture) in (outcome.NOTHING, outcome.FAILED):
         head = f"{capture.function} has no kernel: {outcome.verdict(capture)}"
-        return Explained(to_try=(COPY,)).text(head) if _no_operation(capture) else head
+        return Explanation(to_try=(COPY,)).text(head) if _no_operation(capture) else head
     if missing:
         head = f"{capture.function}: how many kernels there are is not known, since code is missing"
-        return Explained(tuple(missing)).text(head)
+        return Explanation(tuple(missing)).text(head)
     if outcome.state(capture) == outcome.PARTIAL and len(every) < 2:
         left = (
             f"{e.head}{lines(e.ending.frames[-1:])}: {outcome.reason(e.ending).what}"
             for e in outcome.eager(capture)
         )
-        explanation = Explained(kernels(capture).found, tuple(left), tuple(dict.fromkeys(hints(capture))))
+        explanation = Explanation(kernels(capture).found, tuple(left), tuple(dict.fromkeys(hints(capture))))
         return explanation.text(f"{capture.function} is not one kernel: Python runs a part of it")
     if len(every) == 1 and every[0].source.strip():
         return every[0]
     if len(every) == 1:
         explanation = kernels(capture)
         reason = LIBRARY if every[0].language == "extern" else "the record holds no source of it"
-        return Explained(explanation.found, explanation.why, explanation.to_try).text(
+        return Explanation(explanation.found, explanation.why, explanation.to_try).text(
             f"{capture.function} is one kernel without a source: {reason}"
         )
     if not every:
-        return Explained(to_try=(COPY,)).text(
+        return Explanation(to_try=(COPY,)).text(
             f"{capture.function} has no kernel: its graphs compute nothing that has to run"
         )
     return kernels(capture).text(f"{capture.function} is {quantities.plural(len(every), 'kernel')}, not one")

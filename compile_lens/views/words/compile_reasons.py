@@ -20,7 +20,7 @@ CALLED = "called"
 
 
 @dataclass(frozen=True)
-class Began:
+class CompileReason:
     """The reason for a compilation.
 
     Attributes:
@@ -34,22 +34,22 @@ class Began:
     again: bool = False
 
 
-def began(capture: Record, number: int) -> Began:
+def compile_reason(capture: Record, number: int) -> CompileReason:
     """The reason for the compilation of that number, counted from 0; of several calls also which one."""
     why, id = _why(capture, number), capture.compilations[number].id
     call = next((i for i, call in enumerate(capture.calls, 1) if id in call.compiled), 0)
     return dataclasses.replace(why, short=f"call {call}: {why.short}") if call else why
 
 
-def _why(capture: Record, number: int) -> Began:
+def _why(capture: Record, number: int) -> CompileReason:
     compilation = capture.compilations[number]
     reasons = compilation.recompile_reasons
     if reasons:
-        return Began(change(reasons[0], compilation), "\n".join(reasons), True)
+        return CompileReason(change(reasons[0], compilation), "\n".join(reasons), True)
     rest = _RESUME.fullmatch(compilation.function)
     if rest:
-        return Began(_continues(capture, number, rest[1], int(rest[2])))
-    return Began(_called(capture, number))
+        return CompileReason(_continues(capture, number, rest[1], int(rest[2])))
+    return CompileReason(_called(capture, number))
 
 
 def change(reason: str, compilation: Compilation) -> str:
