@@ -148,7 +148,7 @@ class Difference(DifferenceRecord):
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.live.diff import page
+        from ..views.live.compare import page
         from ..views.render.files import DIFFERENCE, save
         from ..views.subjects.diff import document
 
@@ -166,7 +166,7 @@ class Difference(DifferenceRecord):
         return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.live.diff import live
+        from ..views.live.compare import live
         from ..views.render.files import mimebundle
         from ..views.subjects.diff import document
 

@@ -17,7 +17,7 @@ from compile_lens.record.difference import DifferenceRecord
 from compile_lens.record.graph import Graph
 from compile_lens.record.what_if import Trial, WhatIfRecord
 
-from .live.diff import page as diff_page
+from .live.compare import page as diff_page
 from .live.page import page
 from .render.files import CAPTURE, check_place, form_of, path_of, save, write_text
 from .render.html import body

@@ -13,7 +13,7 @@ from samples_program import program
 from compile_lens import Capture
 from compile_lens.views.live import page as html
 from compile_lens.views.live.compare import page as compared_page
-from compile_lens.views.live.diff import page as differing_page
+from compile_lens.views.live.compare import page as differing_page
 from compile_lens.views.render.html import page as page_of
 from compile_lens.views.subjects.program import document
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compile_lens.views.live.diff import page as document
+from compile_lens.views.live.compare import page as document
 
 from . import captures
 from .pages import APP, ROOT, alive, contrast

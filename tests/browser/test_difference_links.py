@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compile_lens.views.live import diff as live
-from compile_lens.views.live.diff import page as document
+from compile_lens.views.live import compare as live
+from compile_lens.views.live.compare import page as document
 
 from . import captures
 from .pages import ROOT, alive

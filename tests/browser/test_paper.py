@@ -11,7 +11,7 @@ import pytest
 from compile_lens.views.live import page as html
 from compile_lens.views.live.compare import fragment as compared_cell
 from compile_lens.views.live.compare import page as compared_page
-from compile_lens.views.live.diff import page as differing_page
+from compile_lens.views.live.compare import page as differing_page
 from compile_lens.views.words.palette import UNITS
 
 from . import captures

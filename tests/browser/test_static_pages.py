@@ -12,7 +12,7 @@ from samples import graph_break, sample
 from samples_program import program
 
 from compile_lens.api.load import diff
-from compile_lens.views.live.diff import page as of_difference
+from compile_lens.views.live.compare import page as of_difference
 from compile_lens.views.render.html import page as page_of
 from compile_lens.views.subjects.program import document
 

@@ -13,7 +13,7 @@ import torch._inductor.config as inductor
 import compile_lens
 from compile_lens import Capture, capture, diff
 from compile_lens.record.missing import Missing
-from compile_lens.views.live.diff import diff_page as compared
+from compile_lens.views.live.compare import diff_page as compared
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

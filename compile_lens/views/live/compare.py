@@ -1,44 +1,58 @@
-"""The live page of a comparison: the data of the captures, and what differs between them."""
+"""The live page of several captures, of several targets or before and after a change: their data, what stands for each
+other, and what differs."""
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from compile_lens.measures.address import Address
-from compile_lens.measures.diff.modules import OwnLines
+from compile_lens.measures.diff.modules import Module, OwnLines, counterparts
 from compile_lens.record.capture import Record
-from compile_lens.record.comparison import Column, ComparisonRecord, TargetDifference
+from compile_lens.record.comparison import Column, ComparisonRecord, TargetDifference, place
+from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
+from compile_lens.record.graph import Source
 
+from ..document import Document
 from ..render import html
-from ..subjects import compare as subject
+from ..subjects import compare as targets
+from ..subjects import diff as diffs
 from ..words.characters import block, line
-from ..words.ledger import compared_counts
+from ..words.ledger import compared, compared_counts
 from ..words.quantities import printed
 from .items import Items
 from .page import alive, compact
 from .parts import encoded, packed
 
+Shown = ComparisonRecord | DifferenceRecord
+
+SIDES = ("before", "after")
+
 MANY = 60
 """Differences and modules that the page holds; the static layer counts the rest."""
 
 
-def page(comparison: ComparisonRecord) -> str:
-    """The comparison as a page of its own: a static layer, and the live one that takes its place."""
-    return html.page(subject.document(comparison), live=live(comparison))
+def page(shown: Shown) -> str:
+    """A page of its own: a static layer, and the live one that takes its place."""
+    return html.page(_document(shown), live=live(shown))
 
 
-def fragment(comparison: ComparisonRecord) -> str:
-    """The comparison as HTML for a notebook, with the same two layers."""
-    return html.fragment(subject.document(comparison), live=live(comparison))
+def fragment(shown: Shown) -> str:
+    """HTML for a notebook, with the same two layers."""
+    return html.fragment(_document(shown), live=live(shown))
 
 
-def live(comparison: ComparisonRecord) -> str:
-    """HTML that makes the page around it interactive: its data and its script. ``""`` without any capture."""
-    if not comparison.captures:
-        return ""
-    captures = [None if column.failure else column.capture for column in comparison.columns]
-    return beside(compare_page(comparison), captures)
+def _document(shown: Shown) -> Document:
+    return diffs.document(shown) if isinstance(shown, DifferenceRecord) else targets.document(shown)
+
+
+def live(shown: Shown) -> str:
+    """HTML that makes the page around it interactive: its data and its script. ``""`` without captures."""
+    if isinstance(shown, DifferenceRecord):
+        return beside(diff_page(shown), shown.captures) if len(shown.captures) == 2 else ""
+    captures = [None if column.failure else column.capture for column in shown.columns]
+    return beside(compare_page(shown), captures) if shown.captures else ""
 
 
 def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
@@ -54,10 +68,10 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
     """The ``Compared`` of the page."""
     captures = [None if column.failure else column.capture for column in comparison.columns]
     items = [None if capture is None else Items(capture) for capture in captures]
-    figures = subject.tables(comparison)
+    figures = targets.tables(comparison)
     modules = []
     lines_of = OwnLines(captures)
-    for phase, cid, _ in subject.modules(comparison)[:MANY]:
+    for phase, cid, _ in targets.modules(comparison)[:MANY]:
         own = lines_of.of(cid, phase)
         modules.append(
             {
@@ -76,10 +90,10 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
         )
     return {
         "function": line(comparison.function),
-        "headline": line(subject.headline(comparison)),
-        "agreement": line(subject.agreement(comparison)),
+        "headline": line(targets.headline(comparison)),
+        "agreement": line(targets.agreement(comparison)),
         "summary": [],
-        "facts": [line(fact) for fact in subject.made_with(comparison)],
+        "facts": [line(fact) for fact in targets.made_with(comparison)],
         "columns": [column_of(column) for column in comparison.columns],
         "modules": modules,
         "alike": "another target has them too, or they are of no Python line",
@@ -94,7 +108,7 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
                 "changes": [_reason(one) for one in comparison.differences[:MANY]],
             }
         ],
-        "mayDiffer": [line(words) for words in subject.may_differ(comparison)[:MANY]],
+        "mayDiffer": [line(words) for words in targets.may_differ(comparison)[:MANY]],
     }
 
 
@@ -110,14 +124,194 @@ def column_of(column: Column) -> dict[str, object]:
     return {
         "target": line(column.target),
         "failure": block(column.failure),
-        "facts": [line(fact) for fact in subject.column(column)],
+        "facts": [line(fact) for fact in targets.column(column)],
     }
 
 
 def _reason(one: TargetDifference) -> dict[str, object]:
     return {
         "mark": "",
-        "places": [[line(subject.places(one)), None]],
+        "places": [[line(targets.places(one)), None]],
         "sentence": block(one.sentence),
         "facts": [[line(fact.target), block(fact.text)] for fact in one.facts],
     }
+
+
+def diff_page(diff: DifferenceRecord) -> dict[str, object]:
+    """The ``Compared`` of the page."""
+    a, b = diff.captures
+    items = Items(a), Items(b)
+    pairs = counterparts(a, b)
+
+    def numbered(addresses: Iterable[tuple[Address, Address]]) -> list[tuple[int | None, int | None]]:
+        numbers = ((items[0].item(one), items[1].item(two)) for one, two in addresses)
+        return [pair for pair in numbers if None not in pair]
+
+    def differing(known: Items, own: dict[Address, str]) -> list[list[object]]:
+        numbers = ((known.item(address), words) for address, words in own.items())
+        return [[item, line(words)] for item, words in numbers if item is not None]
+
+    columns = [Column(title, capture) for title, capture in zip(_titles(a, b), (a, b), strict=True)]
+    # Names and places of a program are no difference: where nothing else is, nothing has a sign.
+    return {
+        "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
+        "headline": "",
+        "agreement": line(diffs.amount(diff)),
+        "summary": [line(words) for words in (diffs.summary(diff) if diff else ())],
+        "facts": [],
+        "columns": [column_of(column) for column in columns],
+        "modules": [_module(module, items, (a, b), bool(diff)) for module in pairs.modules[:MANY]],
+        "alike": "the same on both sides",
+        "same": numbered(pairs.nodes),
+        "lowered": numbered(pairs.lowered),
+        "differ": [differing(*one) if diff else [] for one in zip(items, pairs.differ, strict=True)],
+        "sources": (_sources(a, b) or _traced(items, (a, b))) if diff else [],
+        "levels": [
+            {
+                "title": line(f"{level}: {LEVELS[level]}"),
+                "open": level not in diffs.FOLDED,
+                "changes": [_change(change, items) for change in changes[:MANY]],
+            }
+            for level, changes in diffs.levels(diff)
+        ],
+        "mayDiffer": [line(reason) for reason in diff.unknown[:MANY]],
+    }
+
+
+def _titles(a: Record, b: Record) -> list[str]:
+    """``before · f``: what each is, by what tells them apart."""
+    facts = [
+        (one.function, f"for {one.options.target or 'here'}", f"torch {one.environment.torch}")
+        for one in (a, b)
+    ]
+    own = [[fact for fact, other in zip(mine, others, strict=True) if fact != other]
+           for mine, others in (facts, facts[::-1])]  # fmt: skip
+    return [" · ".join((side, *some)) for side, some in zip(SIDES, own, strict=True)]
+
+
+def _module(
+    module: Module, items: tuple[Items, Items], captures: tuple[Record, Record], differs: bool
+) -> dict[str, object]:
+    places = [place for place in module.places if place is not None]
+    figures = [
+        compared(None, "") if at is None else compared(capture, at[1])
+        for capture, at in zip(captures, module.places, strict=True)
+    ]
+    own = []
+    for known, at, lines in zip(items, module.places, module.own, strict=True):
+        cid, phase = at or ("", "")
+        texts = lines.items() if differs else ()
+        own.append(
+            [signed(known, (cid, f"{phase}.code", f"{name}:{n}"), _sign(other)) for (name, n), other in texts]
+        )
+    return {
+        "title": " → ".join(dict.fromkeys(phase for _, phase in places)),
+        "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in places))),
+        "places": [None if at is None else [line(at[0]), at[1]] for at in module.places],
+        "counts": [[title, [printed(cells[title]) for cells in figures]] for title in compared_counts()],
+        "own": own,
+        "partners": [
+            [
+                None if name is None or at is None else known.item((at[0], f"{at[1]}.code", name))
+                for known, at, name in zip(items, module.places, names, strict=True)
+            ]
+            for names in module.kernels
+        ],
+    }
+
+
+def _sign(other: str) -> str:
+    """The words beside a line that the other side lacks: ``other`` stands in its place there."""
+    return f"the other has: {other}" if other else "only here"
+
+
+def _sources(a: Record, b: Record) -> list[list[list[object]]]:
+    """For each side ``[source, line, words, at]`` of the lines of its source that are its own, ``at`` the character
+    from which the other's differs; empty where both are one."""
+    if [source.text for source in a.sources] == [source.text for source in b.sources]:
+        return []
+    own: list[list[list[object]]] = [[], []]
+    for one, two in _pairs(a.sources, b.sources):
+        lines = [
+            [] if number is None else side[number].text.splitlines()
+            for side, number in ((a.sources, one), (b.sources, two))
+        ]
+        for step, *ranges in difflib.SequenceMatcher(None, lines[0], lines[1], autojunk=False).get_opcodes():
+            spans = range(*ranges[:2]), range(*ranges[2:])
+            for side, number in enumerate((one, two)) if step != "equal" else ():
+                for n, at in enumerate(spans[side]):
+                    other = spans[1 - side]
+                    text = lines[1 - side][other[n]] if n < len(other) else ""
+                    words, start = line(_sign(text.strip())), _unlike(line(lines[side][at]), line(text))
+                    own[side].append([number, at + 1, words, start])
+    return own
+
+
+def _unlike(own: str, other: str) -> int:
+    """The first character of a line that differs from the other line, whatever their indents."""
+    blanks = len(own) - len(own.lstrip())
+    pairs = enumerate(zip(own.strip(), other.strip(), strict=False))
+    least = min(len(own.strip()), len(other.strip()))
+    return blanks + next((at for at, (one, two) in pairs if one != two), least)
+
+
+def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list[list[list[object]]]:
+    """The same for one source of both, some lines of which were recorded on one side alone."""
+    known = [{(file, int(number)) for _, _, place in one.lines for file, _, number in (place.rpartition(":"),)}
+             for one in items]  # fmt: skip
+    if known[0] == known[1]:
+        return []
+    return [
+        [
+            [
+                number,
+                at - source.first_line + 1,
+                "only here: the other ran no tensor operation of this line",
+                0,
+            ]
+            for number, source in enumerate(capture.sources)
+            for file, at in sorted(known[side] - known[1 - side])
+            if file == source.file and 0 <= at - source.first_line < len(source.text.splitlines())
+        ]
+        for side, capture in enumerate(captures)
+    ]
+
+
+def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int | None, int | None]]:
+    """Sources of the same name, then what is left, in order."""
+    names = [source.name for source in b]
+    left: list[int] = []
+    taken: set[int] = set()
+    for number, source in enumerate(a):
+        same = next((n for n, name in enumerate(names) if name == source.name and n not in taken), None)
+        if same is None:
+            left.append(number)
+        else:
+            taken.add(same)
+            yield number, same
+    rest = [number for number in range(len(b)) if number not in taken]
+    for n in range(max(len(left), len(rest))):
+        yield (left[n] if n < len(left) else None), (rest[n] if n < len(rest) else None)
+
+
+def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
+    side = 0 if change.kind == "removed" else 1
+    # Lines of code stand in the columns, with their signs.
+    facts = [] if change.level == "code" else [["", block(fact)] for fact in change.facts[: diffs.FACTS]]
+    return {
+        "mark": diffs.mark(change),
+        "sentence": block(diffs.figure(change) if change.name else change.text),
+        "places": [[line(where), _item(where, side, items)] for where in change.lines[: diffs.LINES]],
+        "facts": facts,
+    }
+
+
+def _item(where: str, side: int, items: tuple[Items, Items]) -> list[int] | None:
+    """The column and the item of a Python line that a change names, if only one line has that name."""
+    name = ":".join(where.split(":", 2)[:2])
+    known = [
+        number
+        for number, (_, _, address) in enumerate(items[side].lines)
+        if place(address.rpartition(":")[0], int(address.rpartition(":")[2])) == name
+    ]
+    return [side, known[0]] if len(known) == 1 else None
