@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .trials.lens import Lens
+    from .trials.checks import Lens
 
 _LENS = pytest.StashKey["Lens"]()
 
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def compile_lens(request: pytest.FixtureRequest) -> Lens:
     """The names of compile_lens (``compile_lens.expect(f, x)``), loaded when they are asked for."""
-    from .trials.lens import Lens
+    from .trials.checks import Lens
 
     lens = Lens()
     request.node.stash[_LENS] = lens
@@ -51,7 +51,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     folder = item.config.getoption("compile_lens_report")
     if not folder or not report.failed:
         return
-    from .trials.lens import Lens, pages
+    from .trials.checks import Lens, pages
 
     lens = item.stash.get(_LENS, None) or Lens()
     captures = lens.captures(call.excinfo.value if call.excinfo is not None else None)

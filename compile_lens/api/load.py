@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..record.files import read
 from ..results.capture import Capture
-from ..views.render.files import read
 
 if TYPE_CHECKING:
     from ..results.comparison import Difference

@@ -11,11 +11,10 @@ from ..errors import UsageError
 from ..versions import __version__
 from . import commands
 from .check import check
-from .compare import compare, diff, merge
+from .compare import compare, diff, merge, what_if
 from .exit_codes import EXIT_CODES
 from .run import run
 from .upgrade import upgrade
-from .what_if import what_if
 
 
 class Parser(argparse.ArgumentParser):
@@ -342,19 +341,19 @@ def _add_story(command: argparse.ArgumentParser) -> None:
 
 def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
     if what == "comparison":
-        from ..views.render.files import COMPARISON as FORMS
+        from ..views.render.formats import COMPARISON as FORMS
     elif what == "program":
-        from ..views.render.files import PROGRAM as FORMS
+        from ..views.render.formats import PROGRAM as FORMS
     elif what == "ranks":
-        from ..views.render.files import RANKS as FORMS
+        from ..views.render.formats import RANKS as FORMS
     elif what == "difference":
-        from ..views.render.files import DIFFERENCE as FORMS
+        from ..views.render.formats import DIFFERENCE as FORMS
     elif what == "outcome":
-        from ..views.render.files import WHAT_IF as FORMS
+        from ..views.render.formats import WHAT_IF as FORMS
     elif what == "result":
         from .check import FORMS
     else:
-        from ..views.render.files import CAPTURE as FORMS
+        from ..views.render.formats import CAPTURE as FORMS
 
     shown = "comparison" if what == "ranks" else what
     text = f"write the {shown} there, in the form of its ending ({' '.join(FORMS)}); repeatable"

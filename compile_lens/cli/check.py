@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import UsageError
+from ..record.files import write_text
 from ..trials.checks import FAILED as NOT_SO
 from ..trials.checks import HELD, RAISED, Checked, checks, held
 from ..trials.progress import progress
-from ..views.render.files import write_text
 from ..views.render.markdown import escape, fenced
 from .exit_codes import DIFFERS, FAILED, OK
 from .names import from_file, here

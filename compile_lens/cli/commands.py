@@ -62,7 +62,7 @@ def show(args: argparse.Namespace) -> int:
 
 def opened(args: argparse.Namespace) -> int:
     from ..api.load import load
-    from ..views.render.files import holds_program
+    from ..record.files import holds_program
 
     if holds_program(args.record):
         return opened_program(args)
@@ -83,7 +83,7 @@ def opened_program(args: argparse.Namespace) -> int:
 
 def told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
     """Print or convert what ``read`` makes of a file that holds a program."""
-    from ..views.render.files import PROGRAM as FORMS
+    from ..views.render.formats import PROGRAM as FORMS
 
     check_endings(args.out, FORMS)
     with progress(f"reading {args.record}", quiet=args.quiet):
@@ -135,9 +135,9 @@ def support(args: argparse.Namespace) -> int:
 def imported(args: argparse.Namespace) -> int:
     """Print or convert what torch logged of a program, or a record with what torch's profiler measured of it."""
     from ..api.load import import_trace
+    from ..record.files import holds_program
     from ..record.profiler_trace import is_profiler_trace
     from ..results.program import Program
-    from ..views.render.files import holds_program
 
     if args.into is None:
         if args.id:

@@ -1,22 +1,24 @@
-"""The commands ``compare``, ``diff`` and ``merge``."""
+"""The commands ``compare``, ``diff``, ``what-if`` and ``merge``."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import sys
 from collections.abc import Iterator
 
 from ..errors import UsageError
 from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
-from ..trials.progress import progress
+from ..trials.progress import progress, watched
 from .capturing import called, capturing, one_voice, options
-from .exit_codes import DIFFERS, OK
+from .exit_codes import DIFFERS, INTERRUPTED, OK
 from .output import capture_summary, check_endings, deliver, say
 
 
 def compare(args: argparse.Namespace) -> int:
     """Capture a function for several targets, print them side by side, and write that where asked."""
-    from ..views.render.files import COMPARISON as FORMS
+    from ..views.render.formats import COMPARISON as FORMS
 
     check_endings(args.out, FORMS)
     with capturing(args, args.function):
@@ -58,7 +60,7 @@ ANY = "!="
 def diff(args: argparse.Namespace) -> int:
     """Print what differs between two records, write it where asked, and fail where it was asked not to get worse."""
     from ..api.load import diff as compared
-    from ..views.render.files import DIFFERENCE as FORMS
+    from ..views.render.formats import DIFFERENCE as FORMS
 
     check_endings(args.out, FORMS)
     wanted = levels(args.fail_on)
@@ -150,10 +152,46 @@ def levels(given: list[str]) -> list[str]:
 def merge(args: argparse.Namespace) -> int:
     """Print what differs between the programs of several ranks, and write it where asked."""
     from ..api.ranks import merge as merged
-    from ..views.render.files import RANKS as FORMS
+    from ..views.render.formats import RANKS as FORMS
 
     check_endings(args.out, FORMS)
     with progress(f"comparing {len(args.records)} ranks", quiet=args.quiet):
         ranks = merged(*args.records)
     deliver(args, ranks, ranks.to_dict(), text=not args.out)
     return OK
+
+
+def what_if(args: argparse.Namespace) -> int:
+    """Turn one switch of the compiler at a time, say which changes what, and write that where asked.
+
+    Interrupted it says and writes what it has, and ends as an interrupted command does.
+    """
+    from ..views.render.formats import WHAT_IF as FORMS
+
+    check_endings(args.out, FORMS)
+    if args.pairs is not None and args.pairs < 0:
+        raise UsageError(
+            f"--pairs {args.pairs} is not a whole number from 0: give how many are tried at most"
+        )
+    # With --json what the user's code prints goes to stderr: stdout is one document.
+    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    bar = not args.quiet and watched()
+    with apart, progress(f"trying switches for {args.function}", quiet=args.quiet or bar):
+        function, inputs, kwargs = called(args)
+        from ..api.what_if import what_if as tried
+
+        with one_voice(args):
+            what_if_result = tried(
+                function,
+                *inputs,
+                kwargs=kwargs or None,
+                target=args.target,
+                switches=args.switch or None,
+                pairs=True if args.pairs is None else args.pairs,
+                show_progress=bar,
+                **options(args),
+            )
+    deliver(args, what_if_result, what_if_result.to_dict())
+    if what_if_result.interrupted:
+        say("compile-lens: interrupted", sys.stderr)
+    return INTERRUPTED if what_if_result.interrupted else OK

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> None:
     """Before the work, not after it."""
-    from ..views.render.files import CAPTURE as FORMS
+    from ..views.render.formats import CAPTURE as FORMS
 
     known = FORMS if forms is None else forms
     for path in paths:
@@ -92,7 +92,7 @@ def report(
 
 
 def _svg(path: Path, graph: Graph, title: str) -> Path:
-    from ..views.render.files import write_text
+    from ..record.files import write_text
 
     return write_text(path, graph.to_svg(title=title))
 

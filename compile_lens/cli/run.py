@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     """Find the program; it is run when the command line is done."""
-    from ..views.render.files import PROGRAM as FORMS
+    from ..views.render.formats import PROGRAM as FORMS
 
     check_endings(args.out, FORMS)
     if args.cuda_graphs is not None:  # before the program runs, not after
@@ -227,7 +227,7 @@ def _of_rank(path: Path) -> Path:
 
 
 def _beside(path: Path) -> Path:
-    from ..views.render.files import PART
+    from ..record.files import PART
 
     return path.with_name(f"{path.name}{PART}")
 
@@ -263,8 +263,8 @@ class Journal:
 
     def begin(self, header_line: ProgramRecord) -> None:
         """Make the file anew, with the record's own line: it has that, or it is not there."""
+        from ..record.files import write_text
         from ..record.journal import header_line as first_line
-        from ..views.render.files import write_text
 
         if os.getpid() != self._process:  # the program forked: the file is that of the other one
             return

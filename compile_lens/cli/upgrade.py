@@ -35,7 +35,7 @@ class _CaptureFailed(LensError):
 
 def upgrade(args: argparse.Namespace) -> int:
     """Capture a function under each version and print what differs from one to the next; or list, or remove."""
-    from ..views.render.files import DIFFERENCE as FORMS
+    from ..views.render.formats import DIFFERENCE as FORMS
 
     folder = args.folder or environments.home()
     if args.list:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..views.render.files import write_text
+from ..record.files import write_text
 from .lessons import EXERCISES, QUESTIONS
 from .wording import Shown, tell
 

@@ -87,7 +87,7 @@ class Comparison(ComparisonRecord):
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
         from ..views.live.compare import page
-        from ..views.render.files import COMPARISON, save
+        from ..views.render.formats import COMPARISON, save
         from ..views.subjects.compare import document
 
         return save(path, COMPARISON, lambda: document(self), html=lambda: page(self), json=self.to_json)
@@ -103,11 +103,11 @@ class Comparison(ComparisonRecord):
         return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.live.compare import live
-        from ..views.render.files import mimebundle
+        from ..views.live.compare import fragment
+        from ..views.render.formats import mimebundle
         from ..views.subjects.compare import document
 
-        return mimebundle(lambda: document(self), include, exclude, live=lambda: live(self))
+        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self))
 
 
 def _column(one: dict[str, Any]) -> Column:
@@ -139,7 +139,7 @@ class Difference(DifferenceRecord):
 
     def to_json(self) -> str:
         """The difference as JSON text, without the captures."""
-        from ..views.render.files import plain_json
+        from ..record.files import plain_json
 
         return plain_json(self.to_dict())
 
@@ -149,7 +149,7 @@ class Difference(DifferenceRecord):
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
         from ..views.live.compare import page
-        from ..views.render.files import DIFFERENCE, save
+        from ..views.render.formats import DIFFERENCE, save
         from ..views.subjects.diff import document
 
         return save(path, DIFFERENCE, lambda: document(self), html=lambda: page(self), json=self.to_json)
@@ -166,11 +166,11 @@ class Difference(DifferenceRecord):
         return page(document(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.live.compare import live
-        from ..views.render.files import mimebundle
+        from ..views.live.compare import fragment
+        from ..views.render.formats import mimebundle
         from ..views.subjects.diff import document
 
-        return mimebundle(lambda: document(self), include, exclude, live=lambda: live(self))
+        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self))
 
 
 class WhatIf(WhatIfRecord):
@@ -188,7 +188,7 @@ class WhatIf(WhatIfRecord):
 
     def to_json(self) -> str:
         """The outcome as JSON text, without the captures."""
-        from ..views.render.files import plain_json
+        from ..record.files import plain_json
 
         return plain_json(self.to_dict())
 
@@ -200,7 +200,7 @@ class WhatIf(WhatIfRecord):
         ending or an unwritable place.
         """
         from ..views.exports import differences, save_pages
-        from ..views.render.files import WHAT_IF, save
+        from ..views.render.formats import WHAT_IF, save
         from ..views.render.html import page
         from ..views.subjects.what_if import document
 
@@ -221,7 +221,10 @@ class WhatIf(WhatIfRecord):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.exports import differences
-        from ..views.render.files import mimebundle
+        from ..views.render.formats import mimebundle
+        from ..views.render.html import fragment
         from ..views.subjects.what_if import document
 
-        return mimebundle(lambda: document(self), include, exclude, lambda: differences(self))
+        return mimebundle(
+            lambda: document(self), include, exclude, lambda: fragment(document(self), differences(self))
+        )

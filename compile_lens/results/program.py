@@ -278,8 +278,8 @@ class Program:
             UsageError: there is no such file, or it cannot be read.
             RecordError: it is not a program, is corrupt, or was written by a newer compile_lens.
         """
+        from ..record.files import read
         from ..record.journal import from_journal, is_journal
-        from ..views.render.files import read
 
         def made(text: str) -> Program:
             if not is_journal(text):
@@ -294,7 +294,7 @@ class Program:
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.render.files import PROGRAM, save
+        from ..views.render.formats import PROGRAM, save
         from ..views.subjects.program import document
 
         return save(path, PROGRAM, lambda: document(self.record), json=self.to_json)
@@ -304,8 +304,8 @@ class Program:
 
         The file appears whole or not at all. Raises ``UsageError`` for an unwritable place.
         """
+        from ..record.files import write_text
         from ..views.findings.compile_time import to_trace
-        from ..views.render.files import write_text
 
         return write_text(path, to_trace(self.record))
 
@@ -322,7 +322,7 @@ class Program:
         return page(document(self.record))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.render.files import mimebundle
+        from ..views.render.formats import mimebundle
         from ..views.subjects.program import document
 
         return mimebundle(lambda: document(self.record), include, exclude)
@@ -392,7 +392,8 @@ class Ranks(RanksRecord):
 
         The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
-        from ..views.render.files import RANKS, plain_json, save
+        from ..record.files import plain_json
+        from ..views.render.formats import RANKS, save
         from ..views.subjects.ranks import document
 
         return save(path, RANKS, lambda: document(self), json=lambda: plain_json(self.to_dict()))
@@ -411,7 +412,7 @@ class Ranks(RanksRecord):
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
     ) -> dict[str, str]:
-        from ..views.render.files import mimebundle
+        from ..views.render.formats import mimebundle
         from ..views.subjects.ranks import document
 
         return mimebundle(lambda: document(self), include, exclude)

@@ -14,12 +14,13 @@ from compile_lens.record.capture import Record
 from compile_lens.record.codec import to_json
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.difference import DifferenceRecord
+from compile_lens.record.files import check_place, path_of, write_text
 from compile_lens.record.graph import Graph
 from compile_lens.record.what_if import Trial, WhatIfRecord
 
 from .live.compare import page as diff_page
 from .live.page import page
-from .render.files import CAPTURE, check_place, form_of, path_of, save, write_text
+from .render.formats import CAPTURE, form_of, save
 from .render.html import body
 from .render.html.markup import div, note, tag, text
 from .subjects import diff

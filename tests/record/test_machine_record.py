@@ -8,7 +8,7 @@ import json
 import pytest
 
 from compile_lens.devices import models
-from compile_lens.engine.kernels import message
+from compile_lens.engine.kernels import process as message
 from compile_lens.errors import StageMissing, UsageError
 from compile_lens.record.kernel import FORMS, Candidate, Code, Form, Kernel, Machine
 

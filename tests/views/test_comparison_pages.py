@@ -24,7 +24,7 @@ from compile_lens.views.live.compare import page as document
 from compile_lens.views.live.page import static
 from compile_lens.views.render import markdown as markdown_of
 from compile_lens.views.render import text as text_of
-from compile_lens.views.render.files import COMPARISON as FORMS
+from compile_lens.views.render.formats import COMPARISON as FORMS
 from compile_lens.views.render.html import markup as dark
 from compile_lens.views.subjects import compare
 from compile_lens.views.words.ledger import compared_counts

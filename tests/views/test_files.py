@@ -15,11 +15,12 @@ import samples
 
 from compile_lens.api import load
 from compile_lens.errors import RecordError, UsageError
+from compile_lens.record import files
 from compile_lens.views.exports import save_capture
-from compile_lens.views.render import files
+from compile_lens.views.render import formats
 
 
-@pytest.mark.parametrize("ending", sorted(files.CAPTURE))
+@pytest.mark.parametrize("ending", sorted(formats.CAPTURE))
 def test_every_form(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"capture{ending}"
     assert samples.sample().save(path) == path
@@ -56,7 +57,7 @@ def test_svg_of_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("string", samples.HOSTILE, ids=lambda s: repr(s[:12]))
-@pytest.mark.parametrize("ending", sorted(files.CAPTURE))
+@pytest.mark.parametrize("ending", sorted(formats.CAPTURE))
 def test_hostile_strings(string: str, ending: str, tmp_path: Path) -> None:
     capture = samples.hostile(string)
     path = capture.save(tmp_path / f"x{ending}")

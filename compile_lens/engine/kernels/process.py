@@ -1,4 +1,5 @@
-"""The process that compiles kernels, seen from the caller: it is started, asked, and started again if it dies."""
+"""The process that compiles kernels, seen from the caller: it is started, asked, and started again if it dies; and the
+messages between the two, plain JSON both ways."""
 
 from __future__ import annotations
 
@@ -12,9 +13,8 @@ from typing import Any
 
 from ...child.child import Child, TooLong
 from ...errors import BuildError, ChildError, UsageError
-from ...record.device import DeviceModel
-from ...record.kernel import Kernel
-from .message import filled
+from ...record.device import DeviceModel, DeviceProperty
+from ...record.kernel import Candidate, Form, Kernel, Machine
 
 SECONDS = 600.0
 """Time limit for one kernel, in seconds. The first one includes the import of torch and Triton."""
@@ -90,3 +90,43 @@ def _last_words(error: ChildError) -> str:
     last = next((line.strip() for line in reversed(error.last.splitlines()) if line.strip()), "")
     how = f"was ended by signal {-error.code}" if error.code < 0 else f"ended with {error.code}"
     return f"the process that compiles kernels {how}" + (f": {last[:300]}" if last else "")
+
+
+def model(raw: dict[str, Any]) -> DeviceModel:
+    """A device model from ``dataclasses.asdict`` of one."""
+    figures = tuple(DeviceProperty(**figure) for figure in raw["properties"])
+    return DeviceModel(
+        **{
+            **raw,
+            "torch_names": tuple(raw["torch_names"]),
+            "properties": figures,
+            "flops": tuple((name, rate) for name, rate in raw["flops"]),
+        }
+    )
+
+
+def answer(kernel: Kernel) -> dict[str, Any]:
+    """Return the message that reports a compiled kernel."""
+    return {
+        "candidates": [candidate.settings for candidate in kernel.candidates],
+        "machine": None if kernel.machine is None else dataclasses.asdict(kernel.machine),
+        "note": kernel.machine_note,
+    }
+
+
+def filled(kernel: Kernel, raw: dict[str, Any]) -> Kernel:
+    """The kernel with what an answer says."""
+    return dataclasses.replace(
+        kernel,
+        candidates=tuple(Candidate(tuple((name, value) for name, value in c)) for c in raw["candidates"]),
+        machine=None if raw["machine"] is None else _machine(raw["machine"]),
+        machine_note=raw["note"],
+    )
+
+
+def _machine(raw: dict[str, Any]) -> Machine:
+    forms = tuple(
+        Form(f["kind"], f["text"], tuple((line, source) for line, source in f["links"])) for f in raw["forms"]
+    )
+    missing = tuple((kind, reason) for kind, reason in raw["missing"])
+    return Machine(**{**raw, "forms": forms, "missing": missing})

@@ -14,7 +14,8 @@ from typing import Any
 from ...child.worker import serve
 from ...errors import UsageError
 from ...record.kernel import Kernel
-from . import compiled, message
+from . import compiled
+from .process import answer, model
 
 
 def main(replies: int) -> None:
@@ -32,6 +33,6 @@ def answered(request: bytes) -> dict[str, Any]:
     fields = json.loads(request)
     kernel = Kernel(fields["name"], "", "triton", "", fields["source"])
     try:
-        return message.answer(compiled.kernel_of(kernel, message.model(fields["model"]), fields["index"]))
+        return answer(compiled.kernel_of(kernel, model(fields["model"]), fields["index"]))
     except UsageError as error:
         return {"refused": str(error)}

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.record.capture import Record
 
-from ..render import html, text
-from ..render.files import bundle
+from ..render import html
+from ..render.formats import mimebundle as of_document
 from ..render.html.markup import around, dark_where_preferred
 from ..render.html.markup import text as escaped
 from ..subjects.capture import document
@@ -55,17 +55,8 @@ def page(capture: Record) -> str:
 def mimebundle(
     capture: Record, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
-    """The capture as ``text/html`` and ``text/plain``, as IPython asks for it.
-
-    Args:
-        include: MIME types to give; ``None`` for all of them.
-        exclude: MIME types to leave out, also of those included.
-    """
-    writers = {
-        "text/plain": lambda: text.page(document(capture), text.DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: fragment(capture),
-    }
-    return bundle(writers, include, exclude)
+    """The capture as ``text/html`` and ``text/plain``."""
+    return of_document(lambda: document(capture), include, exclude, lambda: fragment(capture))
 
 
 def live(capture: Record) -> str:

@@ -1,5 +1,4 @@
-"""A Document in the format that an ending or a MIME type names, and files: written whole or not at all, read back
-without running code."""
+"""Files: written whole or not at all, read back without running code."""
 
 from __future__ import annotations
 
@@ -8,41 +7,13 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from compile_lens.errors import RecordError, UsageError
-from compile_lens.record.codec import PROGRAM as PROGRAM_RECORD
-
-from ..document import Document
-from ..render import html, text
-
-_PAGES = {".html": "the report, for a browser", ".md": "Markdown", ".txt": "the text page"}
-
-CAPTURE = {
-    ".html": _PAGES[".html"],
-    ".json": "the record itself, for compile_lens.load",
-    ".svg": "pictures of the graphs",
-    ".md": "Markdown",
-    ".txt": "the text page",
-}
-PROGRAM = {**_PAGES, ".json": "the record itself, for compile_lens.Program.load"}
-RANKS = {**_PAGES, ".html": "one page, for a browser", ".json": "what differs, as plain data"}
-WHAT_IF = {
-    **_PAGES,
-    ".html": "a page, with the difference of each switch beside it",
-    ".json": "plain data",
-}
-COMPARISON = {**_PAGES, ".html": "one page, for a browser", ".json": "the captures and their differences"}
-DIFFERENCE = {
-    ".html": "one page, for a browser",
-    ".md": "Markdown, for a pull request",
-    ".txt": "the text page",
-    ".json": "plain data",
-}
-"""Endings that ``save`` knows for each subject, and what each gives."""
+from ..errors import RecordError, UsageError
+from .codec import PROGRAM
 
 PART = ".part"
 """Behind the name of the report of a run: what was written down until now, of one that has not come to its end."""
@@ -51,39 +22,11 @@ _count = itertools.count()
 _T = TypeVar("_T")
 
 
-def save(
-    path: str | os.PathLike[str],
-    forms: Mapping[str, str],
-    document: Callable[[], Document],
-    **others: Callable[[], str],
-) -> Path:
-    """Write a Document; the ending of ``path`` chooses one of ``forms``.
-
-    Args:
-        others: the text of further endings, or of one in another way: ``json=…``.
-
-    Raises:
-        UsageError: the ending is not in ``forms``, or the place cannot be written.
-    """
-    from . import html, markdown, text
-
-    target = path_of(path)
-    form = form_of(target, forms)
-    check_place(target)
-    writers: dict[str, Callable[[], str]] = {
-        "html": lambda: html.page(document()),
-        "md": lambda: markdown.page(document()),
-        "txt": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
-        **others,
-    }
-    return write_text(target, writers[form[1:]]())
-
-
 def holds_program(path: str | os.PathLike[str]) -> bool:
     """Return True if a file begins as the record of a program, or its journal, does; it may still not be one."""
     try:
         with open(path, "rb") as file:
-            return json.dumps(PROGRAM_RECORD).encode() in file.read(100)
+            return json.dumps(PROGRAM).encode() in file.read(100)
     except OSError:
         return False
 
@@ -91,16 +34,6 @@ def holds_program(path: str | os.PathLike[str]) -> bool:
 def plain_json(data: object) -> str:
     """Plain data as JSON text, ending in a newline. The same data give the same text."""
     return json.dumps(data, ensure_ascii=True, allow_nan=False, indent=2) + "\n"
-
-
-def form_of(target: Path, forms: Mapping[str, str]) -> str:
-    """The ending of a path, which chooses the form. Raises ``UsageError`` for one that is not in ``forms``."""
-    form = target.suffix.lower()
-    if form not in forms:
-        valid = ", ".join(f"{ending} ({what})" for ending, what in forms.items())
-        problem = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
-        raise UsageError(f"cannot save as {str(target)!r}: the name {problem}; use one of {valid}")
-    return form
 
 
 def read(path: str | os.PathLike[str], parse: Callable[[str], _T]) -> _T:
@@ -245,34 +178,3 @@ def _why(error: OSError) -> str:
         errno.ELOOP: "it is a link that leads to itself",
     }
     return known.get(error.errno or 0) or error.strerror or str(error)
-
-
-def mimebundle(
-    document: Callable[[], Document],
-    include: Iterable[str] | None,
-    exclude: Iterable[str] | None,
-    inserts: Callable[[], Mapping[str, str]] = dict,
-    live: Callable[[], str] = str,
-) -> dict[str, str]:
-    """A Document as ``text/html`` and ``text/plain``.
-
-    Args:
-        include: MIME types to give; ``None`` for all of them.
-        exclude: MIME types to leave out, also of those included.
-        inserts: HTML to put under entries, by their keys.
-        live: HTML that makes the fragment interactive.
-    """
-    writers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
-        "text/html": lambda: html.fragment(document(), inserts(), live()),
-    }
-    return bundle(writers, include, exclude)
-
-
-def bundle(
-    writers: Mapping[str, Callable[[], str]], include: Iterable[str] | None, exclude: Iterable[str] | None
-) -> dict[str, str]:
-    """The text of each MIME type that is wanted."""
-    wanted = set(writers) if include is None else set(include)
-    wanted -= set(exclude or ())
-    return {kind: write() for kind, write in writers.items() if kind in wanted}
