@@ -22,6 +22,7 @@ from compile_lens.measures.links import links_of
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import first_names
 
 
 class Chain:
@@ -188,10 +189,8 @@ class Chain:
         if line is None:
             start = self.known(file)
         elif not isinstance(file, str) or file not in self._links.files:
-            files = list(self._links.files)
-            some = ", ".join(map(repr, files[:12])) or "none"
-            more = f" and {len(files) - 12} more" if len(files) > 12 else ""
-            raise UsageError(f"the record knows no file {file!r}; it knows {some}{more}")
+            some = first_names(map(repr, self._links.files)) or "none"
+            raise UsageError(f"the record knows no file {file!r}; it knows {some}")
         else:
             start = (line_address(file, line),)
         reached = {*start, *self._below(start, derivatives)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .breaks import BREAK, Ending
@@ -30,6 +31,20 @@ SECOND_BREAK = "*** While handling this graph break, another graph break occurre
 _HINT = re.compile(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", re.MULTILINE)
 _LINK = re.compile(r"please visit: (https?://\S+)")
 _FROM = re.compile(r"\n\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE=1)")
+
+
+def first_names(items: Iterable[str], most: int = 12) -> str:
+    """Names joined by commas; at most ``most``, then how many more: ``a, b and 3 more``."""
+    every = tuple(items)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
+def all_names(items: Iterable[str], most: int = 1_000) -> str:
+    """Names joined by commas and an *and*: ``a, b and c``; of more than ``most`` the first ones."""
+    every = tuple(items)
+    if len(every) > most:
+        return first_names(every, most)
+    return " and ".join(filter(None, (", ".join(every[:-1]), *every[-1:])))
 
 
 def plain_name(name: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
+from compile_lens.record.messages import first_names
 from compile_lens.record.support import BACKENDS, HOW, Overload, Support, Unsupported, UnsupportedOperator
 
 from .words.characters import flat
-from .words.labels import names, places
+from .words.labels import places
 
 WIDTH = 110
 
@@ -35,7 +36,7 @@ def lacking(result: Unsupported) -> str:
     for lack in result.operators:
         lines += _lack(lack)
     if result.unknown:
-        lines += _wrapped(f"not in torch's table, so not known: {names(result.unknown, 20)}", "  ")
+        lines += _wrapped(f"not in torch's table, so not known: {first_names(result.unknown, 20)}", "  ")
     lines += [line for note in result.notes for line in _wrapped(note, "  ")]
     return "\n".join([*lines, *_wrapped(f"({result.source})", "  ")]) + "\n"
 

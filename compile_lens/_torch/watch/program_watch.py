@@ -14,6 +14,7 @@ from typing import Any
 from ...record import failed_guards, messages
 from ...record.breaks import NOT_TRACED, EagerFrame, Ending
 from ...record.graph import Frame, Source
+from ...record.messages import first_names
 from ...record.missing import Missing
 from ...record.program import (
     CALL_RAISED,
@@ -432,17 +433,13 @@ def _ahead_note(export: bool, lines: Counter[str]) -> str:
     what = f"traced {graphs} for torch.export, which compiles nothing"
     if not export:
         what = f"traced {graphs} to compile ahead of any call (aot_compile)"
-    return f"Dynamo {what}; no frame evaluation has {'it' if count == 1 else 'them'}: requested in {_some(list(lines))}"
+    them = "it" if count == 1 else "them"
+    return f"Dynamo {what}; no frame evaluation has {them}: requested in {first_names(lines, 3)}"
 
 
 def _doubt_notes(scope: Scope) -> tuple[str, ...]:
     if not scope.doubtful:
         return ()
-    names = _some(list(scope.doubtful))
-    doubt = f"a thread that none of several open watches started compiled {names}: it is in none of them"
+    ids = first_names(scope.doubtful, 3)
+    doubt = f"a thread that none of several open watches started compiled {ids}: it is in none of them"
     return (doubt,)
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more}"

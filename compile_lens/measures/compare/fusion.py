@@ -8,6 +8,7 @@ from compile_lens.measures.compare.target import Launch, Line, TargetPhase
 from compile_lens.measures.diff.side import Named
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.comparison import Fact
+from compile_lens.record.messages import all_names
 
 FEW = 6
 """Pairs of kernels that are listed one by one for a line and a target."""
@@ -43,13 +44,13 @@ def fusion(targets: Sequence[TargetPhase], line: Line) -> Iterator[Reason]:
     for where, (separate, together) in kernels.items():
         yield (
             "fusion",
-            f"What is one kernel on {listed(where)} is several on {listed(separate)}.",
+            f"What is one kernel on {all_names(where)} is several on {all_names(separate)}.",
             _facts(separate, together),
         )
     for where, (separate, together) in functions.items():
         yield (
             "fusion",
-            f"Loops that are fused on {listed(where)} only share a function on {listed(separate)}, which saves a "
+            f"Loops that are fused on {all_names(where)} only share a function on {all_names(separate)}, which saves a "
             "launch and no memory traffic.",
             _facts(separate, together),
         )
@@ -140,9 +141,3 @@ def _how(target: TargetPhase, launch: Launch) -> str:
     if len(members) > 1:
         return f", {len(members)} loops fused into one"
     return ", in one loop" if members else ""
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names with commas and an *and*."""
-    *most, last = tuple(names) or ("none",)
-    return f"{', '.join(most)} and {last}" if most else last

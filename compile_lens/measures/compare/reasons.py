@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compile_lens.measures.compare.fusion import Reason, fusion, listed
+from compile_lens.measures.compare.fusion import Reason, fusion
 from compile_lens.measures.compare.target import Line, TargetPhase
 from compile_lens.measures.operators import base_name, operator
 from compile_lens.record.comparison import UNEXPLAINED, Fact, Row, TargetDifference
 from compile_lens.record.graph import Node
 from compile_lens.record.lowering import UNNAMED, Pass, Rewrite
+from compile_lens.record.messages import all_names
 from compile_lens.record.support import NEEDS
 
 WHOLE = "REDUCE_TO_SINGLE_ELEMENT"
@@ -95,7 +96,7 @@ def _split(targets: Sequence[TargetPhase], line: Line, features: Features) -> It
         facts.append(Fact("", f"{by}: {cores}"))
     yield (
         "split",
-        f"A reduction is split on {listed(where)}: parts of each result are reduced first, by more of the device at "
+        f"A reduction is split on {all_names(where)}: parts of each result are reduced first, by more of the device at "
         "once, and then the parts.",
         tuple(facts),
     )
@@ -153,7 +154,7 @@ def _generated(targets: Sequence[TargetPhase], line: Line, features: Features) -
         facts += _features(name, list(library), generated, features)
         yield (
             "library",
-            f"{name} is a library call on {listed(library)}, and generated on {listed(generated)}.",
+            f"{name} is a library call on {all_names(library)}, and generated on {all_names(generated)}.",
             tuple(facts),
         )
 
@@ -217,8 +218,8 @@ def passes(targets: Sequence[TargetPhase], line: Line) -> Iterator[Reason]:
     where = [name for name, texts in changed.items() if texts]
     facts += _near_misses(targets, line, where)
     rest = [target.target for target in targets if target.target not in where]
-    how = f"and left them as they were on {listed(rest)}" if rest else "in different ways"
-    yield "pattern", f"Inductor's passes rewrote operators on {listed(where)}, {how}.", tuple(facts)
+    how = f"and left them as they were on {all_names(rest)}" if rest else "in different ways"
+    yield "pattern", f"Inductor's passes rewrote operators on {all_names(where)}, {how}.", tuple(facts)
 
 
 def rewritten(target: TargetPhase, line: Line) -> list[str]:

@@ -15,10 +15,10 @@ from functools import cached_property
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, Guard
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+from compile_lens.record.messages import all_names, resume_line
 from compile_lens.record.messages import plain_name as function_of
-from compile_lens.record.messages import resume_line
 
-from .inputs import listed, readable
+from .inputs import NAMED, readable
 from .settings import plain
 
 _TENSOR = re.compile(
@@ -146,6 +146,6 @@ def _counted(kind: str, owns: list[_Own]) -> str:
         return f"1 guard of {of} is {verb}: {owns[0].words}"
     tensors = [f"`{own.name}`" for own in owns if own.tensor is not None]
     rest = len(owns) - len(tensors)
-    parts = [f"tensor{'s' * (len(tensors) > 1)} {listed(tensors)}"] if tensors else []
+    parts = [f"tensor{'s' * (len(tensors) > 1)} {all_names(tensors, NAMED)}"] if tensors else []
     parts += [f"{rest} other{'s' * (rest > 1)}"] if rest and tensors else []
     return f"{len(owns)} guards of {of} are {verb}{': ' * bool(parts)}{', '.join(parts)}"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Graph, Tensor
-from compile_lens.record.messages import plain_name, resume_line
+from compile_lens.record.messages import all_names, plain_name, resume_line
 
 from .matching import Item, Match, device
 from .side import Side, matched
@@ -70,7 +70,7 @@ def _tensors(sides: tuple[Side, Side]) -> Iterator[Change]:
             sentences.setdefault((sentence, where, ours), []).append(two)
     for (sentence, where, ours), group in sentences.items():
         names = list(dict.fromkeys(called(sides[1], b[n]) for n in group))
-        text = f"{listed(names)} {'have' if len(names) > 1 else 'has'} {sentence}{where}"
+        text = f"{all_names(names, NAMED)} {'have' if len(names) > 1 else 'has'} {sentence}{where}"
         readers = dict.fromkeys(user for n in group for user in b[n].users)
         lines = sides[1].lines(b[n].address for n in readers)
         yield Change("settings" if ours else "lines", CHANGED, text, () if ours else lines, follows=not ours)
@@ -244,13 +244,6 @@ def readable(source: str) -> str:
     return rest[1:] if root[2] in _OWN and rest.startswith(".") else root[2].removeprefix("___") + rest
 
 
-def listed(names: list[str]) -> str:
-    """``a``, ``a and b``, ``a, b, c, d and 3 more``."""
-    if len(names) > NAMED:
-        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
 MODES = {"True": "train()", "False": "eval()"}
 
 
@@ -270,7 +263,9 @@ def _modes(a: Record, b: Record) -> Iterator[Change]:
     for (before, after), sources in modules.items():
         names = [f"`{readable(source)}`" for source in sources]
         own = all(source in [f"L['{name}']" for name in _OWN] for source in sources)
-        subject = "the module" if own else f"{'modules' if len(names) > 1 else 'module'} {listed(names)}"
+        subject = (
+            "the module" if own else f"{'modules' if len(names) > 1 else 'module'} {all_names(names, NAMED)}"
+        )
         text = f"{subject}: {MODES[before]} became {MODES[after]}"
         yield Change("settings", CHANGED, text)
 

@@ -19,6 +19,7 @@ from ..capture import Environment
 from ..compilation import DynamicDim
 from ..compile_events import paired_events
 from ..graph import Frame
+from ..messages import first_names
 from ..missing import Missing
 from ..program import (
     CALL_RAISED,
@@ -123,8 +124,7 @@ def _damaged(damage: Damage) -> list[Missing]:
 def _notes(lost: list[str]) -> tuple[str, ...]:
     if not lost:
         return ()
-    more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
-    return (f"the log ends before these compiles do, so that they are left out: {', '.join(lost[:4])}{more}",)
+    return (f"the log ends before these compiles do, so that they are left out: {first_names(lost, 4)}",)
 
 
 Place = tuple[str, str, int]

@@ -16,6 +16,7 @@ from compile_lens.layout import Box, Edge, Layout, OverBudget, Stub, place, plac
 from compile_lens.layout.plan import LABEL_SIZE, LINE_HEIGHT, SMALL_SIZE
 from compile_lens.layout.text import clean, columns, one_line, shorten, width
 from compile_lens.record.graph import Graph, Node
+from compile_lens.record.messages import first_names
 
 from ..words.derivatives import DERIVED
 from ..words.labels import SAVED
@@ -203,8 +204,7 @@ def _order(graph: Graph) -> str:
         one_line(node.name) if node.op.startswith("call_") else f"{node.name} ({one_line(node.target)})"
         for node in graph.calls
     ]
-    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
-    return f"; in order {', '.join(names[:TOLD])}{more}" if names else ""
+    return f"; in order {first_names(names, TOLD)}" if names else ""
 
 
 def _nodes(number: int) -> str:
@@ -284,9 +284,7 @@ def _about(node: Node, kept: bool) -> str:
 
 
 def _about_many(box: Box, kept: list[str]) -> str:
-    shown = ", ".join(box.members[:12])
-    more = f" and {len(box.members) - 12} more" if len(box.members) > 12 else ""
-    lines = [box.name, f"holds {len(box.members)} nodes: {shown}{more}"]
+    lines = [box.name, f"holds {len(box.members)} nodes: {first_names(box.members)}"]
     if kept:
         lines.append(f"{len(kept)} of them {SAVED}")
     return "\n".join(lines)

@@ -6,9 +6,10 @@ from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.steps import at_step
 from compile_lens.record.capture import ABLATIONS, Ablation, Record
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import first_names
 
 from ..document import BYTES, Absence, Block, Column, Columns, Finding, quantity
-from ..words import labels, quantities
+from ..words import quantities
 from ..words.quantities import printed
 
 KEY, TITLE = "ablations", "Ablations"
@@ -74,5 +75,5 @@ def _column(capture: Record, step: Ablation) -> Column:
 
 
 def _named(kernel: Kernel) -> str:
-    origins = labels.names(kernel.origins, 5)
+    origins = first_names(kernel.origins, 5)
     return f"{kernel.phase}: {kernel.name}" + (f" ← {origins}" if origins else "")

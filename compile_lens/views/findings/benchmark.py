@@ -9,11 +9,12 @@ from compile_lens.measures.chain import Address, Chain
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record.benchmark import Benchmark, Series
 from compile_lens.record.capture import Record
+from compile_lens.record.messages import first_names
 from compile_lens.record.profile import BY_ORDER, MeasuredGraph, MeasuredKernel, Profile
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities
-from ..words.labels import names, places
+from ..words.labels import places
 from ..words.quantities import plural
 from .places import size
 
@@ -127,7 +128,7 @@ def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Fin
     sections: list[Section] = [_profile_table(graph, where, chain) for graph in profile.graphs]
     lacking = [Row((missing.stage, missing.reason)) for missing in profile.missing]
     lacking += [
-        Row((f"{_title(graph)}: {names(stages)}", why))
+        Row((f"{_title(graph)}: {first_names(stages)}", why))
         for graph in profile.graphs
         for why, stages in _by_reason(graph).items()
     ]
@@ -194,7 +195,7 @@ def _profile_row(
             f"{kernel.seconds / whole:.0%}" if whole else "",
             *map(seconds_text, times),
             _from(kernel),
-            names(kernel.modules) if kernel.modules else "",
+            first_names(kernel.modules) if kernel.modules else "",
         ),
         (address,) if address in chain else (),
     )
@@ -202,7 +203,7 @@ def _profile_row(
 
 def _from(kernel: MeasuredKernel) -> str:
     origins: Iterable[str] = (
-        names(kernel.nodes) if kernel.nodes else "",
+        first_names(kernel.nodes) if kernel.nodes else "",
         places(kernel.lines) if kernel.lines else "",
     )
     return " ← ".join(x for x in origins if x)

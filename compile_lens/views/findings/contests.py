@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from compile_lens.record.autotuning import Autotuning
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import first_names
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Block, Finding, Row, Section, Table, cut
-from ..words import labels, machine, quantities
+from ..words import machine, quantities
 from .places import Place, places
 
 KEY, TITLE = "contests", "What max-autotune would time"
@@ -54,7 +55,7 @@ def contests(capture: Record) -> Finding | None:
 def _table(place: Place, one: Autotuning, limit: object) -> Table:
     addresses = tuple(place.at("post_grad", name) for name in one.nodes)
     rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.choices], CONTENDERS)
-    words = [f"for {labels.names(one.nodes, 6)}"] if one.nodes else []
+    words = [f"for {first_names(one.nodes, 6)}"] if one.nodes else []
     words.append(f"in the code stands {one.choices[one.in_code].name}, since nothing was timed")
     words += _room(one, limit)
     return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), left, WHERE)

@@ -8,10 +8,10 @@ from compile_lens.measures.chain import Address, Chain
 from compile_lens.record.capture import Record
 from compile_lens.record.cuda_graphs import REASONS, CudaGraphs, ProgramCudaGraphs
 from compile_lens.record.graph import Frame
+from compile_lens.record.messages import first_names
 from compile_lens.record.program import ProgramRecord
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
-from ..words.labels import names
 from ..words.labels import places as lines
 from ..words.quantities import plural
 from .places import Place, places
@@ -68,7 +68,7 @@ def of_program(program: ProgramRecord) -> Finding | None:
         for one in program.cuda_graphs
     ]
     differs = dict.fromkeys(words for one in program.cuda_graphs for words in one.may_differ)
-    devices = names(dict.fromkeys(one.device for one in program.cuda_graphs))
+    devices = first_names(dict.fromkeys(one.device for one in program.cuda_graphs))
     return _finding(held, "program.record.cuda_graphs", f" for {devices}", tuple(differs)) if held else None
 
 
@@ -79,7 +79,9 @@ def _finding(
     without = [title for title, one, _ in held if one.phase and not one.enabled]
     if without:
         of_all = len(without) == sum(one.phase != "" for _, one, _ in held)
-        sections.append(Prose("how it was checked", (WITHOUT if of_all else f"{names(without)}: {WITHOUT}",)))
+        sections.append(
+            Prose("how it was checked", (WITHOUT if of_all else f"{first_names(without)}: {WITHOUT}",))
+        )
     if differs:
         sections.append(Prose("what may differ on the GPU", differs[:_ROWS]))
     sections.append(Prose("what is not known", (RUN_TIME,)))
@@ -97,9 +99,7 @@ def said(one: CudaGraphs) -> str:
     if one.skip_reason:
         return f"nothing is recorded: {one.skip_reason}"
     if moving:
-        return (
-            f"nothing is recorded unless {names(moving)} come from an earlier CUDA graph: it writes into them"
-        )
+        return f"nothing is recorded unless {first_names(moving)} come from an earlier CUDA graph: it writes into them"
     kept = sum(part.recorded for part in one.partitions)
     if _whole(one):
         return "all of it is recorded"
@@ -122,7 +122,7 @@ def _table(title: str, one: CudaGraphs, at: At, where: str) -> Table:
         count = str(len(part.groups))
         if part.recorded:
             addresses, _ = at("groups", part.groups)
-            rows.append(Row((str(number), count, "yes", names(part.groups, 4), "", ""), addresses))
+            rows.append(Row((str(number), count, "yes", first_names(part.groups, 4), "", ""), addresses))
         for group, reason in part.reasons:
             addresses, frames = at("groups", (group,))
             why = f"{REASONS[reason]} ({reason})" if reason in REASONS else reason

@@ -8,9 +8,10 @@ from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.graph import Node
+from compile_lens.record.messages import first_names
 
 from ..document import LIVE, NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
-from ..words import labels, quantities, sentences
+from ..words import quantities, sentences
 from .places import Place, bytes_cell, places
 
 KEY, TITLE = "fusion", "Fusion decisions"
@@ -121,7 +122,7 @@ class Groups:
             return group.target.removesuffix(".default").removesuffix(".out")
         members = [self._loops[m] for m in group.members if m in self._loops]
         names = list(dict.fromkeys(origin for loop in members for origin in loop.origins))
-        return labels.names(names, 4) or group.target
+        return first_names(names, 4) or group.target
 
 
 def loops_in_short(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
 from compile_lens.record.lowering import REALIZED, Lowered, Pass, Rewrite
+from compile_lens.record.messages import first_names
 
 from ..document import (
     NAME,
@@ -25,7 +26,7 @@ from ..document import (
     Table,
     cut,
 )
-from ..words import labels, quantities
+from ..words import quantities
 from .fusion import loops_in_short
 from .places import Place, places, title
 
@@ -164,8 +165,8 @@ def _steps(capture: Record, compilation: Compilation, one: Pass) -> Iterator[Cha
 
 
 def _said(rewrite: Rewrite) -> str:
-    before = labels.names(rewrite.before, 6) or "nothing"
-    return f"{before} → {labels.names(rewrite.after, 6) or 'nothing (removed)'}"
+    before = first_names(rewrite.before, 6) or "nothing"
+    return f"{before} → {first_names(rewrite.after, 6) or 'nothing (removed)'}"
 
 
 def _rewrites_addresses(compilation: Compilation, stage: str, rewrite: Rewrite) -> Iterator[Address]:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import first_names
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
-from ..words import labels, machine, quantities
+from ..words import machine, quantities
 from .places import places
 
 KEY, TITLE = "machine", "Machine code"
@@ -61,7 +62,7 @@ def _brief(built: Sequence[Kernel]) -> list[str]:
         lines.append(f"{_range(registers)} registers a thread")
     spilling = [k.name for k in built if k.machine is not None and k.machine.spills]
     if spilling:
-        lines.append(f"registers spill in {labels.names(spilling, 4)}")
+        lines.append(f"registers spill in {first_names(spilling, 4)}")
     elif any(m.spills is not None for m in machines):
         lines.append("no spills")
     widths = [m.vector_bits for m in machines if m.vector_bits is not None]

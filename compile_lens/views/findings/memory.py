@@ -6,6 +6,7 @@ from compile_lens.measures.memory_budget import FITS, memory_budget
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
+from compile_lens.record.messages import first_names
 
 from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.lanes import timeline
@@ -131,7 +132,7 @@ def _row(place: Place, buffer: Buffer) -> Row:
         memory_cell(buffer.nbytes),
         f"{born}–{dead}",
         ", ".join(how),
-        labels.names(buffer.origins, 4),
+        first_names(buffer.origins, 4),
     )
     return Row(cells, tuple(place.at("post_grad", origin) for origin in buffer.origins))
 
@@ -158,7 +159,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
     kinds = (NAME, NUMBER, TEXT, TEXT, TEXT)
     sections: list[Section] = [Table(where, head, kinds, shown, tuple(words), left, WHERE)]
     if partition.recomputed:
-        some = labels.names(partition.recomputed, 60)
+        some = first_names(partition.recomputed, 60)
         sections.append(Prose(f"{where}: computed again in the backward", (some,)))
     return sections
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from compile_lens.measures.chain import kernel_lines
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Form, Kernel
+from compile_lens.record.messages import first_names
 
 from ..words import labels, machine, quantities, sentences, stamp
 from ..words.characters import clean, line
@@ -118,7 +119,7 @@ class Codes:
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
         remarks = [machine.Remark(words) for words in (whose, line(labels.needed(origin))) if words]
         for title, shared in labels.shared(origin):
-            lines = tuple(f"{name} (also in {labels.names(where)})" for name, where in shared[:MANY])
+            lines = tuple(f"{name} (also in {first_names(where)})" for name, where in shared[:MANY])
             if len(shared) > 1:
                 remarks.append(
                     machine.Remark(f"{title}: {quantities.plural(len(shared), 'operator')}", lines)

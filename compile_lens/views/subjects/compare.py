@@ -8,6 +8,7 @@ from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.comparison import KINDS, Column, ComparisonRecord, Row, TargetDifference, Use
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.messages import first_names
 
 from .. import document as doc
 from ..document import (
@@ -24,7 +25,7 @@ from ..document import (
     Table,
 )
 from ..words import sentences, stamp
-from ..words.labels import LANGUAGES, environment, names, traffic
+from ..words.labels import LANGUAGES, environment, traffic
 from ..words.ledger import compared
 from ..words.outcome import saving, state, verdict
 from ..words.quantities import counted, launched, plural, printed
@@ -210,17 +211,17 @@ def use(one: Use) -> str:
     kind = f"{LANGUAGES.get(one.language, one.language)} {one.kind}"
     words = f"{one.called}, library call" if one.language == "extern" else f"{one.name}, {kind}"
     words += f", {counted(one.launches, 'launch', 'launches')}" if one.launches != 1 else ""
-    return words + (f" (also {names(one.lines, 4)})" if one.lines else "")
+    return words + (f" (also {first_names(one.lines, 4)})" if one.lines else "")
 
 
 def _operators(some: tuple[str, ...]) -> str:
     """Operators with their counts: ``aten.sin, 2 × aten.mul.Tensor``."""
-    return names([name if n == 1 else f"{n} × {name}" for name, n in Counter(some).items()], 16)
+    return first_names([name if n == 1 else f"{n} × {name}" for name, n in Counter(some).items()], 16)
 
 
 def places(one: TargetDifference) -> str:
     """The phase and the lines that a difference concerns."""
-    return ", ".join(filter(None, (one.phase, names(one.places, 6))))
+    return ", ".join(filter(None, (one.phase, first_names(one.places, 6))))
 
 
 def agreement(comparison: ComparisonRecord) -> str:

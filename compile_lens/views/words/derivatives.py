@@ -10,6 +10,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import first_names
 
 Whose = tuple[tuple[str, tuple[str, ...]], ...]
 """Operators of a kernel, each with the words for its forward ops."""
@@ -91,10 +92,7 @@ def _word(node: Node, lines: Collection[int]) -> str:
 
 def phrase(words: Sequence[str], most: int = MOST) -> str:
     """``for the derivative of sin, mul``."""
-    if not words:
-        return ""
-    rest = f" and {len(words) - most} more" if len(words) > most else ""
-    return f"for the derivative of {', '.join(words[:most])}{rest}"
+    return f"for the derivative of {first_names(words, most)}" if words else ""
 
 
 def of_names(whose: Whose, names: Collection[str]) -> tuple[str, ...]:

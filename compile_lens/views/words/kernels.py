@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.messages import first_names
 
 from . import labels
 from .quantities import launched
@@ -55,7 +56,7 @@ def rows(capture: Record) -> Iterator[Row]:
                 origin = origins.of(kernel)
                 language = labels.LANGUAGES.get(kernel.language, kernel.language)
                 kind = "" if kernel.kind == kernel.language else f" {kernel.kind}"
-                chain = [labels.names(origin.operators)] if origin.operators else []
+                chain = [first_names(origin.operators)] if origin.operators else []
                 chain += [labels.places(origin.lines)] if origin.lines else []
                 chain += [f"unknown: {origin.unknown}"] if origin.unknown else []
                 yield Row(

@@ -13,6 +13,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation, Stage
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.messages import first_names
 from compile_lens.record.missing import Missing, NotApplicable
 
 from ..document import Lane, Step
@@ -259,7 +260,7 @@ def again(origin: Origin) -> str:
     parts += [f"{title}: {_shared(pairs)}" for title, pairs in shared(origin) if pairs]
     if origin.instead:
         parts.append(
-            f"launched here, or {names(origin.instead, 2)} instead: the device measures which is faster"
+            f"launched here, or {first_names(origin.instead, 2)} instead: the device measures which is faster"
         )
     return "; ".join(parts)
 
@@ -270,8 +271,7 @@ def shared(origin: Origin) -> tuple[tuple[str, Shared], ...]:
 
 
 def _shared(pairs: Shared, limit: int = 4) -> str:
-    some = ", ".join(f"{name} (also in {names(where, 2)})" for name, where in pairs[:limit])
-    return f"{some} and {len(pairs) - limit} more" if len(pairs) > limit else some
+    return first_names((f"{name} (also in {first_names(where, 2)})" for name, where in pairs), limit)
 
 
 def place(frame: Frame) -> str:
@@ -313,13 +313,6 @@ def _file(path: str) -> str:
         return path
     installed = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
     return "/".join(parts[installed[-1] + 1 :] if installed else parts[-1:])
-
-
-def names(items: Iterable[str], limit: int = 12) -> str:
-    """Names joined by commas; at most ``limit``, then how many more."""
-    items = tuple(items)
-    some = ", ".join(items[:limit])
-    return some if len(items) <= limit else f"{some} and {len(items) - limit} more"
 
 
 def traffic(kernel: Kernel) -> str:

@@ -16,6 +16,7 @@ from compile_lens.record.capture import Failure, Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.figures import AtLeast, Figure, summed
 from compile_lens.record.graph import Frame, Graph
+from compile_lens.record.messages import all_names
 
 from . import quantities
 from .labels import UNSAID, place, readable, without_folders
@@ -211,20 +212,13 @@ def eager(capture: Record) -> tuple[Eager, ...]:
     for ending, rest_left, ids in places.values():
         every.append(
             Eager(
-                f"{'graph break' if len(ids) == 1 else 'graph breaks'} after {_several(ids)}{rest_left}",
+                f"{'graph break' if len(ids) == 1 else 'graph breaks'} after {all_names(ids, _IDS)}{rest_left}",
                 ending,
             )
         )
     shown = [s for s in capture.skipped if s not in rests.values() and not (s.kind == REST and s.compilation)]
     every += [_skipped(s) for s in (*rests.values(), *shown)]
     return tuple(sorted(every, key=lambda one: of_torch(one.ending.frames)))
-
-
-def _several(ids: list[str]) -> str:
-    """``0/0, 1/0 and 2/0``; of many the first ones."""
-    if len(ids) > _IDS:
-        return f"{', '.join(ids[:_IDS])} and {len(ids) - _IDS} more"
-    return " and ".join(filter(None, (", ".join(ids[:-1]), ids[-1])))
 
 
 _IDS = 6

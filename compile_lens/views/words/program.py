@@ -27,7 +27,7 @@ from compile_lens.measures.program import (
 )
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
-from compile_lens.record.messages import plain_name, plain_source, without_stack_names
+from compile_lens.record.messages import first_names, plain_name, plain_source, without_stack_names
 from compile_lens.record.program import (
     COMPILED,
     ERROR_ON_RECOMPILE,
@@ -167,13 +167,9 @@ def also(recompilation: Recompilation) -> str:
         forms.setdefault(one.source or one.text, []).append(one)
     if recompilation.change is not None:
         forms.pop(recompilation.change.source or recompilation.change.text, None)
-    parts = [f"{_few([one.id for one in of])}: {changed(of[0])}" for of in forms.values()]
+    parts = [f"{first_names((one.id for one in of), MOST)}: {changed(of[0])}" for of in forms.values()]
     more = f"; and {plural(len(parts) - MOST, 'reason')} more" if len(parts) > MOST else ""
     return f"also {'; '.join(parts[:MOST])}{more}" if parts else ""
-
-
-def _few(ids: list[str]) -> str:
-    return ", ".join(ids[:MOST]) + (f" and {len(ids) - MOST} more" if len(ids) > MOST else "")
 
 
 HEADS = {
@@ -300,7 +296,7 @@ def _for_each(cause: Cause, torch: str) -> str:
             tried.setdefault(remedy, []).append(recompilation.change.source or recompilation.change.text)
     if len(tried) < 2:
         return next(iter(tried), "")
-    each = [f"for {_few(of)}: {remedy}" for remedy, of in tried.items()]
+    each = [f"for {first_names(of, MOST)}: {remedy}" for remedy, of in tried.items()]
     more = f"; and for {plural(len(each) - MOST, 'thing')} more" if len(each) > MOST else ""
     return f"{'; '.join(each[:MOST])}{more}"
 

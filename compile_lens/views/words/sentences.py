@@ -13,6 +13,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import UNSAID_ORIGIN
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.messages import first_names
 
 from . import labels, outcome, quantities
 from .characters import flat
@@ -99,7 +100,7 @@ def ran_by(modules: Sequence[str]) -> tuple[str, str]:
     "")`` where that is not known of several."""
     if not modules:
         return "", ""
-    return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {labels.names(modules)}"
+    return f"×{len(modules)}", f"run by {quantities.plural(len(modules), 'module')}: {first_names(modules)}"
 
 
 def symbol(dim: DynamicDim) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.messages import first_names
 from compile_lens.record.missing import AbsentStage
 
 from ...document import Compiled, Step
@@ -126,7 +127,7 @@ class Stages:
         if graph.saved:
             saved = div(
                 faint(f"{labels.SAVED}: ", "font-size:13px")
-                + mono(labels.names(graph.saved, 24), "font-size:13px"),
+                + mono(first_names(graph.saved, 24), "font-size:13px"),
                 "margin:0 0 8px 0",
             )
         drawing, wide = self._picture(compilation, graph)
@@ -203,7 +204,7 @@ class Stages:
         origin = self._origins.of(kernel)
         steps = []
         if origin.operators:
-            steps.append(mono(labels.names(origin.operators, 24), "font-size:13px"))
+            steps.append(mono(first_names(origin.operators, 24), "font-size:13px"))
         if origin.lines:
             full = ", ".join(f"{f.file}:{f.line}" for f in origin.lines[:24])
             lines = mono(labels.places(origin.lines, 12), "font-size:13px")
