@@ -18,34 +18,25 @@ class Reason:
     """
 
     sentence: str
-    remedy: str
+    remedy: str = ""
 
 
 REASONS: dict[str, Reason] = {
     "extern": Reason(
         "One of the two is a call of a library or of a kernel written by hand: Inductor did not generate its "
-        "loop, so it cannot add to it.",
-        "",
+        "loop, so it cannot add to it."
     ),
     "steering": Reason(
         "One of the two decides which graphs run, or how often (cond, while_loop): their loops are generated "
-        "separately, and nothing outside is fused with them.",
-        "",
+        "separately, and nothing outside is fused with them."
     ),
     "nop": Reason(
         "One of the two does no work of its own (a view, memory set aside, one result of a library call): there "
-        "is no loop to fuse, and nothing to save.",
-        "",
+        "is no loop to fuse, and nothing to save."
     ),
-    "order": Reason("They were tried the wrong way round: the second must run before the first.", ""),
-    "different devices": Reason(
-        "They run on different devices, and one kernel runs on one device.",
-        "",
-    ),
-    "stream": Reason(
-        "They run on different streams, or in different memory pools.",
-        "",
-    ),
+    "order": Reason("They were tried the wrong way round: the second must run before the first."),
+    "different devices": Reason("They run on different devices, and one kernel runs on one device."),
+    "stream": Reason("They run on different streams, or in different memory pools."),
     "different sizes": Reason(
         "They loop over different numbers of elements, and one loop runs a fixed number of times.",
         "Give both the same shape.",
@@ -55,8 +46,7 @@ REASONS: dict[str, Reason] = {
         "Keep one layout and one shape through both (no reshape or transpose in between).",
     ),
     "reduction sizes": Reason(
-        "At least one of the two reduces, and the loops around and inside the reduction do not fit the other's.",
-        "",
+        "At least one of the two reduces, and the loops around and inside the reduction do not fit the other's."
     ),
     "reduction barrier": Reason(
         "The second needs finished results of a reduction, and the first has them only after its loop has run.",
@@ -69,12 +59,10 @@ REASONS: dict[str, Reason] = {
     ),
     "outer loop": Reason(
         "One of the two already shares only its outer loop with others, and the C++ backend adds no "
-        "independent work to such a node.",
-        "",
+        "independent work to such a node."
     ),
     "no shared data": Reason(
-        "They have no data in common, so that fusing them would save no memory traffic.",
-        "",
+        "They have no data in common, so that fusing them would save no memory traffic."
     ),
     "little shared data": Reason(
         "They have so little data in common that Inductor does not think it worth it.",
@@ -85,14 +73,10 @@ REASONS: dict[str, Reason] = {
         "Let both take the same elements in the same order: no slice, shift, gather, reshape or transpose between "
         "the two, and reductions over the same dimensions.",
     ),
-    "between": Reason(
-        "Something that needs the first, and that the second needs, has to run between them.",
-        "",
-    ),
+    "between": Reason("Something that needs the first, and that the second needs, has to run between them."),
     "cycle": Reason(
         "Fused, each would have to wait for the other: what was fused before leads from one back to the "
-        "other.",
-        "",
+        "other."
     ),
     "too large": Reason(
         "The kernel would become too large: more loops or buffers than Inductor's limit allows.",
@@ -100,56 +84,39 @@ REASONS: dict[str, Reason] = {
         "and measure.",
     ),
     "peak memory": Reason(
-        "Fused, tensors would have to live longer, and more memory would be needed at once.",
-        "",
+        "Fused, tensors would have to live longer, and more memory would be needed at once."
     ),
     "mutation": Reason(
         "One of the two overwrites, or adds up in place, a buffer that the other reads: all of one has to "
-        "be done before the other.",
-        "",
+        "be done before the other."
     ),
     "template": Reason(
         "One of the two is a template (a hand-tuned matrix product, convolution or attention), which "
-        "takes in only certain pointwise work.",
-        "",
+        "takes in only certain pointwise work."
     ),
     "foreach": Reason(
         "One of the two is a list of operations that run together (foreach), whose members do not fit the "
-        "other's.",
-        "",
+        "other's."
     ),
-    "scan": Reason(
-        "One of the two is a scan that is split over blocks, which takes in no reduction.",
-        "",
-    ),
+    "scan": Reason("One of the two is a scan that is split over blocks, which takes in no reduction."),
     "tiling": Reason(
-        "They want to cut their elements into differently shaped tiles, and one kernel has one shape.",
-        "",
+        "They want to cut their elements into differently shaped tiles, and one kernel has one shape."
     ),
     "combined reductions": Reason(
         "One of the two is already made of reductions in different orders, to which Inductor adds only "
-        "some work.",
-        "",
+        "some work."
     ),
     "numerics": Reason(
-        "Fused, numbers would be added up in another order, and the settings require the order to stay.",
-        "",
+        "Fused, numbers would be added up in another order, and the settings require the order to stay."
     ),
-    "config": Reason(
-        "A setting forbids it.",
-        "",
-    ),
+    "config": Reason("A setting forbids it."),
     "slower": Reason(
-        "Inductor tried it, and the fused kernel was slower, or used more registers than there are.",
-        "",
+        "Inductor tried it, and the fused kernel was slower, or used more registers than there are."
     ),
-    "overtaken": Reason(
-        "It was allowed, but one of the two was fused with something better first.",
-        "",
-    ),
-    "backend": Reason("It was refused by the backend, which gives no reason.", ""),
-    "unsaid": Reason("Inductor refused it without giving a reason.", ""),
-    "other": Reason("Inductor refused it, in words that this version does not know.", ""),
+    "overtaken": Reason("It was allowed, but one of the two was fused with something better first."),
+    "backend": Reason("It was refused by the backend, which gives no reason."),
+    "unsaid": Reason("Inductor refused it without giving a reason."),
+    "other": Reason("Inductor refused it, in words that this version does not know."),
 }
 """Every kind of reason, with its sentence."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compile_lens.measures.control_flow import launches
 from compile_lens.measures.ledger import MEASURED, MODELLED, Ledger, Row
@@ -93,90 +94,39 @@ def _kinds(scope: Scope) -> Cell:
     return words or Absence("kernel kinds")
 
 
-def _english(words: str) -> dict[str, str]:
-    return {ENGLISH: words}
+def _column(
+    key: str, title: str, definition: str, cell: Callable[[Scope], Cell] | None = None, **more: Any
+) -> LedgerColumn:
+    return LedgerColumn(key, {ENGLISH: title}, {ENGLISH: definition}, cell or _figure(key), **more)
 
 
 COLUMNS: tuple[LedgerColumn, ...] = (
-    LedgerColumn(
-        "eager_ops",
-        _english("eager ops"),
-        _english("operators that eager PyTorch dispatches"),
-        _figure("eager_ops"),
+    _column("eager_ops", "eager ops", "operators that eager PyTorch dispatches"),
+    _column("aten_ops", "ATen ops", "compute nodes handed to Inductor", compared={}),
+    _column("loops", "loops", "Inductor's nodes before fusion that do work", compared={}),
+    _column("groups", "groups", "scheduler nodes after fusion that do work", compared={}),
+    _column("kernels", "kernels", "kernels of the generated code", _kernels, ledger=False, compared={}),
+    _column("launches", "launches", "kernel launches in one call of the generated code", compared={}),
+    _column(
+        "library_calls", "library calls", "launches of kernels that a library has", _library_calls,
+        ledger=False, compared={},
     ),
-    LedgerColumn(
-        "aten_ops",
-        _english("ATen ops"),
-        _english("compute nodes handed to Inductor"),
-        _figure("aten_ops"),
-        compared={},
-    ),
-    LedgerColumn(
-        "loops",
-        _english("loops"),
-        _english("Inductor's nodes before fusion that do work"),
-        _figure("loops"),
-        compared={},
-    ),
-    LedgerColumn(
-        "groups",
-        _english("groups"),
-        _english("scheduler nodes after fusion that do work"),
-        _figure("groups"),
-        compared={},
-    ),
-    LedgerColumn(
-        "kernels",
-        _english("kernels"),
-        _english("kernels of the generated code"),
-        _kernels,
-        ledger=False,
-        compared={},
-    ),
-    LedgerColumn(
-        "launches",
-        _english("launches"),
-        _english("kernel launches in one call of the generated code"),
-        _figure("launches"),
-        compared={},
-    ),
-    LedgerColumn(
-        "library_calls",
-        _english("library calls"),
-        _english("launches of kernels that a library has"),
-        _library_calls,
-        ledger=False,
-        compared={},
-    ),
-    LedgerColumn(
-        "bytes_before",
-        _english("bytes before"),
-        _english("memory traffic, each ATen operator by itself"),
+    _column(
+        "bytes_before", "bytes before", "memory traffic, each ATen operator by itself",
         _figure("bytes_before", BYTES),
     ),
-    LedgerColumn(
-        "bytes_after",
-        _english("bytes after"),
-        _english("memory traffic of the fused groups"),
-        _figure("bytes_after", BYTES),
+    _column(
+        "bytes_after", "bytes after", "memory traffic of the fused groups", _figure("bytes_after", BYTES),
     ),
-    LedgerColumn(
-        "bytes",
-        _english("bytes, modelled"),
-        _english("memory traffic of the fused groups"),
-        _bytes_in_short,
-        ledger=False,
-        compared={},
+    _column(
+        "bytes", "bytes, modelled", "memory traffic of the fused groups", _bytes_in_short,
+        ledger=False, compared={},
     ),
-    LedgerColumn(
-        "kinds",
-        _english("kernel kinds"),
-        _english("languages and kinds of the kernels"),
-        _kinds,
-        ledger=False,
-        compared={},
+    _column(
+        "kinds", "kernel kinds", "languages and kinds of the kernels", _kinds, ledger=False, compared={}
     ),
-)
+)  # fmt: skip
+"""Every column, in order. Each may have a title and a definition in further languages."""
 
 
 def columns() -> tuple[LedgerColumn, ...]:
