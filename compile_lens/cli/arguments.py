@@ -78,9 +78,7 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     demo = add(
-        "demo",
-        commands.demo,
-        "Capture sin(x)**2 + cos(x)**2, forward and backward, and write its report",
+        "demo", commands.demo, "Capture sin(x)**2 + cos(x)**2, forward and backward, and write its report"
     )
     demo.add_argument(
         "--out", type=Path, default=Path("compile-lens-demo"), metavar="DIR", help="default: %(default)s"
@@ -89,11 +87,7 @@ def parser() -> argparse.ArgumentParser:
     expressions = "FUNCTION, --input and --kwarg are\nPython expressions of yours and are run as such."
     show = add("show", commands.show, "Capture a function and print what became of it", expressions)
     _add_call(show)
-    show.add_argument(
-        "--target",
-        metavar="NAME",
-        help="generate code for a device that need not be here: h100, mps, cpu:avx2, …",
-    )
+    _add_target(show, "h100, mps, cpu:avx2, …")
     _add_story(show)
     _add_out(show)
 
@@ -101,12 +95,11 @@ def parser() -> argparse.ArgumentParser:
         "compare", compare, "Capture a function for several targets and put them side by side", expressions
     )
     _add_call(compared)
-    compared.add_argument(
+    _repeatable(
+        compared,
         "--target",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a device, which need not be here; repeatable (default: cpu, h100 and mps)",
+        "NAME",
+        "a device, which need not be here; repeatable (default: cpu, h100 and mps)",
     )
     _add_out(compared, "comparison")
 
@@ -117,15 +110,12 @@ def parser() -> argparse.ArgumentParser:
         expressions + "\nCtrl-C ends it, and what was tried until then is still shown and written.",
     )
     _add_call(changing)
-    changing.add_argument(
-        "--target", metavar="NAME", help="generate code for a device that need not be here: h100, mps, …"
-    )
-    changing.add_argument(
+    _add_target(changing, "h100, mps, …")
+    _repeatable(
+        changing,
         "--switch",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="try this one, such as split_reductions; repeatable (default: all that may matter)",
+        "NAME",
+        "try this one, such as split_reductions; repeatable (default: all that may matter)",
     )
     changing.add_argument(
         "--pairs",
@@ -155,9 +145,7 @@ def parser() -> argparse.ArgumentParser:
     checked.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="a Python file of yours, which is run"
     )
-    checked.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="one check of each file; repeatable"
-    )
+    _repeatable(checked, "--only", "NAME", "one check of each file; repeatable")
     checked.add_argument(
         "--pages", type=Path, metavar="DIR", help="keep a page of each capture of a check that does not hold"
     )
@@ -174,9 +162,7 @@ def parser() -> argparse.ArgumentParser:
     upgraded.add_argument(
         "--torch", nargs="+", default=[], metavar="VERSION", help="two versions or more: 2.13 2.15"
     )
-    upgraded.add_argument(
-        "--target", metavar="NAME", help="generate code for a device that need not be here: h100, mps, …"
-    )
+    _add_target(upgraded, "h100, mps, …")
     upgraded.add_argument(
         "--with",
         dest="extra",
@@ -285,12 +271,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_fail_on(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+    _repeatable(
+        command,
         "--fail-on",
-        action="append",
-        default=[],
-        metavar="NAMES",
-        help="exit with 4 if one of these gets worse, such as kernels,breaks,bytes: more are launched or moved; a "
+        "NAMES",
+        "exit with 4 if one of these gets worse, such as kernels,breaks,bytes: more are launched or moved; a "
         "level that has no better and worse, such as operators, fails if it differs, and so does a name with != behind "
         "it (kernels!=); `changes` stands for any difference; repeatable",
     )
@@ -303,16 +288,13 @@ def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
         metavar="FUNCTION",
         help="pkg.module:function or path/to/file.py:function (or file.py:'Net().eval()')",
     )
-    command.add_argument(
+    _repeatable(
+        command,
         "--input",
-        action="append",
-        default=[],
-        metavar="EXPR",
-        help="a positional argument: Python that sees torch and the names of the module; repeatable",
+        "EXPR",
+        "a positional argument: Python that sees torch and the names of the module; repeatable",
     )
-    command.add_argument(
-        "--kwarg", action="append", default=[], metavar="NAME=EXPR", help="a keyword argument; repeatable"
-    )
+    _repeatable(command, "--kwarg", "NAME=EXPR", "a keyword argument; repeatable")
     command.add_argument(
         "--backward", choices=("auto", "yes", "no"), default="auto", help="capture the backward too"
     )
@@ -339,22 +321,20 @@ def _add_story(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_target(command: argparse.ArgumentParser, such_as: str) -> None:
+    text = f"generate code for a device that need not be here: {such_as}"
+    command.add_argument("--target", metavar="NAME", help=text)
+
+
+def _repeatable(command: argparse.ArgumentParser, option: str, metavar: str, help: str) -> None:
+    command.add_argument(option, action="append", default=[], metavar=metavar, help=help)
+
+
 def _add_out(command: argparse.ArgumentParser, what: str = "capture") -> None:
-    if what == "comparison":
-        from ..views.render.formats import COMPARISON as FORMS
-    elif what == "program":
-        from ..views.render.formats import PROGRAM as FORMS
-    elif what == "ranks":
-        from ..views.render.formats import RANKS as FORMS
-    elif what == "difference":
-        from ..views.render.formats import DIFFERENCE as FORMS
-    elif what == "outcome":
-        from ..views.render.formats import WHAT_IF as FORMS
-    elif what == "result":
-        from .check import FORMS
-    else:
-        from ..views.render.formats import CAPTURE as FORMS
+    from ..views.render.formats import FORMS
+    from .check import FORMS as OF_CHECKS
 
     shown = "comparison" if what == "ranks" else what
-    text = f"write the {shown} there, in the form of its ending ({' '.join(FORMS)}); repeatable"
+    endings = " ".join(OF_CHECKS if what == "result" else FORMS[what])
+    text = f"write the {shown} there, in the form of its ending ({endings}); repeatable"
     command.add_argument("-o", "--out", action="append", default=[], type=Path, metavar="FILE", help=text)

@@ -34,6 +34,14 @@ DIFFERENCE = {
     ".txt": "the text page",
     ".json": "plain data",
 }
+FORMS = {
+    "capture": CAPTURE,
+    "program": PROGRAM,
+    "ranks": RANKS,
+    "outcome": WHAT_IF,
+    "comparison": COMPARISON,
+    "difference": DIFFERENCE,
+}
 """Endings that ``save`` knows for each subject, and what each gives."""
 
 
