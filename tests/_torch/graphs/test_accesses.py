@@ -344,7 +344,7 @@ def test_that_one_eager_operator_is_many_of_atens_is_no_saving(f: Callable[..., 
 
 def test_the_triangle_that_eager_pytorch_reads_is_less_than_the_code_reads() -> None:
     what, *numbers = traffic(torch.triu, x(1000, 1000))
-    assert what == f"memory traffic{savings.EAGER}, {savings.BY_FUSION}"
+    assert what == f"memory traffic{outcome.EAGER}, {outcome.BY_FUSION}"
     assert numbers == ["~6 MB", "~8 MB"]
 
 
