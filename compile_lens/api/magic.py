@@ -65,9 +65,19 @@ class _Watched:
         self._thread = threading.get_ident()
         self._within = 0
         self._watching = WatchContext("a cell")
-        self._watching.__enter__()
-        shell.events.register("pre_execute", self._begins)
-        shell.events.register("post_execute", self._is_over)
+        try:
+            self._watching.__enter__()
+            shell.events.register("pre_execute", self._begins)
+            shell.events.register("post_execute", self._is_over)
+        except BaseException as error:  # an interrupt: the cell does not begin, and nothing ends it
+            self._forget()
+            self._watching.close(ending(error))
+            raise
+
+    def _forget(self) -> None:
+        for event, callback in (("pre_execute", self._begins), ("post_execute", self._is_over)):
+            if callback in self._shell.events.callbacks[event]:
+                self._shell.events.unregister(event, callback)
 
     def _begins(self) -> None:
         """A cell that this one runs."""
@@ -82,8 +92,7 @@ class _Watched:
             return
         from IPython.display import display
 
-        self._shell.events.unregister("pre_execute", self._begins)
-        self._shell.events.unregister("post_execute", self._is_over)
+        self._forget()
         error = getattr(self._result, "error_in_exec", None)
         self._watching.close("the block ended" if error is None else ending(error))
         if self._name:

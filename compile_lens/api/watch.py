@@ -45,21 +45,29 @@ class WatchContext:
             raise UsageError("this watch is open already; call compile_lens.watch() for another one")
         from .._torch.watch.program_watch import ProgramWatch
 
-        self._watch = watch = ProgramWatch(self._whole, keeps=self._keeps)
-        records = _Records(watch, self._name or _where(), self._arguments)
-        self.program = Program(records.record, records.kept)
-        kept = self._kept
-        watch.open(None if kept is None else lambda seen: kept(records.of(seen, "")))
-        return self.program
+        try:
+            self._watch = watch = ProgramWatch(self._whole, keeps=self._keeps)
+            records = _Records(watch, self._name or _where(), self._arguments)
+            self.program = Program(records.record, records.kept)
+            kept = self._kept
+            watch.open(None if kept is None else lambda seen: kept(records.of(seen, "")))
+            return self.program
+        except BaseException as error:  # an interrupt: no ``__exit__`` follows
+            self.close(ending(error))
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self.close(ending(error) if error is not None else "the block ended")
 
     def close(self, ended: str) -> None:
         """Watch no longer; ``ended`` says why. It may be repeated."""
-        watch, self._watch = self._watch, None
+        watch = self._watch
         if watch is not None:
-            watch.close(ended)
+            try:
+                watch.close(ended)
+            finally:  # also where an interrupt came first
+                watch.close(ended)
+                self._watch = None
 
     def __call__(self, function: _F) -> _F:
         if not callable(function):

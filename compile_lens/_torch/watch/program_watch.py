@@ -92,18 +92,23 @@ class ProgramWatch:
 
     def open(self, kept: Callable[[Observations], None] | None = None) -> None:
         """Begin to watch; ``kept`` is called with each finished evaluation alone, and its graphs."""
-        observers.place(self._undo)
-        self._scope = scope = scopes.enter(self._whole)
-        self._undo.add(scopes.leave, scope)
-        scope.before, scope.eager_resumes, scope.eager_before = earlier_decisions.find_decisions()
-        stances.begin(scope)
-        scope.keeps = self._keeps
-        if kept is not None:
-            scope.kept = lambda evaluation: kept(_part(scope, evaluation))
+        try:
+            observers.place(self._undo)
+            self._scope = scope = scopes.enter(self._undo, self._whole)
+            scope.before, scope.eager_resumes, scope.eager_before = earlier_decisions.find_decisions()
+            stances.begin(scope)
+            scope.keeps = self._keeps
+            scope.kept = None if kept is None else lambda evaluation: kept(_part(scope, evaluation))
+        except BaseException:  # an interrupt: nobody else closes it
+            self._undo.close()
+            raise
 
     def close(self, ended: str) -> None:
         """Stop watching; ``ended`` is the reason. It may be repeated."""
-        self._undo.close()
+        try:
+            self._undo.close()
+        finally:  # what an interrupt left
+            self._undo.close()
         self.ended = ended if self.ended is None else self.ended
 
     def observations(self) -> Observations:

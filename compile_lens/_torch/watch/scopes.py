@@ -23,6 +23,7 @@ from ...record.compile_events import Event
 from ...record.graph import Frame
 from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
 from ..ground import hooks
+from ..ground.undo import Undo
 
 numbers = itertools.count()
 """Numbers of evaluations and graphs, in the order in which they begin, over all watches."""
@@ -164,9 +165,10 @@ _owner: dict[int, tuple[Scope, ...]] = {}
 """Watches by frame number: a frame's backward may be compiled in another thread."""
 
 
-def enter(whole: bool = False) -> Scope:
-    """Open a watch on this thread, inside of those open there; or one of the ``whole`` process."""
+def enter(undo: Undo, whole: bool = False) -> Scope:
+    """Open a watch on this thread, inside of those open there, or one of the ``whole`` process; until ``undo``."""
     scope = Scope(() if whole else _scopes_here(), whole)
+    undo.add(leave, scope)
     if not whole:
         _local.scopes = (*scope.parents, scope)
     _open.append(scope)
