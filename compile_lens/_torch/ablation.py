@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ..record import claims
 from ..record.capture import ABLATIONS
 from . import backend
 from .frames import dynamo
@@ -144,7 +145,7 @@ _OF_ONE_COMPILE = (
 )
 
 
-@hook("torch._inductor.graph:GraphLowering.call_function")
+@hook("torch._inductor.graph:GraphLowering.call_function", claims.ABLATIONS)
 def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
     """Realise the result of a lowered operator at once as a loop of its own, in the step that inlines nothing."""
     result = real(lowering, *args, **kwargs)
@@ -153,7 +154,7 @@ def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: 
     return result
 
 
-@hook("torch._inductor.codegen.cpp:CppScheduling.ready_to_flush")
+@hook("torch._inductor.codegen.cpp:CppScheduling.ready_to_flush", claims.ABLATIONS)
 def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwargs: Any) -> Any:
     """Write each loop as soon as it is there, if nothing is fused: the C++ backend would collect loops that were not
     fused in one function, and each is to be a function, and a launch, of its own."""

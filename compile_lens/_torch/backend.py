@@ -172,6 +172,8 @@ def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                     return compile_fx_inner(gm, example_inputs, **kwargs)
             except torch._dynamo.exc.RestartAnalysis:
                 raise
+            except pipeline.Stopped:
+                return pipeline.not_built
             except BaseException as error:
                 if isinstance(inner := getattr(error, "inner_exception", None), torch._dynamo.exc.SkipFrame):
                     raise inner from None  # torch wraps it where its caches are off, as they are here

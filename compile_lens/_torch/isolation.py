@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from ..record import claims
 from .code import compiler_probe
 from .frames import dynamo
 from .ground import cache_entries, counters, hook_points, log_filters
@@ -62,7 +63,7 @@ def optimize(
     return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
 
 
-@free_hook("torch._dynamo.pgo:get_code_state")
+@free_hook("torch._dynamo.pgo:get_code_state", claims.SIZES)
 def get_code_state(real: Any, *args: Any, **kwargs: Any) -> Any:
     """A capture starts with no memory of earlier sizes, and leaves none."""
     state = getattr(_capturing, "code_state", None)
@@ -87,7 +88,7 @@ def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
     return result
 
 
-@free_hook("torch._dynamo.guards:get_tensor_guard_code_part")
+@free_hook("torch._dynamo.guards:get_tensor_guard_code_part", claims.GUARDS)
 def tensor_guard(real: Any, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Keep the text of a tensor's checks (type, sizes, strides). They run in C++; torch keeps this text beside its
     guards and does not export it."""

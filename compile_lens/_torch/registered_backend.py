@@ -75,7 +75,7 @@ def compile(
     recorder.clock.start()
     devices = {x.device.type for x in example_inputs if isinstance(x, torch.Tensor)} - {"cpu"}
     with (
-        hooks.in_place(),
+        hooks.in_place(recorder),
         python_runtime.less_garbage_collection(),
         contextlib.nullcontext() if build else compiler_probe.without_probing(recorder.note),
     ):

@@ -98,13 +98,13 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
     for text in dict.fromkeys((note, *known)):
         recorder.note(text)
     dynamo.keep_root(recorder, target)
-    for path in hooks.absent_paths():
-        recorder.note(hook_points.lacks(path))
+    for path in hook_points.absent_paths():
+        recorder.lose(path, hook_points.lacks(path))
     outcome = Outcome(recorder)
 
     def call() -> None:
         with Undo() as undo, undo:
-            hooks.place(undo)
+            hooks.place(undo, recorder)
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
             if request.model is not None:

@@ -11,14 +11,19 @@ from ..engine.description import describe
 from ..engine.environment import environment
 from ..engine.options import CaptureOptions, inductor_patches
 from ..engine.record import recorded
+from ..record import claims
 from ..record.capture import Options
+from ..record.missing import Missing
 from ..results.capture import Capture
 
 if TYPE_CHECKING:
     from .._torch.registered_backend import BackendProgram
 
 _lock = threading.Lock()
-_UNSEEN = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
+_WHY = "what Dynamo skipped is not seen by the named backend, which is handed graphs alone: use watch() or capture()"
+_NOT_OBSERVED = tuple(
+    Missing(claim, _WHY) for claim in (claims.BREAKS, claims.SKIPS, claims.RECOMPILES, claims.EVALUATIONS)
+)
 
 
 _programs: list[BackendProgram] = []
@@ -70,6 +75,6 @@ def last() -> Capture | None:
         program.function,
         environment(recorder.target.device, recorder.target.isa),
         Options(build=recorder.spec.build),
-        not_observed=_UNSEEN,
+        not_observed=_NOT_OBSERVED,
         inputs=program.inputs,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..measures.steps import trimmed_name
 from ..record.capture import ABLATIONS, Ablation, Environment, Options
+from ..record.missing import Missing
 from ..results.capture import Capture
 from .sources import with_inlined
 
@@ -24,10 +25,10 @@ def recorded(
     function: str,
     where: Environment,
     options: Options,
-    not_observed: str = "",
+    not_observed: tuple[Missing, ...] = (),
     **more: Any,
 ) -> Capture:
-    """The capture of ``function``; ``not_observed`` is what could not be seen, ``more`` are further attributes."""
+    """The capture of ``function``; ``not_observed`` are claims that could not be seen, ``more`` further attributes."""
     from .. import versions
 
     recorder.note(versions.note())
@@ -40,8 +41,8 @@ def recorded(
         compilations=compilations,
         timings=timings,
         created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        notes=(*recorder.notes, *filter(None, [not_observed])),
-        not_observed=not_observed,
+        notes=(*recorder.notes, *dict.fromkeys(one.reason for one in not_observed)),
+        not_observed=(*not_observed, *recorder.not_observed()),
         skipped=recorder.eager_frames(),
         **more,
     )

@@ -234,7 +234,7 @@ def _again(program: ProgramRecord) -> list[Cause]:
     causes_of_kind = []
     for frame in program.frames:
         own: list[FrameEvaluation] = [
-            v for v in frame.evaluations if v.recompilation is not None and v.outcome == COMPILED
+            v for v in frame.evaluations if v.recompilation is not None and v.outcome == COMPILED and v.graphs
         ]
         if own:
             seconds = sum(v.seconds for v in own)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from compile_lens.errors import UsageError
 from compile_lens.measures.chain import PYTHON, Address, Chain, walk
 from compile_lens.measures.dead_ends import SILENT
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.graph import Graph
@@ -133,12 +134,13 @@ def coverage(capture: Record) -> Coverage:
             lost += why
     phases = tuple(_sum(phase, rows[phase]) for phase in PHASES if phase in rows)
     nodes, ended = _nodes(capture, reaching.chain)
+    unseen = capture.lacks(claims.KERNEL_LINES)
     return Coverage(
         phases=phases,
         total=_sum("total", phases),
         reasons=_ranked(reasons),
         uncovered=tuple(lost),
-        notes=tuple(note for note in capture.notes if note.startswith(NO_LINES)),
+        notes=(f"{NO_LINES}: {unseen}",) if unseen else (),
         nodes=nodes,
         node_reasons=_ranked(ended),
     )

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
 from compile_lens.measures.control_flow import GENERATED
-from compile_lens.measures.members import Members, Subject, resolve
+from compile_lens.measures.members import Members, Subject, resolve, unseen_loops
 from compile_lens.measures.operators import called
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
 from compile_lens.record.graph import Graph, Node
@@ -34,12 +35,18 @@ _VERDICTS = {
 }
 
 
+_NO_DECISIONS = "the record holds no decisions of the scheduler for this graph"
+
 LIBRARY_CALL_BETWEEN = (
     "A call of a library stands between them: all of it has to run after one and before the other."
 )
 """Reasons that keep two apart which are not library calls themselves."""
 
 NOT_PROPOSED = "Inductor did not propose the pair."
+NEVER_PROPOSED = "never proposed"
+NOT_SEEN = "not seen"
+"""``Why.verdict`` where loops or groups, ``Why.reason`` where the scheduler's decisions are not in the record."""
+DECISIONS_NOT_SEEN = "Why they were not fused was not seen."
 _PART = "One is, at least in part, what the other does."
 
 
@@ -50,8 +57,9 @@ class Why:
     Attributes:
         a, b: the two things, as they were asked for.
         where: the compile id and the phase (``"0/0 forward"``); ``""`` where they share none.
-        verdict: ``same``, ``inlined``, ``fused``, ``not fused``, ``different graphs`` or ``no loop``.
-        reason: if not fused, a key of ``compile_lens.record.decision.REASONS``, or ``"never proposed"``.
+        verdict: ``same``, ``inlined``, ``fused``, ``not fused``, ``different graphs``, ``no loop`` or ``not seen``.
+        reason: if not fused, a key of ``compile_lens.record.decision.REASONS``, ``"never proposed"``, or ``"not seen"``
+            where the record has no decisions of the scheduler.
         sentence: the answer in one plain sentence.
         facts: what the record shows for it, in order.
         decisions: what the scheduler decided about their groups, the last word first.
@@ -102,14 +110,16 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     """
     one, two, where = resolve(capture, a, b, phase)
     if where is None:
-        return _apart(one, two)
+        return _apart(one, two, unseen_loops(capture))
     return _Place(capture, *where).why(one, two)
 
 
-def _apart(one: Members, two: Members) -> Why:
+def _apart(one: Members, two: Members, unseen: str) -> Why:
     empty = [m for m in (one, two) if not m.places]
     if empty:
         facts = tuple(f"{m.name}: {m.note}" for m in empty)
+        if unseen:
+            return Why(one.name, two.name, "", NOT_SEEN, sentence="Not all loops were seen.", facts=facts)
         return Why(one.name, two.name, "", NOTHING, sentence="There is no loop to fuse.", facts=facts)
     facts = tuple(f"{m.name} is in {', '.join(f'{c} {p}' for c, p in m.places)}" for m in (one, two))
     return Why(one.name, two.name, "", DIFFERENT_GRAPHS, sentence=_VERDICTS[DIFFERENT_GRAPHS], facts=facts)
@@ -128,6 +138,7 @@ class _Place:
         self.of = {loop: n.name for n in self.groups.values() for loop in n.members}
         self.kernels = code.kernels if isinstance(code, Code) else ()
         self.decisions: tuple[Decision, ...] | None = dict(compilation.decisions).get(phase)
+        self._lacking = capture.lacks(claims.DECISIONS) or _NO_DECISIONS
         self.contests = [one for one in compilation.autotuning if one.phase == phase]
         self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
         graph = stages.get(f"{phase}.post_grad")
@@ -165,7 +176,7 @@ class _Place:
         if not self.groups:
             note = f"stage {self.phase}.groups is not in the record"
             return Why(
-                one.name, two.name, where, NOTHING, sentence="The groups were not seen.", facts=(note,)
+                one.name, two.name, where, NOT_SEEN, sentence="The groups were not seen.", facts=(note,)
             )
         answer = self._related(one, two, where, a, b)
         return replace(answer, facts=(*answer.facts, *self._realised(one, b), *self._realised(two, a)))
@@ -278,6 +289,8 @@ class _Place:
         if reason == "reduction barrier" and self._steps_of_one(ga, gb):
             reason = "split reduction"
         saved, note = self.buffers.saved(ga, gb)
+        if self.decisions is None and not reason:
+            reason = NOT_SEEN
         sentence, remedy = _words(reason, bool(walls), bool(self.buffers.common(ga, gb)))
         if reason == "extern":
             facts += self._timed_elsewhere((*ga, *gb, *walls))
@@ -286,7 +299,7 @@ class _Place:
         if reason == "reduction barrier" and not self._over_other_dimensions(ga, gb):
             remedy = ""
         return Why(
-            one, two, where, NOT_FUSED, reason or "never proposed", sentence, tuple(facts), tuple(decisions),
+            one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
             saved, note, remedy, self._calls((*ga, *gb, *walls)) if reason == "extern" else (),
         )  # fmt: skip
 
@@ -333,7 +346,7 @@ class _Place:
 
     def _never(self, ga: list[str], gb: list[str]) -> str:
         if self.decisions is None:
-            return "the record holds no decisions of the scheduler for this graph"
+            return f"what Inductor's scheduler decided was not seen: {self._lacking}"
         common = self.buffers.common(ga, gb)
         if not common:
             return "Inductor never proposed the pair: they touch no buffer in common"
@@ -401,6 +414,8 @@ def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
 def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:
     """The sentence and the remedy of a reason."""
     known_reason = REASONS.get(reason)
+    if reason == NOT_SEEN and common:
+        return DECISIONS_NOT_SEEN, ""
     if wall and known_reason is not None:
         return LIBRARY_CALL_BETWEEN, known_reason.remedy
     if known_reason is not None:

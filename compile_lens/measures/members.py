@@ -74,6 +74,13 @@ def _shortest(common: list[Place], every: list[Place]) -> str:
     return phase if sum(p[1] == phase for p in every) == 1 else f"{cid} {phase}"
 
 
+def unseen_loops(capture: Record) -> str:
+    """Return why the loops of a phase are not in the record; ``""`` if none are missing."""
+    return next(
+        (m.message for c in capture.compilations for m in c.missing if m.stage.endswith(".loops")), ""
+    )
+
+
 class _Finder:
     """Looks names up in one capture."""
 
@@ -86,6 +93,14 @@ class _Finder:
         self.places = [
             (c.id, phase) for c in capture.compilations for phase in PHASES if f"{phase}.loops" in c.graphs
         ]
+        stages = ("", ".post_grad", ".loops", ".groups")
+        self._phases = [
+            (c.id, phase)
+            for c in capture.compilations
+            for phase in PHASES
+            if any(phase + stage in c.graphs for stage in stages)
+        ]
+        self._unseen = unseen_loops(capture)
 
     def find(self, what: Subject) -> Members:
         """Return what ``what`` stands for; the first of these that exists: kernel, line, node, loop, group."""
@@ -159,7 +174,7 @@ class _Finder:
         """Return what a line, or a call or a node at one, stands for."""
         kind = "line" if any(a[1] == PYTHON for a in found) else "node"
         places = self._loops(list(found))
-        return Members(name, kind, places, "" if places else "it became no loop")
+        return Members(name, kind, places, "" if places else self._unseen or "it became no loop")
 
     def _named(self, name: str) -> Members:
         """Return what a name stands for: of a node, or of the operator or function that nodes call.
@@ -169,7 +184,7 @@ class _Finder:
         """
         places: dict[Place, tuple[str, ...]] = {}
         nodes: dict[Place, tuple[Address, ...]] = {}
-        for place in self.places:
+        for place in self._phases:
             matches = self._matches(*place, name)
             if matches:
                 nodes[place] = matches
@@ -187,7 +202,7 @@ class _Finder:
                 f"{name!r} is no kernel, node, loop or group of this capture, no function that it calls, "
                 f"and none of {FORMS}; it has {some or 'none'}"
             )
-        note = "" if places else "it became no loop: an input, a view, or optimised away"
+        note = "" if places else self._unseen or "it became no loop: an input, a view, or optimised away"
         return Members(name, "node", places, note, nodes)
 
     def _matches(self, cid: str, phase: str, name: str) -> tuple[Address, ...]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compile_lens.record import claims
 from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
@@ -27,7 +28,7 @@ from compile_lens.record.program import (
 BROKE, EAGER, TRACED, NEVER = "broke", "eager", "compiled", "never"
 STATES = (BROKE, EAGER, TRACED, NEVER)
 """States of a line, the worst first: a graph broke on it; it runs eagerly; it is in a graph; Dynamo evaluated its
-function, and neither traced the line nor left it to Python."""
+function, and neither traced the line nor left it to Python. A line of which that was not seen has none."""
 
 
 @dataclass(frozen=True)
@@ -253,9 +254,11 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
         if one.file and one.eager_lines:
             mark(one.file, one.eager_lines, EAGER, code_of(one.file, one.line, one.code_lines))
     by_file: dict[str, list[Line]] = {}
+    never = () if program.lacks(claims.TRACED_LINES) else (NEVER,)
     for (file, line), marked in sorted(states.items()):
-        line_states = tuple(s for s in STATES if s in marked) or (NEVER,)
-        by_file.setdefault(file, []).append(Line(line, line_states))
+        line_states = tuple(s for s in STATES if s in marked) or never
+        if line_states:
+            by_file.setdefault(file, []).append(Line(line, line_states))
     return {file: tuple(numbers) for file, numbers in by_file.items()}
 
 

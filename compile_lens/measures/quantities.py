@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from compile_lens.errors import UsageError
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Count, Figure, figure, summed
@@ -102,17 +103,18 @@ def _graphs(capture: Record) -> Quantity:
 
 def graph_breaks(capture: Record) -> Quantity:
     """Graph breaks."""
-    return _least(capture, len(capture.breaks))
+    return _least(capture, len(capture.breaks), claims.BREAKS)
 
 
 def recompiles(capture: Record) -> Quantity:
     """Times that a function was compiled again."""
-    return _least(capture, len(capture.recompiles))
+    return _least(capture, len(capture.recompiles), claims.RECOMPILES)
 
 
-def _least(capture: Record, count: int) -> Quantity:
+def _least(capture: Record, count: int, claim: str) -> Quantity:
     """Return a count of Dynamo's as a lower bound, for a record that does not see all of it."""
-    return f"at least {count:,}: {capture.not_observed}" if capture.not_observed else Figure(count)
+    lacking = capture.lacks(claim)
+    return f"at least {count:,}: {lacking}" if lacking else Figure(count)
 
 
 OF_PHASES: Mapping[str, Callable[[Record, str], Quantity]] = {

@@ -17,7 +17,7 @@ from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
 from .kernel import Kernel
-from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable
+from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable, reason_for
 from .profile import Profile
 
 SCHEMA_VERSION = 2
@@ -119,8 +119,8 @@ class Record:
         profile: times that torch's profiler measured, joined from a trace.
         skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
             ``breaks``, all of it was.
-        not_observed: why what ran eagerly is not known: the record is of graphs alone, which the named backend was
-            handed. ``""`` for a capture of a call, which sees everything that Dynamo did with it.
+        not_observed: the claims (``record.claims``) that are not known, or only in part, each with the reason: torch
+            lacks what we observe, or the record is of graphs alone, which the named backend was handed.
         target: the device model that stood for the device; ``None``: the code is for what is in the machine.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
         environment: where it was made, an ``Environment``.
@@ -146,11 +146,15 @@ class Record:
     benchmark: Benchmark | None = None
     target: Target | None = None
     skipped: tuple[Skip, ...] = ()
-    not_observed: str = ""
+    not_observed: tuple[Missing, ...] = ()
     calls: tuple[CapturedCall, ...] = ()
     profile: Profile | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
+
+    def lacks(self, *claims: str) -> str:
+        """Return why one of these claims (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
+        return next(filter(None, (reason_for(self.not_observed, claim) for claim in claims)), "")
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -21,6 +21,9 @@ SAME_CODE = "same code, verified"
 UNREACHED = "?"
 """In ``Kernel.launch_functions``: no call leads to the line."""
 
+UNKNOWN_KIND = "unknown"
+"""``Kernel.kind`` where no group of the kernel was seen."""
+
 NO_LINES = "the lines of kernels have no origins"
 """Prefix of the note of a capture whose kernel lines could not be traced."""
 
@@ -59,7 +62,8 @@ class Kernel:
 
     Attributes:
         language: ``cpp``, ``triton``, ``metal`` or ``extern`` (a library call: it has no source here).
-        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``.
+        kind: ``pointwise``, ``reduction``, ``scan``, ``template``, ``extern`` or ``copy``; ``unknown`` if no group of
+            it was seen.
         source: its own text; ``first_line`` and ``last_line`` are where that stands in the wrapper module
             (1-based; 0 where it does not).
         launch_lines: lines of the wrapper module that launch it, one for each launch; 0 if not found there.

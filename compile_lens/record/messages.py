@@ -93,6 +93,15 @@ def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
     return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")
 
 
+def limit_type(message: str) -> str:
+    """Return the recompile limit that an error of Dynamo's is about; ``""`` if it is about none."""
+    limit = _LIMIT.search(message)
+    return limit[1] if limit else ""
+
+
+_LIMIT = re.compile(r"recompile limit exceeded[\s\S]*Limit type: (\w+)")
+
+
 def consequence(text: str) -> str:
     """Return what Dynamo could not do about a break, in a sentence; ``""`` if the message has nothing more."""
     text = _FROM.split(text, maxsplit=1)[0]

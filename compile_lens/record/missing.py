@@ -1,8 +1,8 @@
-"""Stages that are not in the record: those that could not be seen, and those that there are not."""
+"""Stages and claims that are not in the record: those that could not be seen, and those that there are not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,12 @@ class AbsentStage:
 
 @dataclass(frozen=True)
 class Missing(AbsentStage):
-    """A stage that could not be seen, and why."""
+    """A stage, or a claim (``record.claims``), that could not be seen, and why."""
+
+
+def reason_for(missing: Iterable[Missing], claim: str) -> str:
+    """Return why a claim (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
+    return next((one.reason for one in missing if one.stage == claim), "")
 
 
 @dataclass(frozen=True)

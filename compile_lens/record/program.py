@@ -16,13 +16,14 @@ from .collectives import Bucket, Collective, EagerCollective
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
-from .missing import Missing
+from .missing import Missing, reason_for
 from .profile import Profile
 
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""
 
 COMPILED = "compiled"
+"""With a graph; if graphs were not observed, perhaps without one."""
 NO_GRAPH = "no graph"
 SKIPPED = "skipped"
 LIMIT = "limit"
@@ -393,6 +394,10 @@ class ProgramRecord:
     eager_collectives: tuple[EagerCollective, ...] | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
+
+    def lacks(self, *claims: str) -> str:
+        """Return why one of these claims (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
+        return next(filter(None, (reason_for(self.missing, claim) for claim in claims)), "")
 
     @cached_property
     def evaluations(self) -> tuple[FrameEvaluation, ...]:

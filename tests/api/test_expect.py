@@ -13,6 +13,8 @@ from short_programs import around_a_sort, broken, one, over_the_wrong_dimension
 
 import compile_lens
 from compile_lens import Capture, ExpectationError, UsageError, expect
+from compile_lens.record import claims
+from compile_lens.record.missing import Missing
 from compile_lens.results.expectations import Expectations
 
 pytestmark = pytest.mark.torch
@@ -349,7 +351,9 @@ def test_of_what_did_not_compile_nothing_holds() -> None:
 def test_the_backend_by_name_does_not_see_breaks() -> None:
     import dataclasses
 
-    capture = dataclasses.replace(samples.sample(), not_observed="the named backend does not see it")
+    why = "the named backend does not see it"
+    gaps = tuple(Missing(claim, why) for claim in (claims.BREAKS, claims.RECOMPILES))
+    capture = dataclasses.replace(samples.sample(), not_observed=gaps)
     expect(capture).launches(2)
     assert "the named backend does not see it" in fails(lambda: expect(capture).graph_breaks(0))
     assert "the named backend does not see it" in fails(lambda: expect(capture).recompiles(at_most=5))

@@ -534,8 +534,9 @@ def test_an_observer_that_fails_is_noted_and_the_program_goes_on(monkeypatch: py
     with compile_lens.watch() as program:
         watched.run("two_breaks")
     assert program.counts.graphs == 2 and program.breaks == ()
-    (missing,) = program.record.missing
-    assert missing.stage == "a graph break" and "RuntimeError: of the observer (2 times)" in missing.reason
+    missing = {one.stage: one.reason for one in program.record.missing}
+    assert missing.keys() == {"graph breaks", "which lines were traced"}
+    assert "RuntimeError: of the observer (2 times)" in missing["graph breaks"]
 
 
 def test_a_torch_without_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -545,7 +546,8 @@ def test_a_torch_without_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     with compile_lens.watch() as program:
         watched.run("two_breaks")
     assert program.counts.graphs == 2 and program.breaks == ()
-    assert [m.stage for m in program.record.missing] == ["graph breaks"]
+    assert [m.stage for m in program.record.missing] == ["graph breaks", "which lines were traced"]
+    assert "✓" not in str(program) and "graph breaks not seen" in str(program)
 
 
 def test_a_decorated_function() -> None:

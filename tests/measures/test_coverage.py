@@ -8,6 +8,7 @@ import pytest
 from samples import FILE, sample
 
 from compile_lens.measures.coverage import Coverage, PhaseCoverage, coverage
+from compile_lens.record import claims
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.graph import Frame, Graph, Node
@@ -32,7 +33,9 @@ def kernel(*lines: LineOrigin, **more: object) -> Kernel:
     return Kernel(**{**values, **more})  # type: ignore[arg-type]
 
 
-def made(*kernels: Kernel, notes: tuple[str, ...] = (), stages: tuple[Stage, ...] | None = None) -> Capture:
+def made(
+    *kernels: Kernel, stages: tuple[Stage, ...] | None = None, not_observed: tuple[Missing, ...] = ()
+) -> Capture:
     nodes = (
         Node("sin", "call_function", "aten.sin.default", frames=FRAMES),
         Node("made", "call_function", "aten.copy", no_origin="made by a pass"),
@@ -40,7 +43,10 @@ def made(*kernels: Kernel, notes: tuple[str, ...] = (), stages: tuple[Stage, ...
     before = (Graph("post_grad", "inference", "inference", nodes, ""),) if stages is None else stages
     code = Code("inference", "text", "generated only", "cpu", kernels)
     return Capture(
-        "f", ENVIRONMENT, compilations=(Compilation("0/0", "f", FILE, 1, (*before, code)),), notes=notes
+        "f",
+        ENVIRONMENT,
+        compilations=(Compilation("0/0", "f", FILE, 1, (*before, code)),),
+        not_observed=not_observed,
     )
 
 
@@ -85,8 +91,9 @@ def test_a_missing_stage_is_the_reason() -> None:
 
 @pytest.mark.parametrize(("kind", "said"), [("template", "template"), ("pointwise", "not followed")])
 def test_kernels_without_lines_are_told(kind: str, said: str) -> None:
-    note = f"{NO_LINES}: torch 9.9 lacks the hook x"
-    found = coverage(made(kernel(kind=kind), notes=("another", note)))
+    lost = Missing(claims.KERNEL_LINES, "torch 9.9 lacks the hook x")
+    note = f"{NO_LINES}: {lost.reason}"
+    found = coverage(made(kernel(kind=kind), not_observed=(lost,)))
     assert found.total == PhaseCoverage("total", 0, 0, 1, 1, 1)
     assert found.total.line_share is None
     assert found.notes == (note,)

@@ -14,6 +14,7 @@ import samples_targets
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.record import claims
 from compile_lens.record.breaks import LIMIT, Ending, Skip
 from compile_lens.record.capture import Failure
 from compile_lens.record.decision import REASONS
@@ -243,7 +244,8 @@ def test_nothing_missing_and_unseen() -> None:
     assert "launches" not in backward and "kernels" not in backward and "one_loop" not in backward
     assert one(gone, "some") == "Of 1 of 2 graphs what follows is known."
     assert said(gone, "total") == []
-    unseen = dataclasses.replace(samples.graph_break(), not_observed="it was handed graphs")
+    gaps = tuple(Missing(claim, "it was handed graphs") for claim in (claims.BREAKS, claims.EVALUATIONS))
+    unseen = dataclasses.replace(samples.graph_break(), not_observed=gaps)
     assert one(unseen, "program") == (
         "Of a program, 3 graphs reached this backend. What ran eagerly was not seen: it was handed graphs."
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...record.graph import Node
-from ...record.kernel import UNREACHED, Flow, Kernel
+from ...record.kernel import UNKNOWN_KIND, UNREACHED, Flow, Kernel
 from ..operators import native_functions
 from .wrapper_flow import SYNTAX, branch_name, flow
 
@@ -363,7 +363,7 @@ def _kind(groups: list[Node]) -> str:
             return kind
     if kinds == {"extern"}:  # a call of a library to the scheduler, for which Inductor has a kernel's text
         return "template"
-    return "pointwise" if not kinds else sorted(kinds)[0]
+    return sorted(kinds)[0] if kinds else UNKNOWN_KIND
 
 
 def _sum(parts: list[int | None]) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.fx
 
-from ...record import messages
+from ...record import claims, messages
 from ...record.compilation import DynamicDim, Guard
 from ...record.graph import Source
 from ...versions import torch_version
@@ -115,7 +115,9 @@ def keep_root(recorder: Recorder, target: Any) -> None:
     keep_source(recorder, code)
 
 
-@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules")
+@free_hook(
+    "torch._dynamo.symbolic_convert:InstructionTranslatorBase.is_co_filename_from_nn_modules", claims.LINES
+)
 def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
     last. If the captured callable is a module of torch's, there is no such line, and theirs are shown."""
@@ -126,7 +128,7 @@ def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) ->
     return real(translator, *args, **kwargs)
 
 
-@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.frame_summary")
+@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.frame_summary", claims.CALL_ENDS)
 def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Add the last line of a call to Dynamo's frame summaries, in which every call seems to end on its first line."""
     summary = real(translator, *args, **kwargs)
@@ -336,7 +338,7 @@ def can_isolate() -> bool:
     return "isolate_recompiles" in known and torch_version() >= (2, 15)
 
 
-@free_hook("torch._dynamo.variables.functions:WrapperUserFunctionVariable.call_function")
+@free_hook("torch._dynamo.variables.functions:WrapperUserFunctionVariable.call_function", claims.NOTES)
 def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the wrapper that Dynamo looks through if ``torch.compile`` returned it."""
     wrapper = getattr(variable, "wrapper_obj", None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ...record import messages
+from ...record import claims, messages
 from ...record.breaks import BREAK, REST, Ending, Skip
 from ...record.graph import Frame
 from ..graphs import fx
@@ -30,7 +30,9 @@ _PLACEHOLDERS = {
 }
 
 
-@free_hook("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break")
+@free_hook(
+    "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break", claims.BREAKS, claims.SKIPS
+)
 def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -43,7 +45,9 @@ def log_graph_break(
     return real(translator, code_options, reason, exc, *args, **kwargs)
 
 
-@free_hook("torch._dynamo.output_graph:OutputGraph.compile_subgraph")
+@free_hook(
+    "torch._dynamo.output_graph:OutputGraph.compile_subgraph", claims.BREAKS, claims.SKIPS, claims.RECOMPILES
+)
 def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     """Note why the graph of a frame ends here, and which lines run eagerly after it."""
     recorder = dynamo.recorder_of(getattr(output, "compiler_fn", None))

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
 
-from ...record import messages
+from ...record import claims, messages
 from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
 from ..ground import cache_entries, counters, python_runtime, source_places
 from ..ground.hooks import free_hook
@@ -30,7 +30,7 @@ _OF_THE_PROGRAM = ("nn", "optim")
 """Folders of torch whose functions count as the program's: they hold layers and optimizers, not the compiler."""
 
 
-@free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__")
+@free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__", claims.SKIPS)
 @with_stack_room
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Note why Dynamo skips a frame, if it does."""
@@ -79,7 +79,7 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
         return real(converter, *args, **kwargs)
 
 
-@free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__")
+@free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__", claims.SKIPS)
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a frame whose error Dynamo swallowed: Python runs the function."""
     result = real(wrapper, frame, *args, **kwargs)

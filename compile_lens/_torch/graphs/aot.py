@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ...record import claims
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
 from . import fx, partitioner, passes, rewrite_origins
@@ -18,7 +19,7 @@ from .graph_chain import InferenceTrace
 from .provenance import Lineage, joint_origins, modules
 
 
-@hook("torch._inductor.compile_fx:_recursive_pre_grad_passes")
+@hook("torch._inductor.compile_fx:_recursive_pre_grad_passes", claims.PRE_GRAD, claims.REWRITES)
 def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Record Inductor's passes over the Dynamo graph; those over each nested body are not recorded."""
     chain = following.chain_of(draft)
@@ -41,7 +42,7 @@ def pre_grad(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kw
     return result
 
 
-@hook("torch._inductor.compile_fx:partition_fn")
+@hook("torch._inductor.compile_fx:partition_fn", claims.JOINT, claims.SAVED, claims.REWRITES)
 def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Record the joint graph, before Inductor's joint passes and the partitioner change it."""
     chain = following.chain_of(draft)
@@ -62,7 +63,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     return forward, backward
 
 
-@hook("torch._inductor.compile_fx:_recursive_joint_graph_passes")
+@hook("torch._inductor.compile_fx:_recursive_joint_graph_passes", claims.REWRITES, claims.ORIGINS)
 def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Record the joint passes; without a backward there is no joint graph, and they run over what AOTAutograd
     traced."""

@@ -7,7 +7,6 @@ usual.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch.fx
 
 from ...versions import torch_version
 from ..ground import hook_points, log_filters
+from ..ground.hook_calls import torch_frame
 from ..ground.hooks import current, factory_hook, hook
 from ..ground.recorder import Draft
 
@@ -40,8 +40,7 @@ def new_module(draft: Draft, real: Any, cls: Any, *args: Any, **kwargs: Any) -> 
 def copy_for_late_backward(draft: Draft, real: Any, gm: Any, *args: Any) -> Any:
     """Skip AOTAutograd's copy of the backward, which it keeps for a backward that is compiled when it is called; if
     nothing is built, none is."""
-    asked_by = _caller(3)  # past the wrapper, ``deepcopy``
-    if _runs(draft) or asked_by != "torch._functorch._aot_autograd.graph_compile":
+    if _runs(draft) or _calling_module() != "torch._functorch._aot_autograd.graph_compile":
         return real(gm, *args)
     return gm
 
@@ -51,9 +50,12 @@ def _runs(draft: Draft) -> bool:
     return draft.recorder.spec.build or draft.recorder.spec.interpret is not None
 
 
-def _caller(depth: int) -> str:
-    """Return the module of a function that is in progress."""
-    return str(sys._getframe(depth + 1).f_globals.get("__name__"))
+def _calling_module() -> str:
+    """Return the module of the function that calls the one that a hook stands for, through ``copy``."""
+    frame = torch_frame()
+    while frame is not None and frame.f_globals.get("__name__") == "copy":
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
 
 
 @hook("torch._inductor.compile_fx:wrap_compiler_debug")
@@ -65,7 +67,7 @@ def copy_for_minifier(draft: Draft, real: Any, compiler: Any, *args: Any, **kwar
 @hook("torch._dynamo.repro.after_aot:save_graph_repro")
 def write_repro(draft: Draft, real: Any, *args: Any, **kwargs: Any) -> Any:
     """Skip the program that Inductor writes of a graph for torch's trace."""
-    inductors = _caller(2) == "torch._inductor.compile_fx"  # past the wrapper
+    inductors = _calling_module() == "torch._inductor.compile_fx"
     return None if inductors and not log_filters.is_traced() else real(*args, **kwargs)
 
 

@@ -18,8 +18,10 @@ from torch.utils._ordered_set import OrderedSet
 
 from compile_lens.errors import UsageError
 
+from ...record import claims
 from ...record.memory import Partition, SavedTensor
 from ..code.buffer_lifetimes import storage_of
+from ..ground.hook_calls import Deliberate
 from ..ground.hooks import hook, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import fx_values, graph_chain, operator_kinds
@@ -60,7 +62,7 @@ FORWARD_RESULTS: Slot[ForwardResults] = Slot()
 """SavedTensor until the forward is lowered, which decides the memory of each value (``inductor/saved_storage.py``)."""
 
 
-class _Chosen(Exception):
+class _Chosen(Deliberate):
     """Raised when the default partitioner has chosen: ``nodes`` of the copy."""
 
     def __init__(self, nodes: list[torch.fx.Node]) -> None:
@@ -68,11 +70,11 @@ class _Chosen(Exception):
         self.nodes = nodes
 
 
-class _PassedOn(Exception):
+class _PassedOn(Deliberate):
     """Raised when the default partitioner calls the min-cut partitioner."""
 
 
-@hook("torch._inductor.compile_fx:min_cut_rematerialization_partition")
+@hook("torch._inductor.compile_fx:min_cut_rematerialization_partition", claims.SAVED)
 def min_cut(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     """Query the default partitioner before the min-cut partitioner runs, now that the joint passes are done."""
     from torch._functorch import config
@@ -113,13 +115,13 @@ class _Lazy:
         return getattr(self._work(), name)
 
 
-@slot_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", QUERIED)
+@slot_hook("torch._functorch.partitioners:_extract_fwd_bwd_modules", QUERIED, claims.SAVED)
 def extract(lineage: Lineage, real: Any, gm: Any, saved_values: Any, *args: Any, **kwargs: Any) -> Any:
     """Stop the default partitioner, which has chosen, before it makes the halves."""
     raise _Chosen([*saved_values, *(kwargs.get("saved_sym_nodes") or ())])
 
 
-@slot_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", QUERIED)
+@slot_hook("torch._functorch.partitioners:min_cut_rematerialization_partition", QUERIED, claims.SAVED)
 def refuse_min_cut(lineage: Lineage, real: Any, *args: Any, **kwargs: Any) -> Any:
     """Stop the default partitioner where it calls the other one, as for some graphs with checkpoints."""
     raise _PassedOn

@@ -7,12 +7,14 @@ a set of patterns. Other changes are kept under a name that says so.
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.fx
 
+from ...record import claims
 from ...record.lowering import UNNAMED, Pass, Rewrite
 from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
@@ -241,14 +243,14 @@ def record(
         end(draft)
 
 
-@slot_hook(f"{OBSERVER}.__enter__", PASSES)
+@slot_hook(f"{OBSERVER}.__enter__", PASSES, claims.REWRITES)
 def enter(passes: Passes, real: Any, observer: Any) -> Any:
     """A named pass begins."""
     passes.enter(observer)
     return real(observer)
 
 
-@slot_hook(f"{OBSERVER}.__exit__", PASSES)
+@slot_hook(f"{OBSERVER}.__exit__", PASSES, claims.REWRITES)
 def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
     """A named pass is over."""
     passes.leave(observer)
@@ -261,10 +263,10 @@ def _apply_pass(passes: Passes, real: Any, observer: Any, function: Any, *args: 
 
 
 for _kind in ("apply_graph_pass", "apply_gm_pass"):
-    slot_hook(f"{OBSERVER}.{_kind}", PASSES)(_apply_pass)
+    slot_hook(f"{OBSERVER}.{_kind}", PASSES, claims.REWRITES)(_apply_pass)
 
 
-@slot_hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply", PASSES)
+@slot_hook("torch._inductor.pattern_matcher:PatternMatcherPass.apply", PASSES, claims.REWRITES)
 def match(passes: Passes, real: Any, matcher: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
     """A set of patterns is applied."""
     graph = gm.graph if isinstance(gm, torch.fx.GraphModule) else gm
@@ -279,9 +281,9 @@ def _named(passes: Passes, real: Any, given: Any, *args: Any, **kwargs: Any) -> 
     graph = given.graph if isinstance(given, torch.fx.GraphModule) else given
     if not isinstance(graph, torch.fx.Graph):
         return real(given, *args, **kwargs)
-    with passes.named(real, graph):
+    with passes.named(inspect.unwrap(real), graph):
         return real(given, *args, **kwargs)
 
 
 for _path in UNOBSERVED:
-    slot_hook(_path, PASSES)(_named)
+    slot_hook(_path, PASSES, claims.REWRITES)(_named)

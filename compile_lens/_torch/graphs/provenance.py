@@ -18,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
+from ...record import claims
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
 from . import fx_values, operator_kinds
@@ -383,4 +384,4 @@ def _traced_body(value: Any) -> Any:
     return BodyTracer(value) if isinstance(value, torch.fx.GraphModule) else value
 
 
-hook("torch._higher_order_ops.flex_attention:FlexAttentionHOP.__call__")(_call_flex)
+hook("torch._higher_order_ops.flex_attention:FlexAttentionHOP.__call__", claims.ORIGINS)(_call_flex)

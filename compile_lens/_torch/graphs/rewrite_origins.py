@@ -8,10 +8,12 @@ observed, not worked out: a reader of the old node reads the other in the new gr
 from __future__ import annotations
 
 import contextlib
+import inspect
 from typing import Any
 
 import torch.fx
 
+from ...record import claims
 from ...record.lowering import Pass, Rewrite
 from ..ground.hooks import hook, in_slot, slot_hook
 from ..ground.recorder import Draft
@@ -22,7 +24,7 @@ from .passes import PASSES
 from .provenance import MERGED, TAG, Lineage, modules
 
 
-@hook("torch._functorch.partitioners:fx_graph_cse")
+@hook("torch._functorch.partitioners:fx_graph_cse", claims.REWRITES, claims.ORIGINS, claims.SAVED)
 def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
     """Record the nodes that the partitioner merges when it rebuilds the joint graph."""
     result = real(graph, *args, **kwargs)
@@ -36,11 +38,11 @@ def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, 
         _rewrite(lineage, where, stays, kept, gone) for stays, kept, gone in merges(graph, result)
     )
     sizes = len(graph.nodes), len(result.nodes)
-    draft.passes.append(Pass("forward", str(real.__name__), *sizes, rewrites))
+    draft.passes.append(Pass("forward", inspect.unwrap(real).__name__, *sizes, rewrites))
     return result
 
 
-@hook("torch._inductor.freezing:fx_graph_cse")
+@hook("torch._inductor.freezing:fx_graph_cse", claims.REWRITES, claims.ORIGINS)
 def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any) -> Any:
     """Record the nodes that freezing merges: a copy keeps the origins of its node and of all that were merged
     with it."""
@@ -57,7 +59,9 @@ def freezing_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, **k
     rewrites = tuple(
         _rewrite(lineage, where, stays, kept, gone) for stays, kept, gone in merges(graph, result)
     )
-    draft.passes.append(Pass("inference", str(real.__name__), len(graph.nodes), len(result.nodes), rewrites))
+    draft.passes.append(
+        Pass("inference", inspect.unwrap(real).__name__, len(graph.nodes), len(result.nodes), rewrites)
+    )
     return result
 
 
@@ -80,10 +84,10 @@ def _fold_constant(
 
 
 for _place in ("freezing", "constant_folding"):
-    hook(f"torch._inductor.{_place}:replace_node_with_constant")(_fold_constant)
+    hook(f"torch._inductor.{_place}:replace_node_with_constant", claims.ORIGINS)(_fold_constant)
 
 
-@hook("torch._inductor.freezing:convert_conv_weights_to_channels_last")
+@hook("torch._inductor.freezing:convert_conv_weights_to_channels_last", claims.ORIGINS)
 def convert_layouts(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> None:
     """Give layout copies an origin. Weights are copied into the layout that a convolution wants, and results into the
     program's: a copy is there for its readers, or for the graph's result."""
@@ -161,7 +165,7 @@ def _inputs(node: torch.fx.Node) -> list[torch.fx.Node]:
     return nodes
 
 
-@slot_hook("torch._functorch.partitioners:functionalize_rng_ops", CHAIN)
+@slot_hook("torch._functorch.partitioners:functionalize_rng_ops", CHAIN, claims.ORIGINS)
 def _run_with_state(
     chain: GraphChain, real: Any, joint: Any, forward: Any, backward: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -214,7 +218,9 @@ def _apply_pattern(
 
 
 for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):
-    slot_hook(f"torch._inductor.pattern_matcher:{_entry}.apply", CHAIN)(_apply_pattern)
+    slot_hook(f"torch._inductor.pattern_matcher:{_entry}.apply", CHAIN, claims.REWRITES, claims.ORIGINS)(
+        _apply_pattern
+    )
 
 
 def _decompose_write(
@@ -234,4 +240,6 @@ def _decompose_write(
 
 
 for _way in ("mutating", "functional"):
-    slot_hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}", CHAIN)(_decompose_write)
+    slot_hook(f"torch._inductor.fx_passes.reinplace:_decompose_scatter_{_way}", CHAIN, claims.ORIGINS)(
+        _decompose_write
+    )

@@ -1,4 +1,4 @@
-"""Differences between the supported versions of torch. A missing hook costs one stage, never the call.
+"""Differences between the supported versions of torch. A missing hook costs the claims that rest on it, never the call.
 
 Found by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13 and 2.15:
 
@@ -23,25 +23,23 @@ from __future__ import annotations
 
 import importlib
 
-LOSES = {
-    "torch._inductor.compile_fx:_recursive_pre_grad_passes": "pre_grad",
-    "torch._inductor.compile_fx:partition_fn": "joint",
-    "torch._inductor.graph:GraphLowering.run": "post_grad",
-    "torch._inductor.config:_pre_fusion_custom_pass": "loops",
-    "torch._inductor.scheduler:Scheduler.codegen": "groups",
-    "torch._inductor.graph:GraphLowering._compile_to_module_lines": "code",
-}
-"""The stage that is missing on a torch without the hook. Other hooks lose a detail (an origin, a reason)."""
+RESTS: dict[str, tuple[str, ...]] = {}
+"""The claims (``record.claims``) that rest on each path of torch's: with none, only time is lost without it."""
+
+
+def declare(path: str, *claims: str) -> str:
+    """Return ``path``, on which ``claims`` rest."""
+    RESTS[path] = tuple(dict.fromkeys((*RESTS.get(path, ()), *claims)))
+    return path
 
 
 RENAMED: dict[str, str] = {}
-"""New path of a hook that a later torch renamed; looked at only if the old path is gone."""
+"""New path of a hook that a later torch renamed; it comes first, since the old one may live on unused."""
 
 
 def find(path: str) -> tuple[object, str] | None:
     """Return the owner and the attribute name of ``"module:Class.attribute"``; None if this torch lacks it."""
-    place = _find(path)
-    return _find(RENAMED[path]) if place is None and path in RENAMED else place
+    return (_find(RENAMED[path]) if path in RENAMED else None) or _find(path)
 
 
 def _find(path: str) -> tuple[object, str] | None:
@@ -65,6 +63,21 @@ def lacks(path: str) -> str:
     return f"torch {torch.__version__} lacks the hook {path.replace(':', '.')}"
 
 
-def lost(stage: str) -> str:
-    """Return why a stage cannot be observed on the running torch; ``""`` if its hook exists."""
-    return next((lacks(path) for path, loses in LOSES.items() if loses == stage and find(path) is None), "")
+def absent_paths() -> list[str]:
+    """Return the declared paths that the running torch does not have."""
+    return [path for path in RESTS if find(path) is None]
+
+
+def lost_claims() -> dict[str, str]:
+    """Return the claims that rest on what the running torch does not have, each with the reason."""
+    lost: dict[str, str] = {}
+    for path in absent_paths():
+        for claim in RESTS[path]:
+            lost.setdefault(claim, lacks(path))
+    return lost
+
+
+def note(path: str, reason: str) -> str:
+    """Return the note for the reader on a path that is absent, or whose observer failed."""
+    claims = RESTS.get(path, ())
+    return f"{reason}: not known, or only in part: {', '.join(claims)}" if claims else reason

@@ -10,19 +10,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate
 
-import torch
-
 from . import hook_points, placement
+from .hook_calls import call, skip_in_dynamo
 from .placement import CONVERT_FRAME, as_convert_frame
 from .recorder import Slot, T
 from .undo import Undo
 
 if TYPE_CHECKING:
-    from .recorder import Draft
+    from .recorder import Draft, Recorder
 
 Wrap = Callable[..., Any]
 """``wrap(draft, real, *args, **kwargs)``: called in place of ``real`` while ``draft`` is being compiled."""
@@ -30,6 +28,7 @@ Wrap = Callable[..., Any]
 
 class _Local(threading.local):
     stack: list[Draft | None] | None = None  # a class attribute: reading it takes no call
+    recorder: Recorder | None = None
 
 
 _local = _Local()
@@ -42,8 +41,10 @@ _slots: dict[str, Slot[Any]] = {}
 """Slots of the paths whose wrapper is called with the value of the slot and not with the draft."""
 
 
-def hook(path: str) -> Callable[[Wrap], Wrap]:
-    """Register a wrapper for ``"module:Class.attribute"``, called only while a draft is current."""
+def hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
+    """Register a wrapper for ``"module:Class.attribute"``, called only while a draft is current; ``claims``
+    (``record.claims``) rest on it."""
+    hook_points.declare(path, *claims)
 
     def register(wrap: Wrap) -> Wrap:
         _registry[path] = wrap
@@ -53,10 +54,11 @@ def hook(path: str) -> Callable[[Wrap], Wrap]:
 
 
 def slot_hook(
-    path: str, slot: Slot[T]
+    path: str, slot: Slot[T], *claims: str
 ) -> Callable[[Callable[Concatenate[T, ...], Any]], Callable[Concatenate[T, ...], Any]]:
     """Register a wrapper that is called only while the current draft has a value in ``slot``: ``wrap(value,
     real, *args, **kwargs)``."""
+    hook_points.declare(path, *claims)
 
     def register(wrap: Callable[Concatenate[T, ...], Any]) -> Callable[Concatenate[T, ...], Any]:
         _registry[path] = wrap
@@ -66,8 +68,9 @@ def slot_hook(
     return register
 
 
-def free_hook(path: str) -> Callable[[Wrap], Wrap]:
+def free_hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
     """Register a wrapper that finds its recorder by itself (``wrap(real, *args, **kwargs)``)."""
+    hook_points.declare(path, *claims)
 
     def register(wrap: Wrap) -> Wrap:
         _free[path] = wrap
@@ -79,9 +82,10 @@ def free_hook(path: str) -> Callable[[Wrap], Wrap]:
     return register
 
 
-def factory_hook(path: str) -> Callable[[Wrap], Wrap]:
+def factory_hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
     """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of
-    times: one call less."""
+    times: one call less. Errors are its own to catch."""
+    hook_points.declare(path, *claims)
 
     def register(make: Wrap) -> Wrap:
         _registry[path] = make
@@ -89,11 +93,6 @@ def factory_hook(path: str) -> Callable[[Wrap], Wrap]:
         return make
 
     return register
-
-
-def absent_paths() -> list[str]:
-    """Return the registered paths that the running torch does not have."""
-    return [path for path in (*_registry, *_free) if hook_points.find(path) is None]
 
 
 def current() -> Draft | None:
@@ -133,15 +132,18 @@ def compile_for(undo: Undo, draft: Draft | None) -> None:
 
 
 @contextlib.contextmanager
-def in_place() -> Iterator[None]:
+def in_place(recorder: Recorder | None = None) -> Iterator[None]:
     """Keep every wrapper in place for the duration."""
     with Undo() as undo, undo:
-        place(undo)
+        place(undo, recorder)
         yield
 
 
-def place(undo: Undo) -> None:
-    """Keep every wrapper in place until ``undo``."""
+def place(undo: Undo, recorder: Recorder | None = None) -> None:
+    """Keep every wrapper in place until ``undo``. Errors of wrappers that are called on this thread without a draft
+    are noted by ``recorder``."""
+    undo.add(setattr, _local, "recorder", _local.recorder)
+    _local.recorder = recorder
     _placement.keep(undo, _fill)
 
 
@@ -153,46 +155,64 @@ def _fill() -> None:
         _placement.put(*target, functools.partial(_wrapper, path, wrap))
 
 
+def failed(path: str, error: Exception) -> None:
+    """Note that a wrapper failed: the claims that rest on it are unknown."""
+    draft = current()
+    recorder = _local.recorder if draft is None else draft.recorder
+    if recorder is not None:
+        recorder.lose(path, f"an observer of compile_lens failed ({type(error).__name__}: {error})")
+
+
 def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:
+    note = functools.partial(failed, path)
     if path in _factories:
-        return functools.wraps(real)(wrap(real))
-    if path in _slots:
-        return _bind_slot(wrap, real, _slots[path])
-    bound = _bind(wrap, real, path in _registry)
-    return as_convert_frame(bound) if path.startswith(CONVERT_FRAME) else bound
+        try:
+            return functools.wraps(real)(wrap(real))
+        except Exception as error:
+            note(error)
+            return real
+    slot = _slots.get(path)
+    if slot is not None:
+        bound = _bind_slot(note, wrap, real, slot)
+    else:
+        bound = _bind(note, wrap, real) if path in _registry else _bind_free(note, wrap, real)
+    if path.startswith(CONVERT_FRAME):
+        as_convert_frame(bound)
+    # Where a backward is lowered when it first runs, Dynamo looks at every frame that is not torch's own.
+    for function in (bound, wrap):
+        skip_in_dynamo(function)
+    return staticmethod(bound) if isinstance(real, staticmethod) else bound
 
 
-def _bind(wrap: Wrap, real: Any, needs_draft: bool) -> Any:
+Note = Callable[[Exception], None]
+
+
+def _bind(note: Note, wrap: Wrap, real: Any) -> Any:
     @functools.wraps(real)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # As ``current``, without a call: some of these run for every line that Inductor writes.
         stack = _local.stack
         draft = stack[-1] if stack else None
-        return real(*args, **kwargs) if draft is None else wrap(draft, real, *args, **kwargs)
+        return real(*args, **kwargs) if draft is None else call(note, wrap, (draft,), real, args, kwargs)
 
+    return wrapper
+
+
+def _bind_free(note: Note, wrap: Wrap, real: Any) -> Any:
     @functools.wraps(real)
-    def free(*args: Any, **kwargs: Any) -> Any:
-        return wrap(real, *args, **kwargs)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return call(note, wrap, (), real, args, kwargs)
 
-    # Where a backward is lowered when it first runs, Dynamo looks at every frame that is not torch's own.
-    for function in (wrapper, free, wrap):
-        code = getattr(function, "__code__", None)
-        if isinstance(code, types.CodeType):
-            torch._dynamo.eval_frame.skip_code(code)
-    return _as(real, wrapper if needs_draft else free)
+    return wrapper
 
 
-def _bind_slot(wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
+def _bind_slot(note: Note, wrap: Wrap, real: Any, slot: Slot[Any]) -> Any:
     @functools.wraps(real)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         stack = _local.stack  # as ``in_slot``, without a call
         draft = stack[-1] if stack else None
         if draft is None or slot not in draft.slots:
             return real(*args, **kwargs)
-        return wrap(draft.slots[slot], real, *args, **kwargs)
+        return call(note, wrap, (draft.slots[slot],), real, args, kwargs)
 
-    return _as(real, wrapper)
-
-
-def _as(real: Any, wrapper: Any) -> Any:
-    return staticmethod(wrapper) if isinstance(real, staticmethod) else wrapper
+    return wrapper

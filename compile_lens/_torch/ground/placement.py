@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import threading
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -112,6 +113,11 @@ def as_convert_frame(function: _F) -> _F:
     Dynamo looks at the frames above it: for a function under ``disable(recursive=False)`` right above its own, for
     the stack of the program up to them.
     """
-    code = function.__code__
-    function.__code__ = code.replace(co_filename=code.co_filename.removesuffix(DISGUISE) + DISGUISE)
+    function.__code__ = _disguised(function.__code__)
     return function
+
+
+def _disguised(code: types.CodeType) -> types.CodeType:
+    inner = (_disguised(one) if isinstance(one, types.CodeType) else one for one in code.co_consts)
+    name = code.co_filename.removesuffix(DISGUISE) + DISGUISE
+    return code.replace(co_filename=name, co_consts=tuple(inner))

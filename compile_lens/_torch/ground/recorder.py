@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Generic, Protocol, TypeVar
 
+from ...record import claims
 from ...record.autotuning import Autotuning
 from ...record.breaks import Ending, Skip
 from ...record.capture import Timing
 from ...record.compilation import LOWERED_STAGES, PHASES, Compilation, DynamicDim, EagerOp, Guard, Stage
 from ...record.cuda_graphs import CudaGraphs
 from ...record.decision import Decision
-from ...record.graph import Graph
+from ...record.graph import Frame, Graph
 from ...record.kernel import Code
 from ...record.lowering import Lowered, Pass
 from ...record.memory import Memory, Partition
@@ -83,11 +84,15 @@ class Draft:
     def finish(self) -> Compilation:
         """Return the frozen compilation, with a reason for every absent stage."""
         self.slots.clear()
+        lacking = self.recorder.lacking
         stages = dict(self.stages)
         for absent in self._absent():
-            lost = hook_points.lost(absent.key.rpartition(".")[2]) if isinstance(absent, Missing) else ""
+            stage = absent.key.rpartition(".")[2]
+            lost = lacking.get(stage, "") if isinstance(absent, Missing) else ""
             stages.setdefault(absent.key, Missing(absent.key, lost) if lost else absent)
         ordered = tuple(stages[key] for key in ORDER if key in stages)
+        if claims.CALL_ENDS in lacking:
+            ordered = tuple(_without_call_ends(s) if isinstance(s, Graph) else s for s in ordered)
         return Compilation(
             id=self.id,
             function=self.function,
@@ -100,14 +105,20 @@ class Draft:
             dynamic=self.dynamic,
             eager=self._eager_ops(),
             eager_note="" if self.eager is not None else self.eager_note,
-            decisions=tuple(self.decisions.items()),
-            lowered=tuple(self.lowered),
-            passes=tuple(self.passes),
+            decisions=() if claims.DECISIONS in lacking else tuple(self.decisions.items()),
+            lowered=() if claims.LOWERING in lacking else tuple(self.lowered),
+            passes=() if claims.REWRITES in lacking else tuple(self.passes),
             memory=tuple(self.memory),
-            partition=self.partition,
+            partition=self._partition(),
             autotuning=tuple(self.contests),
             cuda_graphs=tuple(self.cuda_graphs),
         )
+
+    def _partition(self) -> Partition | None:
+        why = self.recorder.lacking.get(claims.SAVED)
+        if self.partition is None or why is None:
+            return self.partition
+        return dataclasses.replace(self.partition, default=None, note=why)
 
     def _absent(self) -> list[Missing | NotApplicable]:
         draft, stage = self.recorder.failed or (None, "")
@@ -165,6 +176,17 @@ class Draft:
         return Missing(f"{phase}.{stage}", reason)
 
 
+def _without_call_ends(graph: Graph) -> Graph:
+    """Return a graph whose frames have no end: without it torch's columns are those of another line."""
+
+    def begins(frame: Frame) -> Frame:
+        return dataclasses.replace(frame, end_column=None, call="")
+
+    nodes = (dataclasses.replace(n, frames=tuple(map(begins, n.frames))) for n in graph.nodes)
+    bodies = ((name, _without_call_ends(body)) for name, body in graph.subgraphs)
+    return dataclasses.replace(graph, nodes=tuple(nodes), subgraphs=tuple(bodies))
+
+
 class Recorder:
     """The state of one capture: the parts that the rooms of the engine write, and the drafts."""
 
@@ -177,7 +199,19 @@ class Recorder:
         self.clock = Clock()
         self.drafts: dict[str, Draft] = {}
         self.failed: tuple[Draft, str] | None = None  # where the compiler failed: in which stage of which
+        self.lacking = hook_points.lost_claims()
+        """Claims (``record.claims``) that rest on what was not observed, each with the reason."""
         self.notes: list[str] = []
+
+    def lose(self, path: str, reason: str) -> None:
+        """Note that what rests on a hook was not observed, or only in part."""
+        for claim in hook_points.RESTS.get(path, ()):
+            self.lacking.setdefault(claim, reason)
+        self.note(hook_points.note(path, reason))
+
+    def not_observed(self) -> tuple[Missing, ...]:
+        """Return the claims that are not known, or only in part, but for the stages, which say so themselves."""
+        return tuple(Missing(claim, why) for claim, why in self.lacking.items() if claim not in claims.STAGES)
 
     def note(self, text: str) -> None:
         """Keep a note for the reader, once."""

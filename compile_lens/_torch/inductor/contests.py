@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...record import claims
 from ...record.autotuning import Autotuning
 from ...record.kernel import Candidate, Kernel
 from ..ground.hooks import hook
@@ -29,7 +30,7 @@ _LANGUAGES = {
 """Language by torch's class of a candidate. Other classes keep their name."""
 
 
-@hook(SELECT)
+@hook(SELECT, claims.AUTOTUNING)
 def select(
     draft: Draft, real: Any, selector: Any, name: Any, choices: Any, inputs: Any, *args: Any, **kwargs: Any
 ) -> Any:

@@ -7,14 +7,16 @@ would log; no logger is touched.
 from __future__ import annotations
 
 import dataclasses
-import sys
+import inspect
 import types
 from collections.abc import Iterable
 from typing import Any
 
+from ...record import claims
 from ...record.decision import Decision
 from ...record.graph import Node
-from ..ground import hook_points, source_places
+from ..ground import source_places
+from ..ground.hook_calls import torch_frame
 from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import fusion_reasons
@@ -23,9 +25,6 @@ ROUNDS = "torch._inductor.scheduler:Scheduler.fuse_nodes"
 ROUND = "torch._inductor.scheduler:Scheduler.fuse_nodes_once"
 CAN_FUSE = "torch._inductor.scheduler:Scheduler.can_fuse"
 FUSE_TWO = "torch._inductor.scheduler:Scheduler.fuse_two_nodes"
-ESSENTIAL = (ROUNDS, ROUND, CAN_FUSE, FUSE_TWO)
-"""Without one of these a decision would be missing, or wrong: then none is recorded."""
-
 REFUSED, ALLOWED, FUSED = "refused", "allowed", "fused"
 
 
@@ -101,7 +100,7 @@ WATCH: Slot[FusionWatch] = Slot()
 
 def begin(draft: Draft) -> None:
     """Start observing one phase, if the running torch has the hooks for it."""
-    if all(hook_points.find(path) is not None for path in ESSENTIAL):
+    if claims.DECISIONS not in draft.recorder.lacking:
         WATCH.put(draft, FusionWatch())
 
 
@@ -167,14 +166,14 @@ class _FusedSets:
         return set(loops) <= self._of[loops[0]]
 
 
-@slot_hook(ROUNDS, WATCH)
+@slot_hook(ROUNDS, WATCH, claims.DECISIONS)
 def fuse_nodes(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """Reset the rounds when a scheduler starts to fuse; that of a nested body has rounds of its own."""
     watch.round = 0
     return real(scheduler, *args, **kwargs)
 
 
-@slot_hook(ROUND, WATCH)
+@slot_hook(ROUND, WATCH, claims.DECISIONS)
 def fuse_nodes_once(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """One round of proposing and fusing."""
     watch.round += 1
@@ -185,7 +184,7 @@ def fuse_nodes_once(watch: FusionWatch, real: Any, scheduler: Any, *args: Any, *
         watch.within = False
 
 
-@slot_hook(CAN_FUSE, WATCH)
+@slot_hook(CAN_FUSE, WATCH, claims.DECISIONS)
 def consider(
     watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -211,17 +210,18 @@ def consider(
 
 def silent_refusal(real: Any, scheduler: Any, node1: Any, node2: Any) -> tuple[Any, ...]:
     """Return the parts of a ``Refusal`` for a pair that the scheduler refused without a reason."""
-    code = getattr(real, "__code__", None)
+    code = getattr(inspect.unwrap(real), "__code__", None)
     reason, shown = fusion_reasons.scheduler_reason(scheduler, node1, node2)
     return reason, "", (), shown, code, code.co_firstlineno if code is not None else 0
 
 
-@slot_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH)
+@slot_hook("torch._inductor.scheduler:WhyNoFuse.__call__", WATCH, claims.DECISIONS)
 def why_no_fuse(watch: FusionWatch, real: Any, why: Any, reason: str, *args: Any) -> Any:
     """Keep the reason that Inductor would log."""
     if watch.within:
-        caller = sys._getframe(2)  # past the wrapper that stands in for ``real``
-        refusal = Refusal("", reason, args, "", caller.f_code, caller.f_lineno)
+        caller = torch_frame()
+        code, line = (None, 0) if caller is None else (caller.f_code, caller.f_lineno)
+        refusal = Refusal("", reason, args, "", code, line)
         if watch.asking:
             watch.refusal = refusal
         else:  # after it was allowed: a cycle, or too many registers
@@ -231,7 +231,7 @@ def why_no_fuse(watch: FusionWatch, real: Any, why: Any, reason: str, *args: Any
     return real(why, reason, *args)
 
 
-@slot_hook("torch._inductor.choices:InductorChoices.can_fuse", WATCH)
+@slot_hook("torch._inductor.choices:InductorChoices.can_fuse", WATCH, claims.SHARED)
 def keep_shared_data(
     watch: FusionWatch,
     real: Any,
@@ -251,7 +251,7 @@ def keep_shared_data(
     return real(scheduler, node1, node2, shared, *args, **kwargs)
 
 
-@slot_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH)
+@slot_hook("torch._inductor.choices:InductorChoices.score_fusion", WATCH, claims.SCORES)
 def score(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any) -> Any:
     """Keep Inductor's score of a pair that it allows."""
     score = real(scheduler, node1, node2)
@@ -263,7 +263,7 @@ def score(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any)
     return score
 
 
-@slot_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH)
+@slot_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH, claims.DECISIONS)
 def keep_timing(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
     """Keep the result for pairs that are built and timed before they are fused."""
     result = real(scheduler, node1, node2, *args)
@@ -272,12 +272,12 @@ def keep_timing(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2
         if getattr(result, "callable_fn", None) is not None:
             pair.measured = True
         elif not getattr(result, "should_fuse", True) and pair.outcome == ALLOWED:
-            code = real.__code__
+            code = inspect.unwrap(real).__code__
             watch.refuse(pair, Refusal("slower", code=code, line=code.co_firstlineno), scheduler, None)
     return result
 
 
-@slot_hook(FUSE_TWO, WATCH)
+@slot_hook(FUSE_TWO, WATCH, claims.DECISIONS)
 def fuse(
     watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -293,11 +293,11 @@ def _cpp_decision(watch: FusionWatch, real: Any, backend: Any, node1: Any, node2
     """Find the reason for the C++ backend's decision, which gives none."""
     allowed = real(backend, node1, node2)
     if watch.asking and not allowed:
-        code = real.__code__
+        code = inspect.unwrap(real).__code__
         reason, shown = fusion_reasons.cpp_reason(node1, node2, vertical=code.co_name == "can_fuse_vertical")
         watch.refusal = Refusal(reason, shown=shown, code=code, line=code.co_firstlineno)
     return allowed
 
 
 for _way in ("can_fuse_vertical", "can_fuse_horizontal"):
-    slot_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH)(_cpp_decision)
+    slot_hook(f"torch._inductor.codegen.cpp:CppScheduling.{_way}", WATCH, claims.DECISIONS)(_cpp_decision)

@@ -15,9 +15,9 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...record.kernel import NO_LINES, Kernel, LineOrigin
-from ..ground import hook_points
-from ..ground.hooks import _local, factory_hook, hook, slot_hook
+from ...record import claims
+from ...record.kernel import Kernel, LineOrigin
+from ..ground.hooks import _local, factory_hook, failed, hook, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import line_text, scheduler_nodes
 
@@ -26,8 +26,8 @@ STORE_FUNCTION = "torch._inductor.ir:ComputedBuffer.get_store_function"
 CREATE_NODE = "torch._inductor.loop_body:LightTracer.create_node"
 WRITELINE = "torch._inductor.utils:IndentedBuffer.writeline"
 GETVALUE = "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap"
-ESSENTIAL = (LOOPS_INIT, STORE_FUNCTION, CREATE_NODE, WRITELINE, GETVALUE)
-"""Without one of these a line would lose its node, or have a wrong one: then no line has an origin."""
+_ANNOUNCED = (claims.KERNEL_LINES, claims.LOOP_ORIGINS, claims.LOWERING)
+"""The claims that rest on the names that operations of a loop's body keep."""
 
 KEY = "compile_lens_lines"
 """Attribute, and key of ``meta``, under which the objects of one compile keep names of nodes."""
@@ -128,11 +128,8 @@ TRACKER: Slot[Tracker] = Slot()
 
 def begin(draft: Draft) -> None:
     """Start tracking the lines of one phase, if the running torch has the hooks for it."""
-    lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
-    if lost:
-        draft.recorder.note(f"{NO_LINES}: {hook_points.lacks(lost[0])}")
-        return
-    TRACKER.put(draft, Tracker())
+    if claims.LOOP_ORIGINS not in draft.recorder.lacking:
+        TRACKER.put(draft, Tracker())
 
 
 def end(draft: Draft) -> None:
@@ -144,7 +141,7 @@ def resolve(draft: Draft, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     """Return the kernels with the origins of their lines; those that Inductor did not generate itself are
     unchanged."""
     tracker = TRACKER.of(draft)
-    if tracker is None:
+    if tracker is None or claims.KERNEL_LINES in draft.recorder.lacking:
         return tuple(kernels)
     return tuple(_with_origins(tracker, kernel) if kernel.source else kernel for kernel in kernels)
 
@@ -172,7 +169,7 @@ def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
 
 
 # Lowering: loops announce the node that made them.
-@slot_hook(LOOPS_INIT, TRACKER)
+@slot_hook(LOOPS_INIT, TRACKER, *_ANNOUNCED)
 def announce_loop(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
     """Let the body of a new loop announce the node that is being lowered."""
     result = real(ir_node, *args, **kwargs)
@@ -190,7 +187,7 @@ def announce_loop(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwarg
     return result
 
 
-@slot_hook(STORE_FUNCTION, TRACKER)
+@slot_hook(STORE_FUNCTION, TRACKER, *_ANNOUNCED)
 def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """Announce the loop's node around the body of a buffer with its store, which is more than the loop's own body."""
     body = real(buffer, *args, **kwargs)
@@ -199,7 +196,7 @@ def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwarg
 
 
 # Tracing: operations keep what is announced.
-@slot_hook(CREATE_NODE, TRACKER)
+@slot_hook(CREATE_NODE, TRACKER, *_ANNOUNCED)
 def tag_operation(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """Tag a traced operation of a loop's body. A body that runs to be traced again announces nothing, but is
     interpreted."""
@@ -228,7 +225,7 @@ def _names_of(node: Any) -> tuple[str, ...]:
 
 
 # Writing: lines keep the names of the operation in progress.
-@factory_hook(WRITELINE)
+@factory_hook(WRITELINE, claims.KERNEL_LINES)
 def tag_line(real: Any) -> Any:
     """Tag a line that is written; one copied from a buffer into another has its names already.
 
@@ -242,31 +239,36 @@ def tag_line(real: Any) -> Any:
         draft = stack[-1] if stack else None
         if draft is None or TRACKER not in draft.slots:
             return result
-        tracker = draft.slots[TRACKER]
-        kind = type(line)
-        names = line.names if kind is Line else None if kind is str else _line_names(line)
-        if names is None:
-            if tracker.writing:
-                names = tracker.writing[-1]
-            else:
-                held = tracker.local.__dict__ if tracker.local is not None else None
-                if held is not None and (tracker.key not in held or type(held[tracker.key]) is tracker.idle):
-                    return result  # most lines: those of the wrapper
-                operation = tracker.operation()
-                if operation is None:
-                    return result
-                kept = operation.meta  # as ``_shared_names``, mostly without a call
-                names = kept[SHARED] if SHARED in kept else _shared_names(operation)
-        lines = buffer._lines
-        if names and lines:
-            last = lines[-1]
-            if type(last) is not str:
-                _tag_at(lines, -1, names)
-            elif kind is Line and len(last) == len(line) > 0:  # it was copied as it stands
-                lines[-1] = line
-            elif last and "gdc" not in last:  # as ``_keep`` does
-                lines[-1] = new_line = Line(last)
-                new_line.names = names
+        try:
+            tracker = draft.slots[TRACKER]
+            kind = type(line)
+            names = line.names if kind is Line else None if kind is str else _line_names(line)
+            if names is None:
+                if tracker.writing:
+                    names = tracker.writing[-1]
+                else:
+                    held = tracker.local.__dict__ if tracker.local is not None else None
+                    if held is not None and (
+                        tracker.key not in held or type(held[tracker.key]) is tracker.idle
+                    ):
+                        return result  # most lines: those of the wrapper
+                    operation = tracker.operation()
+                    if operation is None:
+                        return result
+                    kept = operation.meta  # as ``_shared_names``, mostly without a call
+                    names = kept[SHARED] if SHARED in kept else _shared_names(operation)
+            lines = buffer._lines
+            if names and lines:
+                last = lines[-1]
+                if type(last) is not str:
+                    _tag_at(lines, -1, names)
+                elif kind is Line and len(last) == len(line) > 0:  # it was copied as it stands
+                    lines[-1] = line
+                elif last and "gdc" not in last:  # as ``_keep`` does
+                    lines[-1] = new_line = Line(last)
+                    new_line.names = names
+        except Exception as error:
+            failed(WRITELINE, error)
         return result
 
     return writeline
@@ -296,7 +298,7 @@ def _tag_at(lines: list[Any], position: int, names: Names) -> None:
         line.line = tagged_line(line.line, names)
 
 
-@slot_hook("torch._inductor.codegen.common:CSE.generate", TRACKER)
+@slot_hook("torch._inductor.codegen.common:CSE.generate", TRACKER, claims.KERNEL_LINES)
 def tag_expression(
     tracker: Tracker, real: Any, cse: Any, buffer: Any, expr: Any, *args: Any, **kwargs: Any
 ) -> Any:
@@ -324,7 +326,7 @@ def tag_expression(
     return variable
 
 
-@slot_hook("torch._inductor.codegen.common:CSEProxy.reduction", TRACKER)
+@slot_hook("torch._inductor.codegen.common:CSEProxy.reduction", TRACKER, claims.KERNEL_LINES)
 def tag_reduction(
     tracker: Tracker, real: Any, proxy: Any, dtype: Any, src_dtype: Any, kind: Any, value: Any, *args: Any
 ) -> Any:
@@ -340,7 +342,7 @@ def tag_reduction(
         return real(proxy, dtype, src_dtype, kind, value, *args)
 
 
-@slot_hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix", TRACKER)
+@slot_hook("torch._inductor.codegen.cpp:CppKernel._gen_reduction_prefix", TRACKER, claims.KERNEL_LINES)
 def reduction_prefix(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """Tag the lines that prepare a reduction, which are written when the loops are known, long after the reduction."""
     write = real(*args, **kwargs)
@@ -375,11 +377,11 @@ def _retag_rewritten(draft: Draft, real: Any, buffer: Any, *args: Any, **kwargs:
 
 
 for _name in ("replace_acc_name", "replace_cascade_sum_with_add", "move_code_under_inner_loop"):
-    hook(f"torch._inductor.codegen.cpp:{_name}")(_retag_rewritten)
+    hook(f"torch._inductor.codegen.cpp:{_name}", claims.KERNEL_LINES)(_retag_rewritten)
 
 
 # The text is put together: the names of its lines are kept beside it.
-@slot_hook(GETVALUE, TRACKER)
+@slot_hook(GETVALUE, TRACKER, claims.KERNEL_LINES)
 def keep_text(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the names of the lines of a buffer that is turned into text."""
     result = real(buffer, *args, **kwargs)

@@ -8,12 +8,13 @@ reused, has it too many reads) is repeated, with the figures.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from ...record import claims
 from ...record.graph import Graph, Node
 from ...record.lowering import Lowered
-from ..ground import hook_points
 from ..ground.hooks import slot_hook
 from ..ground.recorder import Draft, Slot
 from . import line_origins, realize_reasons, scheduler_nodes
@@ -22,8 +23,6 @@ RUN_NODE = "torch._inductor.graph:GraphLowering.run_node"
 REGISTER = "torch._inductor.graph:GraphLowering.register_operation"
 REALIZE_ON_REUSE = "torch._inductor.ir:StorageBox.should_realize_on_reuse"
 EXCEEDED_READS = "torch._inductor.ir:StorageBox.has_exceeded_max_reads"
-ESSENTIAL = (RUN_NODE, REGISTER, REALIZE_ON_REUSE, EXCEEDED_READS)
-"""Without one of these a reason would be missing, or wrong: then lowering is not recorded."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -55,29 +54,28 @@ class LoweringWatch:
         self.operations: dict[str, RegisteredOperation] = {}
         self.values: dict[str, list[Any]] = {}
         self.copies: dict[str, tuple[Any, bool]] = {}
-        self.traced: dict[str, dict[str, None]] = {}
 
 
 WATCH: Slot[LoweringWatch] = Slot()
 
+Traced = dict[str, dict[str, None]]
+TRACED: Slot[Traced] = Slot()
+"""The loops with operations of a node in their bodies, by node."""
+
 
 def begin(draft: Draft) -> None:
     """Start observing the lowering of one phase, if the running torch has the hooks for it."""
-    lost = [path for path in ESSENTIAL if hook_points.find(path) is None]
-    if lost:
-        draft.recorder.note(
-            f"what lowering inlined, and why it did not, is unknown: {hook_points.lacks(lost[0])}"
-        )
-        return
-    WATCH.put(draft, LoweringWatch())
+    TRACED.put(draft, {})
+    if claims.LOWERING not in draft.recorder.lacking:
+        WATCH.put(draft, LoweringWatch())
 
 
 def end(draft: Draft, phase: str, loops: Sequence[Node]) -> None:
     """Keep the result for each node that computes something; ``loops`` are those of the record."""
-    watch = WATCH.take(draft)
+    watch, traced = WATCH.take(draft), TRACED.take(draft)
     graph = draft.graph(f"{phase}.post_grad")
     if watch is not None and watch.operations and graph is not None and loops:
-        draft.lowered += finish(watch, phase, graph, loops)
+        draft.lowered += finish(watch, traced or {}, phase, graph, loops)
 
 
 def record(draft: Draft, loop: Any) -> None:
@@ -85,33 +83,48 @@ def record(draft: Draft, loop: Any) -> None:
 
     Inductor's own origins of a loop also name what it reads through a view, and does not compute.
     """
-    watch = WATCH.of(draft)
+    traced = TRACED.of(draft)
     body: Any = getattr(loop, "_body", None)
-    if watch is None or body is None or not hasattr(body, "root_block"):
+    if traced is None or body is None or not hasattr(body, "root_block"):
         return
     for block in (body.root_block, *body.subblocks.values()):
         for operation in block.graph.nodes:
             for name in operation.meta.get(line_origins.KEY, ()):
-                watch.traced.setdefault(name, {})[loop.get_name()] = None
+                traced.setdefault(name, {})[loop.get_name()] = None
 
 
-def without_foreign_origins(draft: Draft, loop: Node) -> Node:
-    """Return a loop without origins that only other loops compute, by the operations in their bodies.
+def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
+    """Return loops without origins that only other loops compute, by the operations in their bodies.
 
     If the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
-    two steps), Inductor gives each the origins of all of them.
+    two steps), Inductor gives each the origins of all of them. If operations were not observed, a node that several
+    loops share is left out of all.
     """
-    watch = WATCH.of(draft)
-    if watch is None or loop.op != "loop":
-        return loop
-    traced = watch.traced
-    if not any(loop.name in traced.get(name, ()) for name in loop.origins):
-        return loop
-    kept = tuple(name for name in loop.origins if name not in traced or loop.name in traced[name])
-    return loop if kept == loop.origins else dataclasses.replace(loop, origins=kept)
+    if claims.LOOP_ORIGINS in draft.recorder.lacking:
+        shared = Counter(name for loop in loops if loop.op == "loop" for name in loop.origins)
+        return [_with_origins(loop, [n for n in loop.origins if shared[n] < 2]) for loop in loops]
+    traced = TRACED.of(draft) or {}
+
+    def own(loop: Node) -> list[str]:
+        if not any(loop.name in traced.get(name, ()) for name in loop.origins):
+            return list(loop.origins)
+        return [name for name in loop.origins if name not in traced or loop.name in traced[name]]
+
+    return [_with_origins(loop, own(loop)) for loop in loops]
 
 
-def finish(watch: LoweringWatch, phase: str, graph: Graph, loops: Sequence[Node]) -> list[Lowered]:
+def _with_origins(loop: Node, origins: list[str]) -> Node:
+    if loop.op != "loop" or len(origins) == len(loop.origins):
+        return loop
+    return dataclasses.replace(loop, origins=tuple(origins), no_origin="" if origins else NOT_OBSERVED)
+
+
+NOT_OBSERVED = "which of several loops computes it was not observed"
+
+
+def finish(
+    watch: LoweringWatch, traced: Traced, phase: str, graph: Graph, loops: Sequence[Node]
+) -> list[Lowered]:
     """Return an entry for each node of ``graph`` that computes something and is in a loop, in the graph's order."""
     kinds = {loop.name: loop.op for loop in loops if loop.op != "placeholder"}
     computing: dict[str, list[str]] = {}
@@ -129,7 +142,7 @@ def finish(watch: LoweringWatch, phase: str, graph: Graph, loops: Sequence[Node]
     entries = []
     for name in computes:
         mine = [operation for operation in own.get(name, ()) if operation.name in kinds]
-        computing_loops = watch.traced.get(name, () if mine else computing.get(name, ()))
+        computing_loops = traced.get(name, () if mine else computing.get(name, ()))
         # A copy of another node's value belongs to that node.
         others = {
             copy for copy in watch.copies if owner.get(copy, name) != name == watch.operations[copy].node
@@ -230,7 +243,7 @@ def _why(calls: Collection[str], node: str, operation: RegisteredOperation) -> t
     return ("extern" if called else "hint"), shown, reason.where
 
 
-@slot_hook(RUN_NODE, WATCH)
+@slot_hook(RUN_NODE, WATCH, claims.LOWERING)
 def keep_value(watch: LoweringWatch, real: Any, lowering: Any, node: Any) -> Any:
     """Keep the value of a lowered node: still an expression, or with a buffer already."""
     result = real(lowering, node)
@@ -250,7 +263,7 @@ def _unwrapped(value: Any) -> Any:
     return value
 
 
-@slot_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH)
+@slot_hook("torch._inductor.ir:ExternKernel.copy_input", WATCH, claims.LOWERING)
 def keep_copy(watch: LoweringWatch, real: Any, value: Any) -> Any:
     """Keep a copy into another layout: if the value is still an expression, the copy is where it is computed."""
     box = _unwrapped(value)
@@ -262,7 +275,7 @@ def keep_copy(watch: LoweringWatch, real: Any, value: Any) -> Any:
     return copy
 
 
-@slot_hook(REALIZE_ON_REUSE, WATCH)
+@slot_hook(REALIZE_ON_REUSE, WATCH, claims.LOWERING)
 def keep_reuse(watch: LoweringWatch, real: Any, box: Any, users: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep Inductor's check whether a value that is read more than once should be realised."""
     answer = real(box, users, *args, **kwargs)
@@ -272,7 +285,7 @@ def keep_reuse(watch: LoweringWatch, real: Any, box: Any, users: Any, *args: Any
     return answer
 
 
-@slot_hook(EXCEEDED_READS, WATCH)
+@slot_hook(EXCEEDED_READS, WATCH, claims.LOWERING)
 def keep_excess(watch: LoweringWatch, real: Any, box: Any) -> Any:
     """Keep Inductor's check whether the expression of a value has grown too large."""
     answer = real(box)
@@ -281,7 +294,7 @@ def keep_excess(watch: LoweringWatch, real: Any, box: Any) -> Any:
     return answer
 
 
-@slot_hook(REGISTER, WATCH)
+@slot_hook(REGISTER, WATCH, claims.LOWERING)
 def register_operation(watch: LoweringWatch, real: Any, lowering: Any, operation: Any) -> Any:
     """Record a registered operation: a value has a buffer from now on."""
     name = real(lowering, operation)

@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...record import claims
 from ...record.graph import Graph, Node
 from ...record.kernel import Code
 from ...versions import torch_version
@@ -19,7 +20,8 @@ from ..code import wrapper as code_text
 from ..graphs import fx, passes
 from ..graphs.graph_chain import CHAIN
 from ..graphs.provenance import Lineage
-from ..ground.hooks import current, factory_hook, in_slot, slot_hook
+from ..ground import hook_points
+from ..ground.hooks import current, factory_hook, failed, in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import cuda_graphs, fusion, line_origins, lowered_nodes, saved_storage, scheduler_nodes
 
@@ -31,7 +33,7 @@ KERNEL_ORIGINS = (
     "torch._inductor.codegen.cpp:set_kernel_post_grad_provenance_tracing",
     "torch._inductor.codegen.triton:set_kernel_post_grad_provenance_tracing",
 )
-BEFORE_FUSION = "torch._inductor.config:_pre_fusion_custom_pass"
+BEFORE_FUSION = hook_points.declare("torch._inductor.config:_pre_fusion_custom_pass", claims.LOOPS)
 
 
 @dataclasses.dataclass
@@ -88,7 +90,7 @@ def end(draft: Draft, phase: str) -> None:
             draft.put(Graph(stage, phase, before, tuple(seen.nodes), "\n".join(seen.lines)))
 
 
-@slot_hook(RUN, LOWERING)
+@slot_hook(RUN, LOWERING, claims.POST_GRAD)
 def run(seen: Lowering, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the graph after the post-grad passes, as lowering starts. Bodies of ``cond`` lower in their own run."""
     if scheduler_nodes.prefix(lowering):
@@ -121,9 +123,8 @@ def before_fusion(users_pass: Any) -> Any:
         parts = [part for node in nodes for part in scheduler_nodes.parts(node)]
         for part in parts:
             lowered_nodes.record(draft, part)
-        for part in parts:
-            loop = scheduler_nodes.loop(part, makers, lowering, seen.order)
-            loop = lowered_nodes.without_foreign_origins(draft, loop)
+        recorded = [scheduler_nodes.loop(part, makers, lowering, seen.order) for part in parts]
+        for part, loop in zip(parts, lowered_nodes.without_foreign_origins(draft, recorded)):
             loops.nodes.append(loop)
             seen.known[loop.name] = scheduler_nodes.recorded_loop(part, loop)
             loops.lines.append(scheduler_nodes.describe(loop, part))
@@ -134,7 +135,7 @@ def before_fusion(users_pass: Any) -> Any:
     return record
 
 
-@slot_hook(CODEGEN, LOWERING)
+@slot_hook(CODEGEN, LOWERING, claims.GROUPS)
 def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the scheduler's nodes after fusion, as codegen starts."""
     draft, groups = seen.draft, seen.groups
@@ -150,6 +151,9 @@ def codegen(seen: Lowering, real: Any, scheduler: Any, *args: Any, **kwargs: Any
         draft.cuda_graphs += [cuda_graph] if cuda_graph is not None else []
     draft.lap(f"{draft.phase}.groups")
     draft.current_stage = f"{draft.phase}.code"
+    spec = draft.recorder.spec
+    if claims.CODE in draft.recorder.lacking and not (spec.build or spec.interpret):
+        raise Stopped
     return real(scheduler, *args, **kwargs)
 
 
@@ -164,10 +168,12 @@ def _kernel_origins(
 
 
 for _path in KERNEL_ORIGINS:
-    slot_hook(_path, LOWERING)(_kernel_origins)
+    slot_hook(_path, LOWERING, claims.KERNELS)(_kernel_origins)
 
 
-@slot_hook("torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING)
+@slot_hook(
+    "torch._inductor.scheduler:Scheduler.codegen_extern_call", LOWERING, claims.KERNELS, claims.REFUSALS
+)
 def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a generated library call. For some (scatters) Inductor does not report the node that it runs."""
     targets.check_library_call(seen.draft, node.node, scheduler_nodes.prefix(_graph_in_progress()))
@@ -197,19 +203,36 @@ def _operations(node: Any) -> list[str]:
     return []
 
 
-@slot_hook(MODULE, LOWERING)
+@slot_hook(MODULE, LOWERING, claims.CODE)
 def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: Any, **kwargs: Any) -> Any:
     """Record the generated wrapper module, and stop here unless it is to be built."""
     draft, wanted = seen.draft, seen.draft.recorder.spec
-    phase = draft.phase
-    text = code_text.repeatable(wrapper_code.value, list(draft.recorder.drafts.values()).index(draft))
+    written = None
+    try:
+        written = _record_code(seen, lowering, wrapper_code.value)
+    except Exception as error:
+        failed(MODULE, error)
+    if wanted.build:
+        result = real(lowering, wrapper_code, *args, **kwargs)
+        if written is not None:
+            kernels = cpu_assembly.with_assembly(result, written.kernels)
+            draft.put(dataclasses.replace(written, kernels=kernels))
+        draft.lap(f"{draft.phase}.build")
+        return result
+    if wanted.interpret is not None:
+        return _importable(lowering, wanted.interpret(wrapper_code.value, lowering))
+    return _not_built(lowering)
+
+
+def _record_code(seen: Lowering, lowering: Any, text: str) -> Code:
+    draft, phase = seen.draft, seen.draft.phase
+    text = code_text.repeatable(text, list(draft.recorder.drafts.values()).index(draft))
     tree = code_text.syntax_of(text)
-    kernels, flow, note = code_text.kernels(
-        text, phase, seen.kernels, seen.groups.nodes, seen.loops.nodes, tree
-    )
+    launched = [] if claims.KERNELS in draft.recorder.lacking else seen.kernels
+    kernels, flow, note = code_text.kernels(text, phase, launched, seen.groups.nodes, seen.loops.nodes, tree)
     kernels = line_origins.resolve(draft, kernels)
     draft.recorder.note(note)
-    stamp = "built" if wanted.build else "generated only"
+    stamp = "built" if draft.recorder.spec.build else "generated only"
     model, may_differ = targets.model_and_caveats(draft, kernels)
     written = Code(phase, text, stamp, _device(lowering), kernels, model, may_differ, flow)
     draft.put(written)
@@ -219,14 +242,19 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     if results is not None:
         saved_storage.reconcile(draft, lowering)
     draft.lap(f"{phase}.code")
-    if wanted.build:
-        result = real(lowering, wrapper_code, *args, **kwargs)
-        draft.put(dataclasses.replace(written, kernels=cpu_assembly.with_assembly(result, kernels)))
-        draft.lap(f"{phase}.build")
-        return result
-    if wanted.interpret is not None:
-        return _importable(lowering, wanted.interpret(wrapper_code.value, lowering))
-    return _not_built(lowering)
+    return written
+
+
+class Stopped(BaseException):
+    """Raised before code is generated that could not be kept from being built."""
+
+
+def not_built(*args: Any) -> Any:
+    """Stand for the compiled code of a graph of which none was built."""
+    raise RuntimeError("the generated code was not built")
+
+
+not_built._boxed_call = True  # type: ignore[attr-defined]
 
 
 def _not_built(lowering: Any) -> Any:

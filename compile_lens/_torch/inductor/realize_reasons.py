@@ -14,6 +14,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+from ...record import claims
 from ..ground import hook_points, source_places
 
 SITES = {
@@ -29,6 +30,8 @@ SITES = {
     "torch._inductor.ir:ExternKernel.require_exact_strides": "strides",
 }
 """Functions that give the reason if they are in progress; the innermost one decides."""
+for _path in SITES:
+    hook_points.declare(_path, claims.LOWERING)
 
 UNDECIDED = "asked"
 """Not a reason yet: the lowering of some operator wants the value in memory. The result for that operator decides."""

@@ -15,16 +15,17 @@ import torch
 import torch.utils.checkpoint
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 
+from ...record import claims
 from ...record.breaks import EAGER_CALL, NOT_TRACED, Ending
 from ...record.graph import Frame
 from ..frames import eager_lines
+from ..ground.hook_calls import torch_frame
 from . import compiled_objects, scopes
 from .callers import caller, is_library
 from .frame_evaluations import is_generated
 from .observers import hidden_from_dynamo, is_ours, observe, observing
 from .scopes import Scope, Uncompiled
 
-_WHAT = "what checkpoint calls outside of a graph"
 _FILE = torch.utils.checkpoint.__file__
 _GENERATOR = "torch.utils.checkpoint:_checkpoint_without_reentrant_generator"
 if hasattr(torch.utils.checkpoint, "_checkpoint_without_reentrant_generator_impl"):  # torch 2.15 calls this
@@ -42,14 +43,14 @@ WHY = Ending(
 )
 
 
-@observe(_GENERATOR, _WHAT)
+@observe(_GENERATOR, claims.CHECKPOINTS)
 def without_reentrant(real: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     """Note a call by ``checkpoint`` that begins when it has the result."""
-    _begin(function, sys._getframe(1))
+    _begin(function, torch_frame())
     return real(function, *args, **kwargs)
 
 
-@observe("torch.utils.checkpoint:CheckpointFunction.forward", _WHAT)
+@observe("torch.utils.checkpoint:CheckpointFunction.forward", claims.CHECKPOINTS)
 def reentrant(real: Any, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     """Note a call with ``use_reentrant=True``, which happens in here."""
     profiler = _begin(function, None)
@@ -65,7 +66,7 @@ def _begin(function: Any, until: types.FrameType | None) -> _Profiler | None:
     mine = scopes.owners() if scopes.current() is None and _dynamo_was_on() else ()
     profiler = None
     if mine:
-        with observing(mine, _WHAT):
+        with observing(mine, claims.CHECKPOINTS):
             at = caller()
             new = _count_call(mine, compiled_objects.unwrapped(function), at)
             if new and sys.getprofile() is None:
@@ -76,7 +77,7 @@ def _begin(function: Any, until: types.FrameType | None) -> _Profiler | None:
 
 def _dynamo_was_on() -> bool:
     """Return True if Dynamo was on where ``checkpoint`` was called, before torch turned it off."""
-    frame: types.FrameType | None = sys._getframe(2)
+    frame = torch_frame()
     for _ in range(8):
         if frame is None:
             return False
@@ -128,7 +129,7 @@ class _Profiler:
             if not _is_query(frame):
                 self._known.add(code)
                 if not _is_foreign(code) and not is_ours(frame.f_globals):
-                    with observing(self._mine, _WHAT):
+                    with observing(self._mine, claims.CHECKPOINTS):
                         for scope in self._mine:
                             _add(scope, eager_lines.plain_name(code.co_name), code, self._at, 0)
         elif event == "return" and frame is self._until:

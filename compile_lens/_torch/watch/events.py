@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from ...record import claims
 from ...record.compile_events import event_details
 from ...record.compile_events import paired_events as paired_events
-from ..ground import hook_points
 from . import scopes
 from .observers import observe, observe_late, observing, place_late
 from .scopes import Scope
@@ -20,7 +20,7 @@ from .scopes import Scope
 _LOGGER = "torch._dynamo.utils:ChromiumEventLogger."
 
 
-@observe(_LOGGER + "_log_timed_event", "the time of compiling")
+@observe(_LOGGER + "_log_timed_event", claims.TIMES)
 def timed(
     real: Any, logger: Any, name: str, ns: int, phase: str, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
@@ -30,7 +30,7 @@ def timed(
     return result
 
 
-@observe(_LOGGER + "log_instant_event", "cache messages")
+@observe(_LOGGER + "log_instant_event", claims.CACHES)
 def instant(
     real: Any, logger: Any, name: str, ns: int, metadata: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
@@ -58,14 +58,10 @@ LOADS = "torch._functorch._aot_autograd.aot_autograd_result:FxGraphCacheLoadable
 
 def place_loads(mine: Iterable[Scope]) -> None:
     """Place the observer of loads, or note that the running torch has no such function."""
-    if hook_points.find(LOADS) is None:
-        for scope in mine:
-            scope.failed["queries of AOTAutograd's cache to Inductor's", hook_points.lacks(LOADS)] = 1
-    else:
-        place_late(LOADS)
+    place_late(LOADS, mine)
 
 
-@observe_late(LOADS)
+@observe_late(LOADS, claims.CACHES)
 def loads(real: Any, entry: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep a lookup by AOTAutograd's cache, whose graphs are in Inductor's: torch counts it, and makes no event
     of it."""
@@ -93,7 +89,7 @@ def _note(phase: str, name: str, ns: int, metadata: Any) -> None:
         id = ""
     mine = evaluation.scopes if evaluation is not None else scopes.owners_of(_frame(id))
     if mine:
-        with observing(mine, "the time of compiling"):
+        with observing(mine, claims.TIMES):
             now = torch._guards.CompileContext.current_compile_id()
             at = ns / 1000, threading.get_ident(), id or ("" if now is None else str(now))
             for scope in mine:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ...record import messages
+from ...record import claims, messages
 from ...record.breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ...record.graph import Frame
 from ...record.program import Break
@@ -36,6 +36,19 @@ from .observers import observe, observe_late, observing
 from .scopes import Evaluation, Graph, numbers
 
 _CONVERT = "torch._dynamo.convert_frame:"
+_EVERYTHING = (
+    claims.EVALUATIONS,
+    claims.GRAPHS,
+    claims.BREAKS,
+    claims.RECOMPILES,
+    claims.SKIP_REASONS,
+    claims.LIMITS,
+    claims.TRACED_LINES,
+    claims.GUARDS,
+    claims.CACHES,
+    claims.CODE_THAT_RAN,
+)
+"""The claims that rest on the evaluation of a frame, from beginning to end."""
 
 
 def _unreported_reason(evaluation: Evaluation) -> str:
@@ -50,19 +63,19 @@ def _unreported_reason(evaluation: Evaluation) -> str:
     return "tracing is non-recursively disabled for this frame"
 
 
-@observe(_CONVERT + "CatchErrorsWrapper.__call__", "frames that Dynamo evaluated")
+@observe(_CONVERT + "CatchErrorsWrapper.__call__", *_EVERYTHING)
 @reserve_stack
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Record an evaluation from beginning to end."""
     mine = () if dynamo.recorder_of(wrapper) is not None else scopes.owners(frame.f_code.co_name)
     evaluation = None
     if mine:
-        with observing(mine, "a frame evaluation"):
+        with observing(mine, *_EVERYTHING):
             earlier_decisions.withdraw_call(frame.f_code)
             evaluation = Evaluation(frame.f_code, mine, _backend(wrapper), caller())
             evaluation.wrapped = compiled_objects.wrapped_place(frame)
             evaluation.compiled_function = compiled_objects.number_of(wrapper)
-        with observing(mine, "the buckets of DDP"):
+        with observing(mine, claims.BUCKETS):
             graph_collectives.place_cuts()
     scopes.push(evaluation)
     try:
@@ -70,7 +83,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     except BaseException as error:
         if evaluation is not None:
             evaluation.raised = True
-            with observing(mine, "why a frame evaluation raised"):
+            with observing(mine, claims.SKIP_REASONS):
                 evaluation.error = evaluation.error or _why(error)
         raise
     else:
@@ -82,7 +95,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
         scopes.pop()
         if evaluation is not None:
             evaluation.seconds = time.perf_counter() - evaluation.began
-            with observing(mine, "the end of a frame evaluation"):
+            with observing(mine, *_EVERYTHING):
                 process = graph_collectives.process_rank()
                 for scope in mine:
                     scope.process = process or scope.process
@@ -165,7 +178,7 @@ def _backend(wrapper: Any) -> str:
     return str(getattr(wrapper, "__name__", None) or type(wrapper).__name__)
 
 
-@observe(_CONVERT + "ConvertFrameAssert.__call__", "why a function was skipped")
+@observe(_CONVERT + "ConvertFrameAssert.__call__", claims.SKIP_REASONS)
 def keep_error(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep an error of the conversion of a frame, which may be swallowed above."""
     try:
@@ -173,15 +186,16 @@ def keep_error(real: Any, *args: Any, **kwargs: Any) -> Any:
     except Exception as error:
         evaluation = scopes.current()
         if evaluation is not None and type(error).__name__ != "SkipFrame":
-            with observing(evaluation.scopes, "why a function was skipped"):
+            with observing(evaluation.scopes, claims.SKIP_REASONS):
                 evaluation.error = _why(error)
                 evaluation.consequence = messages.consequence(str(error))
+                evaluation.limit = evaluation.limit or messages.limit_type(str(error))
                 if evaluation.limit:
                     evaluation.error = graph_breaks.cause(error, LIMIT)
         raise
 
 
-@observe(_CONVERT + "get_compile_id", "compile ids")
+@observe(_CONVERT + "get_compile_id", claims.COMPILE_IDS)
 def keep_compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the number of a compile."""
     number = real(*args, **kwargs)
@@ -196,7 +210,7 @@ def keep_compile_id(real: Any, *args: Any, **kwargs: Any) -> Any:
     return number
 
 
-@observe(_CONVERT + "exceeds_recompile_limit", "recompile limits")
+@observe(_CONVERT + "exceeds_recompile_limit", claims.LIMITS)
 def keep_limit(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the recompile limit that a code has reached."""
     result = real(*args, **kwargs)
@@ -206,7 +220,7 @@ def keep_limit(real: Any, *args: Any, **kwargs: Any) -> Any:
     return result
 
 
-@observe("torch._dynamo.symbolic_convert:InstructionTranslatorBase.starts_line", "which lines were traced")
+@observe("torch._dynamo.symbolic_convert:InstructionTranslatorBase.starts_line", claims.TRACED_LINES)
 def keep_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) -> Any:
     """Keep a line that Dynamo traces."""
     evaluation = scopes.current()
@@ -228,14 +242,18 @@ def keep_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) 
     return real(translator, line, *args, **kwargs)
 
 
-@observe("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break", "graph breaks")
+@observe(
+    "torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",
+    claims.BREAKS,
+    claims.TRACED_LINES,
+)
 def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Keep a graph break that Dynamo logs."""
     evaluation = scopes.current()
     if evaluation is not None and not getattr(exc, "logged", False):
-        with observing(evaluation.scopes, "a graph break"):
+        with observing(evaluation.scopes, claims.BREAKS, claims.TRACED_LINES):
             evaluation.breaks.append(_broken(str(reason), exc))
     return real(translator, code_options, reason, exc, *args, **kwargs)
 
@@ -257,7 +275,7 @@ def _identities() -> dict[str, Any]:
     return load() if load is not None else {}
 
 
-@observe("torch._dynamo.output_graph:OutputGraph.compile_subgraph", "where a function is left in its middle")
+@observe("torch._dynamo.output_graph:OutputGraph.compile_subgraph", claims.RESTS, claims.TRACED_LINES)
 def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the instruction from which Python goes on when a graph is complete, if Dynamo cannot resume."""
     evaluation = scopes.current()
@@ -267,19 +285,26 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     return real(output, *args, **kwargs)
 
 
-@observe("torch._dynamo.output_graph:OutputGraph.call_user_compiler", "graphs")
+@observe(
+    "torch._dynamo.output_graph:OutputGraph.call_user_compiler",
+    claims.GRAPHS,
+    claims.SIZES,
+    claims.TRACED_LINES,
+    claims.CACHES,
+    claims.CODE_THAT_RAN,
+)
 def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a graph that Dynamo hands to the backend."""
     evaluation = scopes.current()
     if evaluation is None:
         if not scopes.is_evaluating():
             mine = scopes.owners()
-            with observing(mine, "graphs that no call requested"):
+            with observing(mine, claims.AHEAD):
                 for scope in mine:
                     scope.ahead[bool(getattr(output, "export", False))][_line(caller())] += 1
         return real(output, gm, *args, **kwargs)
     graph = None
-    with observing(evaluation.scopes, "a graph"):
+    with observing(evaluation.scopes, claims.GRAPHS, claims.SIZES, claims.TRACED_LINES):
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
         taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
         graph = Graph(
@@ -289,10 +314,10 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         evaluation.dynamic = dynamo.dynamic_symbols(gm)
         eager_frames.keep_lines_at_breaks(evaluation, gm)
     if graph is not None and any(scope.keeps for scope in evaluation.scopes):
-        with observing(evaluation.scopes, "a graph for a later capture"):
+        with observing(evaluation.scopes, claims.RETAINED):
             graph.kept = retained_graphs.retain(evaluation.code, gm, output)
         if evaluation.backend == "inductor":  # which imports it in any case now
-            observers.place_late(_SAVED)
+            observers.place_late(_SAVED, evaluation.scopes)
     if evaluation.backend == "inductor":
         events.place_loads(evaluation.scopes)
     began = time.perf_counter()
@@ -311,17 +336,17 @@ def _line(at: Frame | None) -> str:
 _SAVED = "torch._inductor.graph:GraphLowering.save_output_code"
 
 
-@observe_late(_SAVED)
+@observe_late(_SAVED, claims.CODE_THAT_RAN)
 def save_code(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the text of a module that Inductor generated or found in a cache."""
     id = torch._guards.CompileContext.current_compile_id()
     evaluation = scopes.current()
     mine = evaluation.scopes if evaluation is not None else scopes.owners_of(getattr(id, "frame_id", None))
     if mine and args:
-        with observing(mine, "the code that ran"):
+        with observing(mine, claims.CODE_THAT_RAN):
             for scope in mine:
                 scope.codes.setdefault(str(id), []).append(str(args[0]))
-    return real(*args, **kwargs) if real is not None else None
+    return real(*args, **kwargs)
 
 
 def _output_sizes(gm: Any) -> list[int | None]:
@@ -350,7 +375,7 @@ def _tensor_text(value: torch.Tensor) -> str:
     return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}] {tensor.device}"
 
 
-@observe("threading:Thread.start", "what threads compile that were started meanwhile")
+@observe("threading:Thread.start", claims.THREADS)
 def inherit_scopes(real: Any, thread: threading.Thread, *args: Any, **kwargs: Any) -> Any:
     """Let a new thread be seen by the watches of the one that starts it."""
     scopes.inherit(thread)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ...record import claims
 from ...record.collectives import Bucket, Collective
 from ..graphs import fx_values
 from ..ground import source_places
@@ -71,13 +72,13 @@ def place_cuts() -> None:
         place_late(CUTS)
 
 
-@observe_late(CUTS)
+@observe_late(CUTS, claims.BUCKETS)
 def keep_buckets(real: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the buckets of gradients at which DDP's optimizer cuts a graph."""
     result = real(optimizer, *args, **kwargs)
     evaluation = scopes.current()
     if evaluation is not None:
-        with observing(evaluation.scopes, "the buckets of DDP"):
+        with observing(evaluation.scopes, claims.BUCKETS):
             # Torch fills them from the last gradient on and gives them in the order of the forward.
             evaluation.buckets = tuple(Bucket(int(b.size), len(b.params)) for b in optimizer.buckets)
     return result

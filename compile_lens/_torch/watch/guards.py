@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...record import failed_guards, guard_values, messages
+from ...record import claims, failed_guards, guard_values, messages
 from ...record.graph import Frame
 from ...record.program import GuardOrigin, Specialization
 from ..frames import dynamo, eager_lines
@@ -21,13 +21,13 @@ from .observers import observe, observing
 _USER = re.compile(r"^(?P<text>.*)  # (?P<file>\S.*):(?P<line>\d+) in (?P<function>\S+)$", re.DOTALL)
 
 
-@observe("torch._dynamo.guards:CheckFunctionManager.__init__", "guards")
+@observe("torch._dynamo.guards:CheckFunctionManager.__init__", claims.GUARDS, claims.SIZES)
 def check_function(real: Any, manager: Any, code: Any, output: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Keep the guards that Dynamo makes for a compile."""
     result = real(manager, code, output, *args, **kwargs)
     evaluation = scopes.current()
     if evaluation is not None and output is not None:
-        with observing(evaluation.scopes, "guards"):
+        with observing(evaluation.scopes, claims.GUARDS, claims.SIZES):
             root = getattr(getattr(manager, "guard_manager", None), "root", None)
             tensors = dynamo.tensor_checks(root) if root is not None else {}
             evaluation.guards = (

@@ -10,51 +10,63 @@ import contextlib
 import functools
 import sys
 import time
-import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from torch._dynamo.eval_frame import skip_code
-
 from ..ground import hook_points, placement
+from ..ground.hook_calls import call, skip_in_dynamo
 from ..ground.placement import as_convert_frame as passing
 from ..ground.undo import Undo
-from .scopes import Scope
+from .scopes import Scope, current, owners
 
 Wrap = Callable[..., Any]
 _F = TypeVar("_F", bound=Any)
 
 _late_registry: dict[str, Wrap] = {}
 """Observers of modules that are not imported before the program does."""
-_registry: dict[str, tuple[Wrap, str]] = {}
+_registry: dict[str, Wrap] = {}
+_claims: dict[str, tuple[str, ...]] = {}
+"""The claims (``record.claims``) that rest on each observer."""
 _placement = placement.Placement()
 
 
-def observe(path: str, what: str) -> Callable[[Wrap], Wrap]:
-    """Register ``wrap(real, *args, **kwargs)`` for ``"module:Class.attribute"``; without it, ``what`` is not
-    observed."""
+def hidden_from_dynamo(function: _F) -> _F:
+    """``function``, whose frames torch takes for its own; Dynamo does not evaluate it within the program."""
+    passing(function)
+    _skip(function)
+    return function
+
+
+def observe(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
+    """Register ``wrap(real, *args, **kwargs)`` for ``"module:Class.attribute"``; ``claims`` rest on it."""
 
     def register(wrap: Wrap) -> Wrap:
-        _registry[path] = hidden_from_dynamo(wrap), what
+        _registry[path] = hidden_from_dynamo(wrap)
+        _claims[path] = claims
         return wrap
 
     return register
 
 
-def observe_late(path: str) -> Callable[[Wrap], Wrap]:
-    """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``real`` may be None."""
+def observe_late(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
+    """Register ``wrap(real, *args, **kwargs)`` to be placed by ``place_late``; ``claims`` rest on it."""
 
     def register(wrap: Wrap) -> Wrap:
+        _claims[path] = claims
         _late_registry[path] = hidden_from_dynamo(wrap)
         return wrap
 
     return register
 
 
-def place_late(path: str) -> None:
-    """Place an observer of ``observe_late``, once its module is imported; it goes with the others."""
+def place_late(path: str, scopes: Iterable[Scope] = ()) -> None:
+    """Place an observer of ``observe_late``, once its module is imported; it goes with the others. If the running
+    torch lacks it, ``scopes`` note what rests on it."""
     wrap = _late_registry[path]
     target = hook_points.find(path)
+    for scope in scopes if target is None else ():
+        for claim in _claims[path]:
+            scope.lost.setdefault(claim, hook_points.lacks(path))
     with placement.lock:
         if (
             target is not None
@@ -64,10 +76,10 @@ def place_late(path: str) -> None:
             owner = placement.defining(*target)
             if isinstance(vars(owner).get(target[1]), staticmethod):
                 _placement.put(
-                    owner, target[1], lambda real: staticmethod(functools.partial(wrap, _function(real)))
+                    owner, target[1], lambda real: staticmethod(_around(path, wrap, _function(real)))
                 )
             else:
-                _placement.put(owner, target[1], functools.partial(_around, wrap))
+                _placement.put(owner, target[1], functools.partial(_around, path, wrap))
 
 
 def _function(real: Any) -> Any:
@@ -75,18 +87,29 @@ def _function(real: Any) -> Any:
 
 
 @contextlib.contextmanager
-def observing(scopes: tuple[Scope, ...], what: str) -> Iterator[None]:
-    """Count the time of an observer's work, and note its errors."""
+def observing(scopes: tuple[Scope, ...], *claims: str) -> Iterator[None]:
+    """Count the time of an observer's work, and note its errors: ``claims`` rest on it."""
     began = time.perf_counter_ns()
     try:
         yield
     except Exception as error:
-        for scope in scopes:
-            scope.failed[what, f"{type(error).__name__}: {error}"] += 1
+        _note(scopes, claims, error)
     finally:
         spent = time.perf_counter_ns() - began
         for scope in scopes:
             scope.spent += spent
+
+
+def _note(scopes: tuple[Scope, ...], claims: tuple[str, ...], error: Exception) -> None:
+    for scope in scopes:
+        for claim in claims:
+            scope.failed[claim, f"{type(error).__name__}: {error}"] += 1
+
+
+def _failed(path: str, error: Exception) -> None:
+    """Note that an observer failed in the watches that see this thread."""
+    evaluation = current()
+    _note(evaluation.scopes if evaluation is not None else owners(), _claims[path], error)
 
 
 _PACKAGE = f"{__name__.partition('.')[0]}."
@@ -118,11 +141,7 @@ def _skip_our_functions() -> None:
 
 def _skip(function: Any) -> None:
     for part in (function, *(getattr(function, of, None) for of in ("__wrapped__", "__func__", "fget"))):
-        codes = [code] if isinstance(code := getattr(part, "__code__", None), types.CodeType) else []
-        while codes:
-            one = codes.pop()
-            skip_code(one)
-            codes += [inner for inner in one.co_consts if isinstance(inner, types.CodeType)]
+        skip_in_dynamo(part)
 
 
 def place(undo: Undo) -> None:
@@ -132,18 +151,19 @@ def place(undo: Undo) -> None:
 
 
 def _fill() -> None:
-    for path, (wrap, _) in _registry.items():
+    for path, wrap in _registry.items():
         target = hook_points.find(path)
         if target is not None:
-            _placement.put(placement.defining(*target), target[1], functools.partial(_around, wrap))
+            _placement.put(placement.defining(*target), target[1], functools.partial(_around, path, wrap))
 
 
-def _around(wrap: Wrap, real: Any) -> Any:
-    """Return the replacement of a function. It has no Python frame of its own: torch walks the stack for each break
-    and node, and each frame in a compile costs time there."""
+def _around(path: str, wrap: Wrap, real: Any) -> Any:
+    """Return the replacement of a function, or of None, which stands for one that does nothing."""
+    real = _nothing if real is None else real
+    failed = functools.partial(_failed, path)
     if "." in getattr(real, "__qualname__", ""):
-        return _Method(wrap, real)
-    return functools.update_wrapper(functools.partial(wrap, real), real)
+        return _Method(functools.partial(_call, failed, wrap), real)
+    return functools.update_wrapper(functools.partial(_call, failed, wrap, real), real)
 
 
 class _Method:
@@ -162,17 +182,20 @@ class _Method:
         return self._wrap(self._real, *args, **kwargs)
 
 
-def hidden_from_dynamo(function: _F) -> _F:
-    """``function``, whose frames torch takes for its own; Dynamo does not evaluate it within the program."""
-    passing(function)
-    skip_code(function.__code__)
-    return function
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    pass
 
 
-def absent_hooks() -> list[tuple[str, str]]:
-    """Return what cannot be observed on the running torch, and the hook that it lacks."""
-    return [
-        (what, hook_points.lacks(path))
-        for path, (_, what) in _registry.items()
-        if hook_points.find(path) is None
-    ]
+@hidden_from_dynamo
+def _call(failed: Callable[[Exception], None], wrap: Wrap, real: Any, *args: Any, **kwargs: Any) -> Any:
+    return call(failed, wrap, (), real, args, kwargs)
+
+
+def lost_claims() -> dict[str, str]:
+    """Return the claims that rest on what the running torch does not have, each with the reason."""
+    lost: dict[str, str] = {}
+    for path in _registry:
+        if hook_points.find(path) is None:
+            for claim in _claims[path]:
+                lost.setdefault(claim, hook_points.lacks(path))
+    return lost

@@ -7,14 +7,12 @@ import os
 import re
 import time
 import types
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...record import failed_guards, messages
+from ...record import claims, failed_guards, messages
 from ...record.breaks import NOT_TRACED, EagerFrame, Ending
 from ...record.graph import Frame, Source
-from ...record.messages import first_names
 from ...record.missing import Missing
 from ...record.program import (
     CALL_RAISED,
@@ -95,6 +93,7 @@ class ProgramWatch:
         try:
             observers.place(self._undo)
             self._scope = scope = scopes.enter(self._undo, self._whole)
+            scope.lost.update(observers.lost_claims())
             scope.before, scope.eager_resumes, scope.eager_before = earlier_decisions.find_decisions()
             stances.begin(scope)
             scope.keeps = self._keeps
@@ -151,8 +150,9 @@ def _observations(scope: Scope) -> Observations:
     frames = []
     plain: dict[int, FrameEvaluation] = {}
     forms = {code: _entries(own) for code, own in by_code.items()}
+    lacking = scope.lacking()
     for (code, wrapped), own in by_thing.items():
-        records = [_visit(v, numbers[v.number], graphs, forms[code]) for v in own]
+        records = [_visit(v, numbers[v.number], graphs, forms[code], lacking) for v in own]
         plain |= {v.number: visit for v, visit in zip(own, records, strict=True)}
         frame = _frame(code, tuple(records), scope.before.get(code, ()), by_code)
         frames.append(_through_wrapper(frame, wrapped, own[0].caller))
@@ -184,8 +184,8 @@ def _observations(scope: Scope) -> Observations:
         events=_with_numbers(events.paired_events(list(scope.events), scope.began_at), numbers),
         library_skips=tuple(LibrarySkips(why, count) for why, count in scope.elsewhere.most_common()),
         sources=_sources(evaluations, eager_frames.source_codes(scope, evaluations)),
-        missing=_missing(scope),
-        notes=_notes(scope),
+        missing=scope.not_observed(),
+        notes=scopes.notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
         overhead_seconds=scope.spent / 1e9,
         rank=rank,
@@ -225,7 +225,7 @@ def _part(scope: Scope, one: Evaluation) -> Observations:
     graphs = {g: g.number for g in one.graphs}
     own = list(scope.by_code.get(one.code, ()))
     forms = _entries(own)
-    visit = _visit(one, one.number, graphs, forms)
+    visit = _visit(one, one.number, graphs, forms, scope.lacking())
     frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), list(scope.by_code))
     same = (v for v in own if v.wrapped == one.wrapped)
     frame = _through_wrapper(frame, one.wrapped, next(same, one).caller)
@@ -257,9 +257,18 @@ def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
 
 
 def _visit(
-    v: Evaluation, number: int, graphs: dict[Graph, int], forms: dict[str, list[Evaluation]]
+    v: Evaluation,
+    number: int,
+    graphs: dict[Graph, int],
+    forms: dict[str, list[Evaluation]],
+    lacking: set[str],
 ) -> FrameEvaluation:
-    outcome = _outcome(v)
+    outcome = _outcome(v, lacking)
+    recompilation, dynamic = _recompilation(v, forms), v.dynamic
+    if claims.SIZES in lacking:
+        recompilation = recompilation and dataclasses.replace(recompilation, dynamic=())
+        dynamic = ()
+    with_lines = claims.TRACED_LINES not in lacking
     before = graphs[v.graphs[-1]] if v.graphs else None
     broken = tuple(
         dataclasses.replace(b, graph=before if b.outcome != FUNCTION_RUNS_EAGERLY else None) for b in v.breaks
@@ -281,14 +290,14 @@ def _visit(
         restarts=v.attempt,
         graphs=tuple(graphs[g] for g in v.graphs),
         breaks=broken,
-        recompilation=_recompilation(v, forms),
+        recompilation=recompilation,
         limit=v.limit,
         traced_functions=tuple(_traced(code, _own_lines(v, code)) for code in v.lines)
-        if outcome == COMPILED
+        if outcome == COMPILED and with_lines
         else (),
-        eager_lines=_eager(v, outcome),
+        eager_lines=_eager(v, outcome) if with_lines or outcome not in (COMPILED, NO_GRAPH) else (),
         guards=v.guards if v.guarded else (),
-        dynamic=v.dynamic,
+        dynamic=dynamic,
         specializations=v.specialized if v.guarded else (),
         seconds=v.seconds,
         number=number,
@@ -298,11 +307,11 @@ def _visit(
     )
 
 
-def _outcome(v: Evaluation) -> str:
+def _outcome(v: Evaluation, lacking: set[str]) -> str:
     if v.raised:
         return RAISED
     if v.guarded:
-        return COMPILED if v.graphs else NO_GRAPH
+        return COMPILED if v.graphs or claims.GRAPHS in lacking else NO_GRAPH
     if v.limit:
         return LIMIT
     nothing = v.error is None and (not v.reason or messages.is_nothing_to_compile(v.reason))
@@ -414,37 +423,3 @@ def _sources(evaluations: Iterable[Evaluation], more: Iterable[types.CodeType] =
 
 def _library(file: str) -> bool:
     return is_library(file) or file.startswith("<eval_with_key>")
-
-
-def _missing(scope: Scope) -> tuple[Missing, ...]:
-    lacking = [Missing(what, why) for what, why in observers.absent_hooks()]
-    for (what, why), times in scope.failed.items():
-        often = f" ({times} times)" if times > 1 else ""
-        lacking.append(Missing(what, f"the observer failed: {why}{often}"))
-    return tuple(lacking)
-
-
-def _notes(scope: Scope) -> tuple[str, ...]:
-    return (
-        *_doubt_notes(scope),
-        *(_ahead_note(export, seen) for export, seen in scope.ahead.items() if seen),
-    )
-
-
-def _ahead_note(export: bool, lines: Counter[str]) -> str:
-    """Return a note on functions that nothing called: torch counts their graphs as well."""
-    count = lines.total()
-    graphs = "1 graph" if count == 1 else f"{count} graphs"
-    what = f"traced {graphs} for torch.export, which compiles nothing"
-    if not export:
-        what = f"traced {graphs} to compile ahead of any call (aot_compile)"
-    them = "it" if count == 1 else "them"
-    return f"Dynamo {what}; no frame evaluation has {them}: requested in {first_names(lines, 3)}"
-
-
-def _doubt_notes(scope: Scope) -> tuple[str, ...]:
-    if not scope.doubtful:
-        return ()
-    ids = first_names(scope.doubtful, 3)
-    doubt = f"a thread that none of several open watches started compiled {ids}: it is in none of them"
-    return (doubt,)

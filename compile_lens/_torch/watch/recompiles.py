@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...record import failed_guards, guard_values, messages
+from ...record import claims, failed_guards, guard_values, messages
 from ...record.failed_guards import STATE
 from ...record.program import ERROR_ON_RECOMPILE, FailedGuard
 from . import scopes
@@ -179,7 +179,7 @@ class _Values(ast.NodeTransformer):
         return super().generic_visit(node)
 
 
-@observe("torch._dynamo.convert_frame:get_and_maybe_log_recompilation_reasons", "recompiles")
+@observe("torch._dynamo.convert_frame:get_and_maybe_log_recompilation_reasons", claims.RECOMPILES)
 def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep torch's reasons why older entries of a code did not match."""
     evaluation = scopes.current()
@@ -187,12 +187,12 @@ def recompilation_reasons(real: Any, entries: Any, frame: Any, *args: Any, **kwa
         reasons = real(entries, frame, *args, **kwargs)
     except torch._dynamo.exc.RecompileError as error:  # the program asked for one (``error_on_recompile``)
         if evaluation is not None:
-            with observing(evaluation.scopes, "why a function was compiled again"):
+            with observing(evaluation.scopes, claims.RECOMPILES):
                 keep_reasons(evaluation, entries, frame, failed_guards.failure_lines(str(error)))
                 evaluation.limit = ERROR_ON_RECOMPILE
         raise
     if evaluation is not None:
-        with observing(evaluation.scopes, "why a function was compiled again"):
+        with observing(evaluation.scopes, claims.RECOMPILES):
             keep_reasons(evaluation, entries, frame, [str(text) for text in reasons])
     return reasons
 

@@ -197,7 +197,7 @@ def lower(kept: RetainedGraph, codes: Sequence[str], id: str) -> tuple[Recorder,
 
     def call() -> None:
         with Undo() as undo, undo:
-            hooks.place(undo)
+            hooks.place(undo, recorder)
             hooks.compile_for(undo, None)
             isolation.isolate(undo, recorder)
             undo.enter(settings_of(kept))

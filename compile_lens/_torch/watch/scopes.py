@@ -21,6 +21,8 @@ from ...record.collectives import Bucket, Collective
 from ...record.compilation import DynamicDim
 from ...record.compile_events import Event
 from ...record.graph import Frame
+from ...record.messages import first_names
+from ...record.missing import Missing
 from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
 from ..ground import hooks
 from ..ground.undo import Undo
@@ -55,7 +57,8 @@ class Scope:
         # Resume functions that Dynamo evaluated earlier without compiling a form.
         self.eager_resumes: tuple[types.CodeType, ...] = ()
         self.eager_before: tuple[types.CodeType, ...] = ()  # the same for whole functions
-        self.failed: Counter[tuple[str, str]] = Counter()
+        self.failed: Counter[tuple[str, str]] = Counter()  # by claim, and the error
+        self.lost: dict[str, str] = {}  # claims that rest on what the running torch lacks, with the reason
         self.kept: Callable[[Evaluation], None] | None = None
         self.keeps = False  # graphs are kept, so that they can be lowered again
         self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
@@ -68,12 +71,51 @@ class Scope:
         self.uncompiled: dict[tuple[Any, ...], Uncompiled] = {}
         self.profiled: set[tuple[str, types.CodeType | None, Frame | None]] = set()  # calls of ``checkpoint``
 
+    def lacking(self) -> set[str]:
+        """Return the claims (``record.claims``) that are not known, or only in part."""
+        return {*self.lost, *(claim for claim, _ in self.failed)}
+
+    def not_observed(self) -> tuple[Missing, ...]:
+        """Return the same with their reasons."""
+        lost = [Missing(claim, why) for claim, why in self.lost.items()]
+        for (claim, why), times in self.failed.items():
+            often = f" ({times} times)" if times > 1 else ""
+            lost.append(Missing(claim, f"the observer failed: {why}{often}"))
+        return tuple(lost)
+
     def add(self, evaluation: Evaluation) -> None:
         """Add a finished evaluation. A program may have hundreds, so that nothing scans all of them at each."""
         self.visits.append(evaluation)
         self.by_code.setdefault(evaluation.code, []).append(evaluation)
         failed = self.failed_of.setdefault(evaluation.code, {})
         failed.update((one.source, one) for one in evaluation.failed)
+
+
+def notes(scope: Scope) -> tuple[str, ...]:
+    """Return what a reader should know of a watch besides its observations."""
+    return (
+        *_doubt_notes(scope),
+        *(_ahead_note(export, seen) for export, seen in scope.ahead.items() if seen),
+    )
+
+
+def _ahead_note(export: bool, lines: Counter[str]) -> str:
+    """Return a note on functions that nothing called: torch counts their graphs as well."""
+    count = lines.total()
+    graphs = "1 graph" if count == 1 else f"{count} graphs"
+    what = f"traced {graphs} for torch.export, which compiles nothing"
+    if not export:
+        what = f"traced {graphs} to compile ahead of any call (aot_compile)"
+    them = "it" if count == 1 else "them"
+    return f"Dynamo {what}; no frame evaluation has {them}: requested in {first_names(lines, 3)}"
+
+
+def _doubt_notes(scope: Scope) -> tuple[str, ...]:
+    if not scope.doubtful:
+        return ()
+    ids = first_names(scope.doubtful, 3)
+    doubt = f"a thread that none of several open watches started compiled {ids}: it is in none of them"
+    return (doubt,)
 
 
 class Uncompiled:

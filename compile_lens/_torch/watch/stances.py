@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 import types
 from typing import Any
 
 import torch
 
-from ...record import failed_guards
+from ...record import claims, failed_guards
 from ...record.breaks import NOT_TRACED, STANCE, Ending
 from ...record.graph import Frame
 from ...record.program import FAIL_ON_RECOMPILE
 from ..frames import eager_lines
-from ..ground import hook_points, source_places
+from ..ground import source_places
+from ..ground.hook_calls import torch_frame
 from . import compiled_objects, earlier_decisions, frame_evaluations, recompiles, scopes
 from .callers import caller, is_library
 from .observers import observe, observe_late, observing, place_late
@@ -36,13 +36,13 @@ _EFFECTS = _EAGER_STANCES | {
 }
 
 
-@observe("torch._dynamo.decorators:_set_stance", "stances of the compiler")
+@observe("torch._dynamo.decorators:_set_stance", claims.STANCES)
 def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
     """Keep the stance that the program sets."""
     before = real(stance, *args, **kwargs)
     mine = scopes.owners()
     if mine:
-        with observing(mine, "a stance of the compiler"):
+        with observing(mine, claims.STANCES):
             name, at = str(getattr(stance, "stance", _DEFAULT)), caller()
             for scope in mine:
                 _set(scope, name, at)
@@ -64,9 +64,7 @@ def _set(scope: Scope, name: str, at: Frame | None) -> None:
 
 def _see_calls(scope: Scope, *paths: str) -> None:
     for path in paths:
-        if hook_points.find(path) is None:
-            scope.failed["calls of compiled functions", hook_points.lacks(path)] += 1
-        place_late(path)
+        place_late(path, (scope,))
 
 
 def _current_stance() -> str:
@@ -76,15 +74,15 @@ def _current_stance() -> str:
 _CALLS = "torch._dynamo.eval_frame:_callback_from_stance"
 
 
-@observe_late(_CALLS)
+@observe_late(_CALLS, claims.CALLS)
 def note_call(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
     """Note a call of a compiled function that the stance runs eagerly."""
     result = real(callback, *args, **kwargs)
     if callback not in (None, False) and result in (None, False):
         mine = scopes.owners()
         if mine:
-            with observing(mine, "calls under a stance"):
-                function = sys._getframe(1).f_locals.get("fn")
+            with observing(mine, claims.CALLS):
+                function = _called_function()
                 if function is not None:
                     thing = compiled_objects.unwrapped(function)
                     code = compiled_objects.code_of(thing)
@@ -93,11 +91,17 @@ def note_call(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
     elif callback not in (None, False):
         mine = tuple(scope for scope in scopes.owners() if scope.eager_before)
         if mine:
-            with observing(mine, "calls of functions skipped before"):
-                function = sys._getframe(1).f_locals.get("fn")
+            with observing(mine, claims.CALLS):
+                function = _called_function()
                 if function is not None:
                     earlier_decisions.note_call(mine, function)
     return _noting_refusal(result) if callable(result) and _current_stance() == FAIL_ON_RECOMPILE else result
+
+
+def _called_function() -> Any:
+    """Return the compiled function that torch is about to call."""
+    frame = torch_frame()
+    return None if frame is None else frame.f_locals.get("fn")
 
 
 def _noting_refusal(real: Any) -> Any:
@@ -108,7 +112,7 @@ def _noting_refusal(real: Any) -> Any:
             return real(frame, *args, **kwargs)
         except RuntimeError as error:
             mine = scopes.owners(frame.f_code.co_name)
-            with observing(mine, "calls under a stance"):
+            with observing(mine, claims.CALLS):
                 _record_refusal(mine, frame, str(error))
             raise
 
@@ -137,7 +141,7 @@ def _record_refusal(mine: tuple[Scope, ...], frame: Any, message: str) -> None:
 _INPUTS = "torch._dynamo.eval_frame:_get_or_add_example_inputs"
 
 
-@observe_late(_INPUTS)
+@observe_late(_INPUTS, claims.CALLS)
 def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Note the first call of a function, of which torch keeps the inputs: it is compiled for the second."""
     inputs = real(frame, *args, **kwargs)
@@ -145,7 +149,7 @@ def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     if len(inputs) == 1 and _current_stance() == _FIRST and not _is_foreign(code.co_filename):
         mine = scopes.owners(code.co_name)
         if mine:
-            with observing(mine, "calls under a stance"):
+            with observing(mine, claims.CALLS):
                 function = frame.f_locals.get("fn") if compiled_objects.is_wrapper(code) else None
                 name = code.co_name if function is None else compiled_objects.described(function).function
                 _note(mine, name, code if function is None else compiled_objects.code_of(function), True)

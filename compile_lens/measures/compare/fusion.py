@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compile_lens.measures.compare.target import Launch, Line, TargetPhase
 from compile_lens.measures.diff.side import Named
+from compile_lens.measures.fusion import NEVER_PROPOSED, NOT_SEEN
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.comparison import Fact
 from compile_lens.record.messages import all_names
@@ -128,7 +129,7 @@ def _pair(one: Launch, two: Launch) -> str:
 
 def _reason(pair: UnfusedPair) -> str:
     why = pair.why
-    if not why.decisions or why.reason == "never proposed":
+    if not why.decisions or why.reason in (NEVER_PROPOSED, NOT_SEEN):
         return " ".join((why.sentence, *(f"({fact})" for fact in why.facts[-1:])))
     shown = why.decisions[0].evidence
     return f"{why.sentence}{f' Shown: {shown}.' if shown else ''}"

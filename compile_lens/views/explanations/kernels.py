@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from compile_lens.errors import UsageError
 from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.fusion import NOT_FUSED, Why, why
@@ -248,7 +249,10 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
     order = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
     for one, two in pairwise(order) if len(order) <= FEW else ():
         if one.name != two.name and {one.name, two.name} not in shown:
-            reason = why(capture, one, two, f"{place.compilation.id} {place.phase}")
+            try:
+                reason = why(capture, one, two, f"{place.compilation.id} {place.phase}")
+            except UsageError:  # which loops they run is not in the record
+                continue
             if reason.verdict == NOT_FUSED:
                 if _combine(capture, place, one, two, reason):
                     reason = replace(reason, remedy=COMBO)

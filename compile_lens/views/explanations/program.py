@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from compile_lens.measures.chain import Chain
+from compile_lens.measures.chain import Address, Chain
 from compile_lens.measures.operators import Use
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
@@ -107,13 +107,18 @@ def held(capture: Record, phase: str = "") -> Explanation:
                 frames = [
                     f
                     for o in buffer.origins
-                    for f in chain.lines(place.at("post_grad", o))
+                    for f in _lines(chain, place.at("post_grad", o))
                     if buffer.kind != "input"
                 ]
                 facts.append(
                     f"{place.title}: {buffer.name}, {buffer.kind}, {in_memory(buffer.nbytes)}{lines(frames)}"
                 )
     return Explanation(few(facts, "buffers", WHERE), tuple(why), (SWITCHES,) if facts else ())
+
+
+def _lines(chain: Chain, address: Address) -> tuple[Frame, ...]:
+    """The lines of a node; none if its stage was not seen."""
+    return chain.lines(address) if address in chain else ()
 
 
 def _then(memory: Memory) -> list[str]:
@@ -143,7 +148,7 @@ def kept(capture: Record) -> Explanation:
         where = title(capture, compilation, "forward")
         for one in sorted(compilation.partition.saved, key=lambda k: -(k.nbytes or 0)):
             shares = f", no memory of its own: in {one.alias_of}" if one.alias_of else ""
-            frames = [f for o in one.origins for f in chain.lines((compilation.id, "joint", o))]
+            frames = [f for o in one.origins for f in _lines(chain, (compilation.id, "joint", o))]
             facts.append(f"{where}: {one.node}, {in_memory(one.nbytes)}{shares}{lines(frames)}")
         why.append(
             f"{where}: the min-cut partitioner saves what costs more to compute again than to save; "

@@ -10,6 +10,7 @@ from compile_lens.measures import program as measures
 from compile_lens.measures.compile_time import BUILDING, PARTS, Spent
 from compile_lens.measures.compile_time import caches as caches_of
 from compile_lens.measures.compile_time import compile_time as time_by_function
+from compile_lens.record import claims
 from compile_lens.record.program import ProgramFrame, ProgramRecord
 
 from ..document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table, table_finding
@@ -34,7 +35,7 @@ def compile_time(program: ProgramRecord) -> Finding | None:
     by_function: list[Row] = []
     for spent in time_by_function(program):
         times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
-        name = _whose(spent)
+        name = _whose(spent, program.lacks(claims.EVALUATIONS, claims.COMPILE_IDS))
         by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
     functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
     sections: list[Section] = [functions, parts]
@@ -49,11 +50,13 @@ def compile_time(program: ProgramRecord) -> Finding | None:
     return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections), few=8)
 
 
-def _whose(spent: Spent) -> str:
+def _whose(spent: Spent, lacking: str) -> str:
     if spent.frame is not None:
         return f"{spent.frame.function} {place_of(spent.frame)}"
     beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
-    return "threads that build, for which a compile waits" if beside else "of no frame evaluation"
+    if beside:
+        return "threads that build, for which a compile waits"
+    return "of a frame evaluation that was not seen, or of none" if lacking else "of no frame evaluation"
 
 
 def caches(program: ProgramRecord) -> Finding | None:
@@ -68,7 +71,8 @@ def caches(program: ProgramRecord) -> Finding | None:
     intro = (
         "How often each of the compiler's caches was queried for a graph: what it had was not compiled again."
     )
-    fact = f"{sum(cache.hits for cache in every)} hits, {sum(c.misses for c in every)} misses"
+    least = "at least " if program.lacks(claims.CACHES) else ""
+    fact = f"{least}{sum(cache.hits for cache in every)} hits, {least}{sum(c.misses for c in every)} misses"
     return table_finding("caches", "Caches", intro, fact, "program.caches", columns, rows)
 
 

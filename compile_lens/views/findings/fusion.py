@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.graph import Node
@@ -43,10 +44,14 @@ def fusion(capture: Record) -> Finding | None:
             sections.append(Prose(place.title, (_nothing(place),)))
             brief.append(f"{place.title}: {_nothing(place)}")
     if silent:
-        silence = f"The record holds no decisions of the scheduler for {', '.join(silent)}."
+        lacking = capture.lacks(claims.DECISIONS)
+        silence = f"The record holds no decisions of the scheduler for {', '.join(silent)}{lacking and f': {lacking}'}."
         sections.append(Prose("", (silence,)))
     sections += [table for place in seen if (table := _decisions(place))]
-    fact = f"{quantities.plural(count, 'pair')} not fused" if count else "no unfused pair"
+    whole = all(place.graph("loops") is not None for place in seen)
+    none = "no unfused pair" if whole else "unfused pairs not seen"
+    least = "" if whole else "at least "
+    fact = f"{least}{quantities.plural(count, 'pair')} not fused" if count else none
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -55,6 +60,8 @@ def _nothing(place: Place) -> str:
     working = [n for n in groups.calls if n.kind != "nop"] if groups else []
     if len(working) == 1:
         return "Everything is in one group: there is nothing left to fuse."
+    if place.graph("loops") is None:
+        return "Which groups touch common data was not seen."
     if not working:
         return "There is no group, and so nothing to fuse."
     return f"No two of the {len(working)} groups touch common data that fusing them could save."

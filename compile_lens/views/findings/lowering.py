@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from compile_lens.measures.chain import Address
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph
@@ -59,7 +60,7 @@ def lowering(capture: Record) -> Finding | None:
         if own:
             brief.append(f"{place.title}: {len(rest)} inlined, {len(ours)} given a buffer{_counts(ours)}")
     if not sections:
-        return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
+        return Finding(KEY, TITLE, INTRO, where=WHERE, missing=capture.lacks(claims.LOWERING) or MISSING)
     fact = f"{inlined} inlined, {realised} not"
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
@@ -128,9 +129,8 @@ def rewrites(capture: Record) -> Finding | None:
         return None
     seen = [c for c in capture.compilations if c.passes]
     if not seen:
-        return Finding(
-            REWRITES_KEY, REWRITES_TITLE, REWRITES_INTRO, where=REWRITES_WHERE, missing=REWRITES_MISSING
-        )
+        missing = capture.lacks(claims.REWRITES) or REWRITES_MISSING
+        return Finding(REWRITES_KEY, REWRITES_TITLE, REWRITES_INTRO, where=REWRITES_WHERE, missing=missing)
     steps = [step for c in seen for p in c.passes for step in _steps(capture, c, p)]
     sections: list[Section] = []
     if steps:

@@ -15,6 +15,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "whole": "整个调用都被编译，得到 {graphs}。",
     "partly": "这次调用没有全部被编译；编译了的部分得到 {graphs}。",
     "program": "整个程序里，有 {graphs}到达了这个后端。以 eager 方式运行的部分没有被看到：{reason}。",
+    "as_far": "有 {graphs}到达了编译器。是否有部分以 eager 方式运行，没有被看到：{reason}。",
     "nothing": "没有任何部分被编译：{reason}。",
     "unsaid": "没有任何部分被编译，记录里没有写明原因。",
     "failed": "它在 {stage_key} 阶段以错误结束：{type}：{message}。",
@@ -209,6 +210,7 @@ WORDS = {
     "apart.other": "Inductor 拒绝了，原因是这个版本不认识的。",
     "apart.wall": "两者之间有一次库调用：它必须整个在一个之后、另一个之前运行。",
     "apart.never proposed": "Inductor 没有考虑过这一对。",
+    "apart.not seen": "没有看到它们未被融合的原因。",
 }
 """Clauses by key, as in English."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.measures.fusion import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.record.decision import REASONS
 from compile_lens.record.figures import AtLeast, Figure
 
@@ -15,6 +15,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "whole": "The whole call was compiled, into {graphs}.",
     "partly": "Not all of the call was compiled. What was became {graphs}.",
     "program": "Of a program, {graphs} reached this backend. What ran eagerly was not seen: {reason}.",
+    "as_far": "{graphs} reached the compiler. Whether anything runs eagerly was not seen: {reason}.",
     "nothing": "Nothing was compiled: {reason}.",
     "unsaid": "Nothing was compiled, and the record does not say why.",
     "failed": "It ended in an error, in stage {stage_key}: {type}: {message}.",
@@ -207,6 +208,7 @@ WORDS = {
     **{f"apart.{key}": reason.sentence for key, reason in REASONS.items()},
     "apart.wall": LIBRARY_CALL_BETWEEN,
     "apart.never proposed": NOT_PROPOSED,
+    "apart.not seen": DECISIONS_NOT_SEEN,
 }
 """Clauses by key: headings, languages of kernels, why a value got a buffer, why two groups were not fused."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.control_flow import GENERATED, walk
-from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.measures.fusion import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
@@ -127,11 +127,18 @@ def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
         here.say("groups", groups.key, n=Amount(count, "group"))
 
 
+_CLAUSES = {
+    LIBRARY_CALL_BETWEEN: "apart.wall",
+    NOT_PROPOSED: "apart.never proposed",
+    DECISIONS_NOT_SEEN: "apart.not seen",
+}
+
+
 def _clause(pair: UnfusedPair) -> Value:
     """The reason why two were not fused, as a clause of the language; in the record's words where it has none."""
     sentence = pair.why.sentence
-    if sentence in (LIBRARY_CALL_BETWEEN, NOT_PROPOSED):
-        return Word("apart.wall" if sentence == LIBRARY_CALL_BETWEEN else "apart.never proposed")
+    if sentence in _CLAUSES:
+        return Word(_CLAUSES[sentence])
     key = next((key for key, reason in REASONS.items() if reason.sentence == sentence), "")
     return Word(f"apart.{key}") if key else sentence
 

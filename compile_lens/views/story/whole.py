@@ -6,6 +6,7 @@ from compile_lens.errors import UsageError
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.memo import memoized
 from compile_lens.measures.quantities import graphs as count_graphs
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import summed
 
@@ -50,12 +51,13 @@ def _outcome(teller: Teller) -> None:
         teller.say("nothing", reason=capture.nothing_compiled) if capture.nothing_compiled else teller.say(
             "unsaid"
         )
-    elif capture.not_observed:
-        teller.say("program", graphs=graphs, reason=capture.not_observed)
+    elif why := outcome.eager_parts_unknown(capture):
+        named = capture.lacks(claims.EVALUATIONS)
+        teller.say("program" if named else "as_far", graphs=graphs, reason=why)
     else:
         teller.say("whole" if state == outcome.COMPILED else "partly", graphs=graphs)
     if capture.breaks:
-        key = "breaks_seen" if capture.not_observed else "breaks"
+        key = "breaks_seen" if capture.lacks(claims.BREAKS) else "breaks"
         breaks, places = len(capture.breaks), len(outcome.broken(capture))
         if breaks == places:
             teller.say(key, n=Amount(breaks, "break"))

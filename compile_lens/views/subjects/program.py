@@ -7,6 +7,7 @@ import os
 from compile_lens.measures import program as measures
 from compile_lens.measures.causes import causes, sharing
 from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
+from compile_lens.record import claims
 from compile_lens.record.graph import Frame, Source
 from compile_lens.record.messages import plain_source, without_stack_names
 from compile_lens.record.program import UNKNOWN, Break, ProgramRecord
@@ -30,11 +31,24 @@ from ..findings.cuda_graphs import of_program as cuda_graphs
 from ..findings.places import size
 from ..words import program as words
 from ..words.outcome import reason
-from ..words.quantities import duration, plural
+from ..words.quantities import duration, observed, plural
 from ..words.remedies import FIRST_USED, MadeAt, for_each
 from ..words.remedies import NOTE as OF_TENSORS
 
 WHY = "Why is it not faster"
+CAUSES_REST_ON = (
+    claims.EVALUATIONS,
+    claims.BREAKS,
+    claims.RECOMPILES,
+    claims.SKIP_REASONS,
+    claims.LIMITS,
+    claims.RESTS,
+    claims.GRAPHS,
+    claims.STANCES,
+    claims.CHECKPOINTS,
+    claims.TIMES,
+)
+"""Claims without which causes may be missing."""
 
 
 def heading(program: ProgramRecord) -> str:
@@ -96,8 +110,9 @@ def _why(program: ProgramRecord) -> Finding | None:
     rows = []
     known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
     for number, cause in enumerate(causes(program), 1):
+        unknown = cause.recompilation is not None and program.lacks(claims.SIZES)
         advice, link = (
-            words.advice(cause, program.environment.torch),
+            "" if unknown else words.advice(cause, program.environment.torch),
             cause.ending.link if cause.ending is not None else "",
         )
         hinted = "torch says" if words.of_torch(cause) else "try"
@@ -115,7 +130,10 @@ def _why(program: ProgramRecord) -> Finding | None:
         "What runs without compiled code first; of one kind, what took most compile time or was seen most often. How "
         "long the eager parts take is not measured."
     )
-    fact = plural(len(rows), "cause")
+    least = program.lacks(*CAUSES_REST_ON)
+    if not rows:
+        return Finding("slower", WHY, "", where="program.causes", missing=least) if least else None
+    fact = f"{'at least ' if least else ''}{plural(len(rows), 'cause')}"
     return table_finding("slower", WHY, intro, fact, "program.causes", columns, rows, beside=True)
 
 
@@ -195,7 +213,8 @@ def _breaks(program: ProgramRecord) -> Finding | None:
     least = measures.sites_are_lower_bound(program)
     if least:
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
-    fact = f"{len(program.breaks)} in frames, {'at least ' if least else ''}{len(rows)} in the source"
+    lost = "at least " if program.lacks(claims.BREAKS) else ""
+    fact = f"{lost}{len(program.breaks)} in frames, {'at least ' if least or lost else ''}{len(rows)} in the source"
     return table_finding("breaks", "Graph breaks", intro, fact, "program.breaks", columns, rows)
 
 
@@ -237,6 +256,7 @@ def _again(program: ProgramRecord) -> Finding | None:
     again = {visit.number for visit in program.recompiles}
     frames = {visit.number: frame for frame in program.frames for visit in frame.evaluations}
     made_at: dict[int, MadeAt] = {}
+    sizes = program.lacks(claims.SIZES)
     for visit in (v for v in program.evaluations if v.recompilation is not None):
         recompilation = visit.recompilation
         assert recompilation is not None
@@ -247,7 +267,11 @@ def _again(program: ProgramRecord) -> Finding | None:
         line = at.of(nearest, visit) if nearest is not None else ""
         each = for_each(program.environment.torch, sharing(of))
         library = measures.is_library(Frame(of.file, of.line, of.function))
-        tried = words.to_try(recompilation, of.torch_caller, of.resume_line is not None, each, library)
+        tried = (
+            ""
+            if sizes
+            else words.to_try(recompilation, of.torch_caller, of.resume_line is not None, each, library)
+        )
         outcome = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
         cells = (
             nearest.id if nearest is not None and recompilation.nearest_entry != UNKNOWN else "",
@@ -268,7 +292,8 @@ def _again(program: ProgramRecord) -> Finding | None:
         intro += OF_TENSORS
     if program.log:
         intro += " Where nothing was compiled, a log does not hold what the call was given: no variant is named then."
-    fact = plural(len(program.recompiles), "recompile")
+    lost = program.lacks(claims.RECOMPILES)
+    fact = observed(len(program.recompiles), "recompile", lost) or "no recompile"
     return table_finding("recompiles", "Recompiles", intro, fact, "program.recompiles", columns, rows)
 
 
@@ -365,6 +390,9 @@ def _elsewhere(program: ProgramRecord) -> Finding | None:
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:
     """The notes of a program, and what was not observed."""
-    lacking = (f"{missing.stage} not seen: {missing.reason}" for missing in program.missing)
+    reasons: dict[str, list[str]] = {}
+    for missing in program.missing:
+        reasons.setdefault(missing.reason, []).append(missing.stage)
+    lacking = (f"{', '.join(stages)} not seen: {reason}" for reason, stages in reasons.items())
     unknown = (f"fields of the record that this version does not know: {f}" for f in program.unknown_fields)
     return (*program.notes, *lacking, *unknown)

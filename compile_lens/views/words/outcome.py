@@ -11,6 +11,7 @@ from compile_lens.measures.ledger import Ledger, Row, eager_bytes
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.program import is_library, program_line
 from compile_lens.measures.quantities import graphs
+from compile_lens.record import claims
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ending, Skip
 from compile_lens.record.capture import Failure, Record
 from compile_lens.record.compilation import PHASES
@@ -20,7 +21,7 @@ from compile_lens.record.messages import all_names
 
 from . import quantities
 from .labels import UNSAID, place, readable, without_folders
-from .quantities import counted, plural
+from .quantities import counted, observed, plural
 from .remedies import of_library
 
 COMPILED, PARTIAL, NOTHING, FAILED = STATES = ("compiled", "partial", "nothing", "failed")
@@ -34,7 +35,12 @@ def state(capture: Record) -> str:
         return FAILED
     if capture.nothing_compiled or not capture.compilations:
         return NOTHING
-    return PARTIAL if capture.breaks or capture.skipped or capture.not_observed else COMPILED
+    return PARTIAL if capture.breaks or capture.skipped or eager_parts_unknown(capture) else COMPILED
+
+
+def eager_parts_unknown(capture: Record) -> str:
+    """Why it is not known, or only in part, what ran eagerly; ``""`` where all of it was seen."""
+    return capture.lacks(claims.BREAKS, claims.SKIPS)
 
 
 def verdict(capture: Record) -> str:
@@ -48,10 +54,7 @@ def verdict(capture: Record) -> str:
     if ended == NOTHING:
         return f"nothing was compiled: {capture.nothing_compiled or 'the record does not say why'}"
     parts = [plural(graphs(capture), "graph")]
-    if capture.breaks:
-        parts.append(broke(capture))
-    if capture.recompiles:
-        parts.append(plural(len(capture.recompiles), "recompile"))
+    parts += filter(None, (broke(capture), recompiled(capture)))
     parts += skips(capture.skipped)
     phases = [p for p in PHASES if any(p in c.phases for c in capture.compilations)]
     if phases:
@@ -65,8 +68,9 @@ def verdict(capture: Record) -> str:
     never = next((s for s in capture.skipped if s.kind == NEVER_RAN), None)
     if never is not None:
         return f"{never.function} never ran: {never.consequence or never.cause.reason}. Compiled for it: {counts}"
-    if capture.not_observed:
-        return f"of a program: {counts}. What ran eagerly was not seen"
+    if eager_parts_unknown(capture):
+        seen = "of a program" if capture.lacks(claims.EVALUATIONS) else "compiled, as far as was seen"
+        return f"{seen}: {counts}. What ran eagerly was not seen"
     return f"{'partly compiled' if ended == PARTIAL else 'compiled'}: {counts}"
 
 
@@ -95,18 +99,21 @@ def warnings(capture: Record) -> tuple[tuple[str, str], ...]:
         every.append((f"failed: {capture.failure.type}", ""))
     elif state(capture) == NOTHING:
         every.append(("nothing was compiled", ""))
-    if capture.breaks:
-        every.append((broke(capture), "break"))
-    if capture.recompiles:
-        every.append((plural(len(capture.recompiles), "recompile"), "recompile"))
+    every += [(words, "break") for words in filter(None, [broke(capture)])]
+    every += [(words, "recompile") for words in filter(None, [recompiled(capture)])]
     return (*every, *((count, "eager") for count in skips(capture.skipped)))
 
 
 def broke(capture: Record) -> str:
-    """The number of graph breaks, and of their places in the source if one broke several frames."""
-    count = ("at least " if capture.not_observed else "") + plural(len(capture.breaks), "graph break")
+    """The number of graph breaks, and of their places in the source if one broke several frames; ``""`` for none."""
+    count = observed(len(capture.breaks), "graph break", capture.lacks(claims.BREAKS))
     places = broken(capture)
     return count if len(places) == len(capture.breaks) else f"{count} at {plural(len(places), 'place')}"
+
+
+def recompiled(capture: Record) -> str:
+    """The number of recompiles; ``""`` for none."""
+    return observed(len(capture.recompiles), "recompile", capture.lacks(claims.RECOMPILES))
 
 
 def broken(capture: Record) -> list[tuple[Ending, int]]:

@@ -25,6 +25,7 @@ from compile_lens.measures.program import (
     program_line,
     sites_are_lower_bound,
 )
+from compile_lens.record import claims
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
 from compile_lens.record.messages import first_names, plain_name, plain_source, without_stack_names
@@ -40,7 +41,7 @@ from compile_lens.record.program import (
 )
 
 from .outcome import reason
-from .quantities import duration, plural
+from .quantities import duration, observed, plural
 from .remedies import MOST, for_each, of_library, takes, two_types
 from .remedies import place as place
 from .remedies import to_try as to_try
@@ -57,7 +58,9 @@ _UNTRIED = "run eagerly without a compile attempt"
 def state(program: ProgramRecord) -> str:
     """``compiled``, ``partial`` or ``nothing``, as of a capture."""
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
-        return "nothing"
+        return "partial" if program.lacks(claims.EVALUATIONS) else "nothing"
+    if eager_parts_unknown(program):
+        return "partial"
     own = counts(program)
     left = (
         own.breaks
@@ -71,6 +74,11 @@ def state(program: ProgramRecord) -> str:
     return "partial" if left else "compiled"
 
 
+def eager_parts_unknown(program: ProgramRecord) -> str:
+    """Why it is not known, or only in part, what ran eagerly; ``""`` where all of it was seen."""
+    return program.lacks(claims.EVALUATIONS, claims.BREAKS, claims.SKIP_REASONS)
+
+
 def verdict(program: ProgramRecord) -> str:
     """The result for a program in one sentence without a full stop."""
     own = counts(program)
@@ -82,22 +90,25 @@ def verdict(program: ProgramRecord) -> str:
             return f"nothing was compiled while it was watched{known}{left}"
         left = ", ".join(_left(program, dataclasses.replace(own, permanently_eager=0)))
         return f"nothing was compiled: {left or NO_OPERATION}"
-    parts = [plural(own.graphs, "graph")]
-    if own.compilations != own.graphs:
+    if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
+        return ", ".join(("what was compiled was not seen", *_left(program, own)))
+    graphs = program.lacks(claims.GRAPHS)
+    parts = [observed(own.graphs, "graph", graphs) or plural(own.graphs, "graph")]
+    if own.compilations != own.graphs and not graphs:
         without = f", {own.without_graph} without a graph" if own.without_graph else ""
         parts[0] += f" in {plural(own.compilations, 'compilation')}{without}"
-    if own.breaks:
-        parts.append(
-            f"{plural(own.breaks, 'graph break')} at {in_source(program, own.break_sites)} in the source"
-        )
-    if own.recompiles:
-        parts.append(plural(own.recompiles, "recompile"))
-    return ", ".join((*parts, *_left(program, own)))
+    breaks = observed(own.breaks, "graph break", program.lacks(claims.BREAKS))
+    if breaks and own.breaks:
+        breaks += f" at {in_source(program, own.break_sites)} in the source"
+    recompiles = observed(own.recompiles, "recompile", program.lacks(claims.RECOMPILES))
+    rest = ("what else ran eagerly was not seen",) if eager_parts_unknown(program) else ()
+    return ", ".join((*parts, *filter(None, (breaks, recompiles)), *_left(program, own), *rest))
 
 
 def in_source(program: ProgramRecord, places: int) -> str:
     """The number of places of graph breaks in the source; a lower bound where columns are not known."""
-    return f"{'at least ' if sites_are_lower_bound(program) else ''}{plural(places, 'place')}"
+    least = sites_are_lower_bound(program) or program.lacks(claims.BREAKS)
+    return f"{'at least ' if least else ''}{plural(places, 'place')}"
 
 
 def _left(program: ProgramRecord, own: Counts) -> list[str]:

@@ -114,6 +114,14 @@ def amount(value: Figure | AtLeast) -> str:
     return printed(quantity(value, BYTES))
 
 
+def observed(count: int, what: str, lacking: str, many: str = "") -> str:
+    """A count, which is a lower bound, or not seen, if ``lacking`` says that not all was seen; ``""`` for none."""
+    many = many or f"{what}s"
+    if lacking:
+        return f"at least {plural(count, what, many)}" if count else f"{many} not seen"
+    return plural(count, what, many) if count else ""
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """``1 node``, ``2 nodes``."""
     return f"{int(count):,} {one if count == 1 else many or one + 's'}"

@@ -18,6 +18,7 @@ from zoo_tensors import chain, naive_attention, sin2_cos2
 from compile_lens import capture
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import lowered_nodes, realize_reasons
+from compile_lens.record import claims
 from compile_lens.record.lowering import Lowered
 from compile_lens.results.capture import Capture
 
@@ -311,13 +312,14 @@ def test_why_says_what_was_inlined() -> None:
     assert "a part of mean has a buffer" in text and "the rest was inlined" in text
 
 
-@pytest.mark.parametrize("path", lowered_nodes.ESSENTIAL)
+@pytest.mark.parametrize("path", [lowered_nodes.RUN_NODE, *realize_reasons.SITES])
 def test_without_a_hook_nothing_is_said(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     real = hook_points.find
     monkeypatch.setattr(hook_points, "find", lambda p: None if p == path else real(p))
     found = capture(softmax, ramp(8, 8))
     assert found.compilations[0].lowered == () and found.kernels
-    assert any(n.startswith("what lowering inlined") and path.rpartition(".")[2] in n for n in found.notes)
+    assert path.rpartition(".")[2] in found.lacks(claims.LOWERING)
+    assert any("what lowering inlined" in n and path.rpartition(".")[2] in n for n in found.notes)
 
 
 def test_an_unknown_place_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +343,7 @@ def test_nothing_is_kept() -> None:
 
 def test_code_is_the_same_without_listening(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = {p for p, w in hooks._registry.items() if w.__module__ == lowered_nodes.__name__}
-    assert set(lowered_nodes.ESSENTIAL) <= mine
+    assert lowered_nodes.RUN_NODE in mine
 
     def code(found: Capture) -> list[str]:
         return [re.sub(r"# AOT ID: .*", "", text) for text in found.code.values()]

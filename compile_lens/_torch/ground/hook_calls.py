@@ -1,0 +1,80 @@
+"""Calls of the functions that stand in the place of torch's own. No error of theirs reaches torch or the program."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torch._dynamo.eval_frame import skip_code
+
+from ...errors import LensError
+from . import source_places
+from .placement import as_convert_frame
+
+
+def skip_in_dynamo(function: Any) -> None:
+    """Make Dynamo skip the frames of a function, and of functions inside of it, which it would compile."""
+    codes = [code] if isinstance(code := getattr(function, "__code__", None), types.CodeType) else []
+    while codes:
+        one = codes.pop()
+        skip_code(one)
+        codes += [inner for inner in one.co_consts if isinstance(inner, types.CodeType)]
+
+
+class Deliberate(Exception):
+    """Raised by a hook on purpose, to leave a function of torch's: it passes."""
+
+
+@as_convert_frame
+def call(
+    failed: Callable[[Exception], None],
+    function: Callable[..., Any],
+    before: tuple[Any, ...],
+    real: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Return ``function(*before, real, *args, **kwargs)``. If it fails, ``failed`` gets its error, and the result is
+    that of ``real``, which runs once in any case. An error of ``real`` passes."""
+    results: list[Any] = []
+    errors: list[BaseException] = []
+
+    def once(*args: Any, **kwargs: Any) -> Any:
+        try:
+            result = real(*args, **kwargs)
+        except BaseException as error:
+            errors.append(error)
+            raise
+        results.append(result)
+        return result
+
+    once.__wrapped__ = real  # type: ignore[attr-defined]
+    try:
+        try:
+            return function(*before, once, *args, **kwargs)
+        except (Deliberate, LensError):
+            raise
+        except Exception as error:
+            if any(error is one for one in errors):
+                raise
+            with contextlib.suppress(Exception):
+                failed(error)
+        if errors:  # the failure was in handling it
+            raise errors[-1]
+        return results[-1] if results else real(*args, **kwargs)
+    finally:
+        errors.clear()  # their tracebacks hold this frame
+
+
+skip_in_dynamo(call)
+
+
+def torch_frame() -> types.FrameType | None:
+    """Return the innermost frame in progress that is not of our own: the caller of what a hook stands for."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and source_places.is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame

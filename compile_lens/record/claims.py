@@ -1,0 +1,51 @@
+"""Claims of a record that rest on what torch let us observe. Without it, such a claim is unknown, or at least."""
+
+from __future__ import annotations
+
+BREAKS = "graph breaks"
+SKIPS = "what runs eagerly"
+RECOMPILES = "recompiles"
+GUARDS = "guards"
+SIZES = "which sizes are symbols"
+LINES = "lines of the program"
+CALL_ENDS = "where a call in a line ends"
+ORIGINS = "origins of rewritten nodes"
+LOOP_ORIGINS = "which loops compute a node"
+REWRITES = "rewrites"
+SAVED = "what the default partitioner saves"
+LOWERING = "what lowering inlined"
+DECISIONS = "decisions on fusion"
+SHARED = "the bytes that a pair shares"
+SCORES = "scores of pairs"
+KERNELS = "the loops of each kernel"
+KERNEL_LINES = "the nodes of each line of a kernel"
+AUTOTUNING = "choices that max-autotune would time"
+REFUSALS = "library calls that the device refuses"
+ABLATIONS = "the steps of an ablation"
+NOTES = "compiled functions that were inlined"
+"""Claims about a capture."""
+
+EVALUATIONS = "frames that Dynamo evaluated"
+SKIP_REASONS = "why a function was skipped"
+COMPILE_IDS = "compile ids"
+LIMITS = "recompile limits"
+TRACED_LINES = "which lines were traced"
+RESTS = "where a function is left in its middle"
+GRAPHS = "graphs"
+THREADS = "what threads compile that were started meanwhile"
+STANCES = "stances of the compiler"
+TIMES = "the time of compiling"
+CACHES = "cache messages"
+CODE_THAT_RAN = "the code that ran"
+BUCKETS = "the buckets of DDP"
+AHEAD = "graphs that no call requested"
+RETAINED = "graphs for a later capture"
+CALLS = "calls of compiled functions"
+CHECKPOINTS = "what checkpoint calls outside of a graph"
+"""Claims about a watched program; it shares ``BREAKS``, ``RECOMPILES`` and ``GUARDS``."""
+
+PRE_GRAD, JOINT, POST_GRAD, LOOPS, GROUPS, CODE = (
+    "pre_grad", "joint", "post_grad", "loops", "groups", "code",
+)  # fmt: skip
+STAGES = (PRE_GRAD, JOINT, POST_GRAD, LOOPS, GROUPS, CODE)
+"""Stages that rest on one hook: without it, each is ``Missing``."""
