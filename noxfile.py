@@ -19,7 +19,7 @@ nox.options.reuse_existing_virtualenvs = False
 nox.options.default_venv_backend = "venv"
 
 ROOT = Path(__file__).parent
-PAIRS = (("3.10", "2.11.0"), ("3.11", "2.13.0"), ("3.12", "2.13.0"), ("3.13", "2.15.0"))
+PAIRS = (("3.10", "2.11.0"), ("3.11", "2.13.0"), ("3.12", "2.13.0"), ("3.13", "2.14.1"), ("3.13", "2.15.0"))
 """Python and torch: the oldest of both, the pair that CI runs, and the newest of both."""
 
 UNPINNED = {"PIP_CONSTRAINT": os.devnull}

@@ -109,6 +109,32 @@ def eval_cache(real: Any, loader: Any, *args: Any, **kwargs: Any) -> Any:
     return key
 
 
+@free_hook("torch._dynamo.utils:CleanupHook.create")
+def cleanup(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Collect the hooks that remove what Dynamo puts into the globals of a function that it compiles.
+
+    Torch calls them when the compiled code is gone. An attempt that it gives up, as before each graph break, has no
+    code: what it put there stays for ever, and from 2.14 on an entry in a table of torch's own.
+    """
+    created = real(*args, **kwargs)
+    cleanups = getattr(_capturing, "cleanups", None)
+    if cleanups is not None:
+        cleanups.append(created)
+    return created
+
+
+def _clean_up(created: list[Any]) -> None:
+    """Call the hooks of attempts that were given up."""
+    from torch._dynamo.utils import CleanupManager
+
+    lists = dict(getattr(CleanupManager.instance, "values", {})).values()
+    owned = {id(one) for hooks in lists for one in hooks}
+    while created:
+        one = created.pop()
+        if id(one) not in owned and one.name in one.scope:
+            one()
+
+
 def _drop_texts(texts: list[tuple[Any, str]]) -> None:
     for loader, key in texts:
         loader.eval_cache.pop(key, None)
@@ -200,12 +226,15 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
     finalizers: list[Any] = []
     texts: list[tuple[Any, str]] = []
+    cleanups: list[Any] = []
+    undo.add(_clean_up, cleanups)
     undo.add(_detach, finalizers)
     undo.add(_drop_texts, texts)
     own: dict[str, Any] = {
         "code_state": defaultdict(pgo.CodeState),
         "finalizers": finalizers,
         "texts": texts,
+        "cleanups": cleanups,
         "tensors": {},
     }
     for name, value in own.items():

@@ -31,6 +31,7 @@ def capture(
     fullgraph: bool = False,
     build: bool = False,
     target: str | Path | DeviceModel | None = None,
+    keep_inputs: bool = False,
 ) -> Capture:
     """Capture every stage that ``torch.compile`` takes ``fn(*args, **kwargs)`` through.
 
@@ -52,6 +53,8 @@ def capture(
             ``"cuda:sm_80"``, ``"cpu:avx2"``), a ``DeviceModel`` or the path of its file. The capture runs in a child
             process, where the function is called on the CPU; this process is left as it is. With ``build`` the kernels
             are also compiled to the device's machine code (Triton, from ``compile_lens[triton]``).
+        keep_inputs: keep the function and its arguments alive with the capture, for ``capture.verify()``. By default
+            the capture keeps neither, and ``verify`` needs the caller to hold them.
 
     Raises:
         UsageError: an argument is not usable.
@@ -62,7 +65,7 @@ def capture(
     from ..engine.options import CaptureOptions
     from ..engine.remote import dispatch
 
-    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target)
+    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target, keep_inputs)
     return dispatch(Call.read(fn, args, kwargs, checked, calls=calls))
 
 
@@ -79,13 +82,15 @@ def show(
     fullgraph: bool = False,
     build: bool = False,
     target: str | Path | DeviceModel | None = None,
+    keep_inputs: bool = False,
 ) -> Capture:
     """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
 
     Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
 
     Args:
-        fn, kwargs, calls, backward, dynamic, mode, options, fullgraph, build, target: as in ``capture``.
+        fn, kwargs, calls, backward, dynamic, mode, options, fullgraph, build, target, keep_inputs: as in
+            ``capture``.
 
     Raises:
         UsageError, CaptureError: as ``capture`` does.
@@ -96,7 +101,7 @@ def show(
     from ..results.capture import CaptureError
     from ..views.notebook import display
 
-    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target)
+    checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target, keep_inputs)
     call = Call.read(fn, args, kwargs, checked, calls=calls)
     try:
         captured = dispatch(call)

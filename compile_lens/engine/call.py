@@ -148,15 +148,19 @@ class Call:
 
 
 class WeakCall:
-    """Weak references to a call, so that ``verify`` can make it again while the caller holds it."""
+    """Weak references to a call, so that ``verify`` can make it again while the caller holds it; with ``keep`` the
+    call itself."""
 
-    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool = False) -> None:
+        self._kept = (fn, args, kwargs) if keep else None
         self._fn = _weak(fn)
         leaves, self._spec = values.flatten((args, kwargs))
         self._leaves = [_weak(x) if isinstance(x, torch.Tensor) else _Strong(x) for x in leaves]
 
     def call(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
         """Return the function, its arguments and keyword arguments; None if any of them is gone."""
+        if self._kept is not None:
+            return self._kept
         fn = self._fn()
         leaves = [ref() for ref in self._leaves]
         if fn is None:

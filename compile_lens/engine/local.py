@@ -46,7 +46,9 @@ def perform(call: Call, **more: Any) -> tuple[Capture, Outcome]:
     if call.options.build and call.model is not None:
         capture = machine_code(capture)
     if not capture.calls:
-        object.__setattr__(capture, "_live", WeakCall(call.fn, call.args, call.kwargs))
+        object.__setattr__(
+            capture, "_live", WeakCall(call.fn, call.args, call.kwargs, call.options.keep_inputs)
+        )
     if outcome.error is not None:
         assert outcome.failure is not None
         raise CaptureError(_message(capture), capture) from outcome.error

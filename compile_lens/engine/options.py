@@ -23,6 +23,7 @@ _CHOICES = {
     "dynamic": (None, True, False),
     "fullgraph": (True, False),
     "build": (True, False),
+    "keep_inputs": (True, False),
 }
 
 _RECORDED_BACKWARD: dict[bool | str, str] = {True: "yes", False: "no"}
@@ -39,6 +40,7 @@ class CaptureOptions:
     fullgraph: bool = False
     build: bool = False
     target: str | Path | DeviceModel | None = None
+    keep_inputs: bool = False
 
     def __post_init__(self) -> None:
         for name, valid in _CHOICES.items():

@@ -56,7 +56,9 @@ def capture(call: Call) -> Capture:
         raise
     captured = _finished(captured, how)
     if len(call.each) == 1:
-        object.__setattr__(captured, "_live", WeakCall(call.fn, call.args, call.kwargs))
+        object.__setattr__(
+            captured, "_live", WeakCall(call.fn, call.args, call.kwargs, call.options.keep_inputs)
+        )
     return captured
 
 

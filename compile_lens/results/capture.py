@@ -154,7 +154,8 @@ class Capture(Record):
     ) -> Verification:
         """Build the code, run it, and compare results and gradients with eager PyTorch.
 
-        Without arguments it uses the function and inputs of the capture while the caller still holds them. Triton
+        Without arguments it uses the function and inputs of the capture while the caller still holds them, or if they
+        were kept (``capture(…, keep_inputs=True)``). Triton
         code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
         capture is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
         """

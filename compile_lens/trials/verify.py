@@ -86,8 +86,8 @@ def _call(
     references = live.call() if live is not None else None
     if references is None:
         raise UsageError(
-            f"the function or an input of this capture is gone (a capture keeps none alive): pass them, "
-            f"capture.verify({capture.function}, …)"
+            f"the function or an input of this capture is gone (it keeps none alive): pass them, "
+            f"capture.verify({capture.function}, …), or capture with keep_inputs=True"
         )
     call: tuple[Any, tuple[Any, ...], dict[str, Any]] = references
     return call
