@@ -20,6 +20,7 @@ import torch.nn.functional as F
 import compile_lens
 from compile_lens._torch import backend, session  # noqa: F401  # registers every hook
 from compile_lens._torch.ground import hook_points, hooks
+from compile_lens._torch.targets import stand_in  # noqa: F401
 from compile_lens._torch.watch import observers, program_watch  # noqa: F401
 from compile_lens.child import process
 
@@ -167,6 +168,11 @@ def paths(program: str) -> list[str]:
     return [path for path in every if _find(path) is not None]
 
 
+def is_registered(path: str) -> bool:
+    """Return True if code of ours stands there, rather than that torch is only asked for what stands there."""
+    return any(path in registry for registry in _registered)
+
+
 # What a record claims.
 
 _VOLATILE = re.compile(
@@ -174,7 +180,7 @@ _VOLATILE = re.compile(
     r"|c[a-z0-9]{40,}|\b[0-9a-f]{16,}\b|__builtins_dict__\w*|___stack\w*"
 )
 _IGNORED = re.compile(
-    r"second|^time|began|^evaluation$|start$|duration|created|share|^notes$|not_observed|^missing$|^numbers?$|^depth$|^detail$|thread"
+    r"second|^time|began|^evaluation$|compiled_function|start$|duration|created|share|^notes$|not_observed|^missing$|^numbers?$|^depth$|^detail$|thread"
 )
 
 

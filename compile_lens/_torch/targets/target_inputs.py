@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._subclasses.meta_utils import MetaTensorDescriber
 
+from ...record import claims
 from ..ground import hook_points
 from .device_interfaces import MARK, PHASE
 from .replacements import Replacements, marked, skip_in_dynamo
@@ -32,6 +33,10 @@ FAKERS = (
 
 COMPILES = "torch._dynamo.convert_frame:_compile"
 """Dynamo's compile of one frame, its backend included."""
+
+
+for _path in (*FAKERS, COMPILES):
+    hook_points.declare(_path, claims.INPUTS)
 
 
 def place(places: Replacements, mark: str, device: torch.device) -> None:

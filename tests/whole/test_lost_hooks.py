@@ -1,0 +1,81 @@
+"""A torch without one of our hooks, and hooks that fail: a claim may become unknown, and never another claim."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import lost_hooks
+import pytest
+import samples
+from lost_hooks import FAILS, FAILS_AFTER, LOST, PROGRAMS, WAYS, Claims, other_claims, without
+
+import compile_lens
+from compile_lens import ExpectationError, expect
+
+pytestmark = [pytest.mark.torch, pytest.mark.full]
+
+CASES = [
+    (program, way, path)
+    for program in PROGRAMS
+    for path in lost_hooks.paths(program)
+    for way in (WAYS if lost_hooks.is_registered(path) else (LOST,))
+]
+
+
+@functools.cache
+def whole(program: str) -> Claims:
+    PROGRAMS[program]()  # the first call warms up what torch keeps
+    return Claims(PROGRAMS[program]())
+
+
+@pytest.mark.cases(full=12)
+@pytest.mark.parametrize(("program", "way", "path"), CASES)
+def test_a_claim_becomes_unknown_or_stays(program: str, way: str, path: str) -> None:
+    expected = whole(program)
+    with without(path, way, child=program == "target"):
+        claims = Claims(PROGRAMS[program]())
+    assert other_claims(expected, claims) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_breaks_that_were_not_seen_hold_no_test(way: str) -> None:
+    with without("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break", way):
+        capture = PROGRAMS["breaks"]()
+    with pytest.raises(ExpectationError, match="at least"):
+        expect(capture).graph_breaks(at_most=1)
+    assert "✓" not in str(capture)
+
+
+def test_a_kernel_of_which_no_group_was_seen_has_no_kind() -> None:
+    with without("torch._inductor.codegen.cpp:set_kernel_post_grad_provenance_tracing"):
+        capture = PROGRAMS["breaks"]()
+    assert {kernel.kind for kernel in capture.kernels} == {"unknown"}
+
+
+def test_a_target_without_a_way_to_stop_lacks_its_code() -> None:
+    with without("torch._inductor.graph:GraphLowering._compile_to_module_lines", child=True):
+        capture = PROGRAMS["target"]()
+    assert {one.stage for one in capture.missing} == {"forward.code", "backward.code"}
+
+
+@pytest.mark.parametrize("way", [FAILS, FAILS_AFTER])
+def test_a_hook_that_fails_says_so(way: str) -> None:
+    with without("torch._inductor.scheduler:Scheduler.can_fuse", way):
+        capture = PROGRAMS["forward and backward"]()
+    assert "Ours: an attribute is missing" in capture.lacks("decisions on fusion")
+    assert any("an observer of compile_lens failed" in note for note in capture.notes)
+
+
+def test_a_loaded_record_knows_what_was_not_observed() -> None:
+    import dataclasses
+
+    from compile_lens.record import claims
+    from compile_lens.record.missing import Missing
+
+    gaps = (Missing(claims.BREAKS, "torch 9.9 lacks the hook x"),)
+    saved = dataclasses.replace(samples.sample(), not_observed=gaps).to_json()
+    loaded: Any = compile_lens.Capture.from_json(saved)
+    assert loaded.lacks(claims.BREAKS) == "torch 9.9 lacks the hook x" and not loaded.lacks(claims.SKIPS)
+    with pytest.raises(ExpectationError):
+        expect(loaded).graph_breaks(0)
