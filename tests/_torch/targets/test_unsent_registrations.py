@@ -50,7 +50,7 @@ if __name__ == "__main__":
 def test_a_substitute_that_cannot_be_sent_is_said_where_its_function_is_met(
     child: Callable[..., str],
 ) -> None:
-    said = "[('kept', 'torch.compiler.substitute_in_graph(colorsys.rgb_to_yiq)')]"
+    said = "[('not transferred', 'torch.compiler.substitute_in_graph(colorsys.rgb_to_yiq)')]"
     assert child(SUBSTITUTED).splitlines() == [
         f"met ['sin'] ['cos'] {said}",
         f"passed_on ['add'] ['add'] {said}",
@@ -266,7 +266,7 @@ def test_operators_of_two_places_are_those_that_torch_calls_or_it_is_said(tmp_pa
     ran = subprocess.run(made, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
     assert ran.stdout.splitlines() == [
         "last sin []",
-        "first cos [('kept', 'met_first.op')]",
+        "first cos [('not transferred', 'met_first.op')]",
         "kernel the program gave met_library::op a kernel for CPU",
         "kernel_of_a_cell the program gave met_library::cell a kernel for CPU",
     ], ran.stderr

@@ -66,7 +66,10 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     look = "padding:4px 12px;text-align:left"
 
     def line(cells: Sequence[str], name: str, ground: str) -> str:
-        return table_row("".join(tag(name, text(short(cell, 1000)), look) for cell in cells), ground)
+        # A head without words is no head: a screen reader would announce an empty one.
+        return table_row(
+            "".join(tag(name if cell else "td", text(short(cell, 1000)), look) for cell in cells), ground
+        )
 
     body = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
     frame = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
