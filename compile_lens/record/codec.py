@@ -33,6 +33,7 @@ from . import memory as _memory
 from . import missing as _missing
 from . import profile as _profile
 from .capture import SCHEMA_VERSION, Record
+from .json_stream import is_deeper
 
 if TYPE_CHECKING:
     from .program import ProgramRecord
@@ -104,7 +105,7 @@ def from_json(text: str, cls: type[_R]) -> _R:
         raise RecordError(
             f"this is not a record: it is not JSON ({error}); save one with {what}.save('x.json')"
         ) from None
-    if _deeper(raw, DEEPEST):
+    if is_deeper(raw, DEEPEST):
         raise RecordError(f"the record is nested too deeply to be one of ours: over {DEEPEST} levels")
     if not isinstance(raw, dict) or raw.get("format") != format:
         raise RecordError(
@@ -138,19 +139,6 @@ def from_json(text: str, cls: type[_R]) -> _R:
 DEEPEST = 150
 """Levels of lists and objects in a record. A body in a body takes three. Measures and views walk them by recursion,
 which is safe because nothing deeper is opened: Python's own limit is 1,000 calls."""
-
-
-def _deeper(raw: Any, most: int) -> bool:
-    """Return True if lists and objects are nested more than ``most`` levels deep."""
-    level = [raw]
-    for _ in range(most + 1):
-        containers = [item for item in level if isinstance(item, (dict, list))]
-        level = [
-            inner for item in containers for inner in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not containers:
-            return False
-    return True
 
 
 def _encode(value: Any) -> Any:

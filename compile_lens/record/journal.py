@@ -49,7 +49,7 @@ def is_journal(text: str) -> bool:
     first, _, rest = text.partition("\n")
     try:
         return bool(rest.strip()) and isinstance(json.loads(first), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

@@ -8,14 +8,17 @@ bear the number (``correlation``) of the call on the host that launched them.
 from __future__ import annotations
 
 import gzip
-import json
+import math
 import re
+import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import RecordError, UsageError
+from .json_stream import JsonStreamError, elements
 
 _RUN = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
@@ -67,7 +70,7 @@ def is_profiler_trace(path: Path) -> bool:
             return False
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             head = file.read(4000)
-    except OSError:
+    except (OSError, EOFError, zlib.error):
         return False
     return head.lstrip()[:1] == b"{" and (b'"traceEvents"' in head or b'"deviceProperties"' in head)
 
@@ -79,30 +82,57 @@ def read_trace(path: Path) -> ProfilerTrace:
         UsageError: there is no such file, or it cannot be read.
         RecordError: it is no trace of the profiler.
     """
+    events: list[_Event] = []
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        for raw in elements(path, "traceEvents"):
+            if (event := _event(raw)) is not None:
+                events.append(event)
+                if len(events) > MOST:
+                    raise JsonStreamError(f"it has more than {MOST:,} events of the host and of kernels")
     except FileNotFoundError:
         raise UsageError(
             f"there is no file {str(path)!r}; give what profiler.export_chrome_trace(path) wrote"
         ) from None
-    except (OSError, EOFError) as error:
+    except OSError as error:
         raise UsageError(f"{str(path)!r} cannot be read: {error}") from None
-    try:
-        document = json.loads(raw)
-    except ValueError:  # not UTF-8, or not JSON
-        document = None
-    events = document.get("traceEvents") if isinstance(document, dict) else document
-    if not isinstance(events, list):
+    except JsonStreamError as error:
         raise RecordError(
-            f"{str(path)!r} is not a trace of torch.profiler: give what profiler.export_chrome_trace(path) wrote"
-        )
-    return _trace(path.name, [e for e in events if isinstance(e, dict) and e.get("ph") == "X" and _timed(e)])
+            f"{str(path)!r} is not a trace of torch.profiler ({error}): give what "
+            "profiler.export_chrome_trace(path) wrote"
+        ) from None
+    return _trace(path.name, events)
 
 
-def _timed(event: dict[str, Any]) -> bool:
-    return all(isinstance(event.get(key), (int, float)) for key in ("ts", "dur")) and isinstance(
-        event.get("name"), str
-    )
+MOST = 3_000_000
+"""Most events of a trace that are held, about 2 GB. A shorter profile has fewer."""
+
+_Event = dict[str, Any]
+
+_KEPT = ("correlation", "Sequence number", "Ev Idx")
+
+
+def _event(raw: Any) -> _Event | None:
+    """Return the parts of an event that are read, each of the type that the profiler writes; None for other events."""
+    if not isinstance(raw, dict) or raw.get("ph") != "X":
+        return None
+    category, name, start, duration = (raw.get(key) for key in ("cat", "name", "ts", "dur"))
+    known = isinstance(category, str) and category in (*_ON_HOST, *_ON_DEVICE)
+    if not (known and isinstance(name, str) and _is_time(start) and _is_time(duration)):
+        return None
+    args = raw.get("args")
+    numbers = {k: args[k] for k in _KEPT if type(args.get(k)) is int} if isinstance(args, dict) else {}
+    thread = {k: raw[k] for k in ("pid", "tid") if type(raw.get(k)) in (int, str)}
+    return {
+        "cat": sys.intern(str(category)),
+        "name": sys.intern(name),
+        "ts": start,
+        "dur": duration,
+        "args": numbers,
+    } | thread
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e300 and not math.isnan(value)
 
 
 def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:

@@ -142,7 +142,7 @@ def _state(form: LoggedVariant) -> dict[str, Any]:
         _, _, json_text = text.partition(" against ")
         try:
             state = json.loads(json_text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(state, dict):
             return state

@@ -1,0 +1,138 @@
+"""JSON from outside: limits on what is held, nesting and types, and none on the size of a file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compile_lens import RecordError, UsageError
+from compile_lens.record import journal
+from compile_lens.record.json_stream import CHUNK, JsonStreamError, elements
+from compile_lens.record.profiler_trace import is_profiler_trace, read_trace
+
+PIECE = 1 << 16
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    plain = {"ph": "X", "cat": "cpu_op", "name": "## Call CompiledFxGraph abc ##", "ts": 1.0, "dur": 2.0}
+    return {**plain, "pid": 1, "tid": 1, "args": {}, **changes}
+
+
+def trace(tmp_path: Path, text: str | bytes, name: str = "trace.json") -> Path:
+    path, data = tmp_path / name, text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize("key", ["cat", "name", "ts", "dur", "pid", "tid", "ph", "args"])
+@pytest.mark.parametrize("value", [[], {}, None, True, "1", -1, 1e308, [["x"]]], ids=repr)
+def test_parts_of_any_type_do_no_harm(tmp_path: Path, key: str, value: Any) -> None:
+    path = trace(tmp_path, json.dumps({"traceEvents": [event(**{key: value}), event()]}))
+    assert read_trace(path).runs
+    numbers = {k: value for k in ("correlation", "Sequence number", "Ev Idx")}
+    kernels = [event(cat="kernel", name="k", args=numbers), event(cat="cuda_runtime", args=numbers), event()]
+    assert read_trace(trace(tmp_path, json.dumps(kernels))).runs
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])
+def test_numbers_that_are_none_are_no_times(tmp_path: Path, number: str) -> None:
+    text = json.dumps([event(ts=77.5), event()]).replace("77.5", number)
+    try:
+        assert len(read_trace(trace(tmp_path, text)).runs) == 1
+    except RecordError:
+        assert number.startswith("9")  # Python reads no number of so many digits
+
+
+@pytest.mark.parametrize("levels", [200, 100_000])
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_deep_nesting_is_a_sentence(tmp_path: Path, levels: int, opening: str, ending: str) -> None:
+    closing = {"[": "]", '{"a":': "}"}[opening]
+    deep = opening * levels + "1" + closing * levels
+    for text in (f'{{"traceEvents": [{deep}]}}', f'{{"other": {deep}, "traceEvents": []}}'):
+        with pytest.raises(RecordError, match=r"nested|not JSON"):
+            read_trace(trace(tmp_path, text, f"trace.json{ending}"))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b'"' + b"a" * (4 * PIECE), b"[" + b"1," * (2 * PIECE), b" " * (4 * PIECE)],
+    ids=["text", "list", "space"],
+)
+def test_a_small_file_that_unpacks_to_much_takes_little_memory(tmp_path: Path, piece: bytes) -> None:
+    path = trace(tmp_path, b'{"traceEvents": [' + piece, "trace.json.gz")
+    assert path.stat().st_size < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecordError):
+            read_trace(path)
+        assert tracemalloc.get_traced_memory()[1] < 60 * PIECE
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_file_is_streamed(tmp_path: Path) -> None:
+    filler = json.dumps(event(cat="python_function", args={"Call stack": "x" * 4000}))
+    one = json.dumps(event())
+    path = trace(
+        tmp_path, f'{{"schemaVersion": 1, "traceEvents": [{one}, ' + f"{filler}, " * 6_000 + f"{one}]}}"
+    )
+    assert path.stat().st_size > 20 * CHUNK
+    tracemalloc.start()
+    try:
+        assert len(read_trace(path).runs) == 2
+        assert tracemalloc.get_traced_memory()[1] < 8 * CHUNK
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_values_may_stand_on_the_border_of_what_is_read(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compile_lens.record.json_stream.CHUNK", size)
+    body = {"a": [1, {"é": "]}"}], "b": -12.5e3, "list": [123456, "ä\n", [], {}, None, True, 7]}
+    path = trace(tmp_path, json.dumps(body, ensure_ascii=False, indent=1))
+    assert list(elements(path, "list")) == body["list"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"traceEvents"',
+        '{"traceEvents": [',
+        '{"traceEvents": [1 2]}',
+        "1",
+        '{"x": 1}',
+        "[1",
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_no_trace_is_a_sentence(tmp_path: Path, text: str | bytes) -> None:
+    with pytest.raises(RecordError, match="not a trace"):
+        read_trace(trace(tmp_path, text))
+    with pytest.raises(JsonStreamError):
+        list(elements(trace(tmp_path, text), "traceEvents"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda raw: raw[:-9], lambda raw: raw[:20], lambda raw: b"no gzip", lambda raw: raw[:15] + b"\xff" * 30],
+)
+def test_a_packed_file_that_is_damaged_is_a_sentence(tmp_path: Path, damage: Any) -> None:
+    path = trace(tmp_path, json.dumps([event()] * 500), "trace.json.gz")
+    path.write_bytes(damage(path.read_bytes()))
+    is_profiler_trace(path)
+    with pytest.raises((UsageError, RecordError)):
+        read_trace(path)
+
+
+def test_a_journal_that_is_nested_deeply_is_none() -> None:
+    assert not journal.is_journal("[" * 100_000 + "\nx")
