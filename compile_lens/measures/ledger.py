@@ -10,7 +10,7 @@ that a call takes (loops, branches), and a sum with unknown parts, is an ``AtLea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,9 +20,9 @@ from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.figures import MEASURED as MEASURED
 from compile_lens.record.figures import MODELLED as MODELLED
 from compile_lens.record.figures import AtLeast as AtLeast
+from compile_lens.record.figures import Count, figure, summed
 from compile_lens.record.figures import Figure as Figure
 from compile_lens.record.figures import add as add
-from compile_lens.record.figures import figure, summed
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import UNREACHED, Code
 from compile_lens.record.missing import AbsentStage
@@ -43,7 +43,17 @@ from .memo import memoized
 
 ROW_FIGURES = ("eager_ops", "aten_ops", "loops", "groups", "launches", "bytes_before", "bytes_after")
 """Names of the figures of a row, in the order in which they are read."""
-_Found = Figure | AtLeast | str
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """The figure of what is known of a graph, and why the rest is not."""
+
+    figure: Figure | AtLeast
+    reason: str
+
+
+_Found = Figure | AtLeast | _Partial | str
 """A figure, or why there is none."""
 
 
@@ -65,8 +75,10 @@ class Row:
             that are looked at, once; by an index as many as are gathered or placed (which ones depends on data).
         notes: why each figure that is ``None`` is; figures with one reason share a line.
         exists: whether the capture has such a phase at all, seen or not.
-        eager_bytes: bytes that eager PyTorch's own operators read and write, where known of each. Not a column:
-            one of them may be many ATen operators, of which ``bytes_before`` is the sum.
+        eager_bytes: bytes that eager PyTorch's own operators read and write. Not a column: one of them may be many
+            ATen operators, of which ``bytes_before`` is the sum.
+        copied_bytes: those of them that copy a tensor before a part of the copy is written, and that the graph handed
+            to Inductor does not move: it writes in place.
     """
 
     name: str
@@ -79,7 +91,8 @@ class Row:
     bytes_after: Figure | AtLeast | None = None
     notes: tuple[str, ...] = ()
     exists: bool = True
-    eager_bytes: Figure | None = None
+    eager_bytes: Figure | AtLeast | None = None
+    copied_bytes: int = 0
 
     @property
     def figures(self) -> tuple[Figure | AtLeast | None, ...]:
@@ -179,16 +192,15 @@ def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
         return Row(name, notes=(nothing,), exists=False)
     figures: dict[str, Any] = {c: summed(getattr(row, c) for _, row in rows) for c in ROW_FIGURES}
     notes = (f"{label}: {note}" if label else note for label, row in rows for note in row.notes)
+    eager_bytes = summed(row.eager_bytes for _, row in rows)
+    copied = sum(row.copied_bytes for _, row in rows)
     return Row(
-        name, **figures, notes=tuple(dict.fromkeys(notes)), eager_bytes=eager_bytes(row for _, row in rows)
+        name,
+        **figures,
+        notes=tuple(dict.fromkeys(notes)),
+        eager_bytes=eager_bytes,
+        copied_bytes=copied,
     )
-
-
-def eager_bytes(rows: Iterable[Row]) -> Figure | None:
-    """Bytes of eager PyTorch's own operators in several rows, if known of each."""
-    figures = [row.eager_bytes for row in rows]
-    known = [each for each in figures if each is not None]
-    return add(known) if len(known) == len(figures) else None
 
 
 def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
@@ -204,16 +216,21 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
         "bytes_after": _from(compilation, f"{phase}.groups", partial(_group_bytes, compilation, phase)),
     }
     reasons: dict[str, list[str]] = {}
+    figures: dict[str, Any] = {}
     for column, value in had.items():
-        if isinstance(value, str):
-            reasons.setdefault(value, []).append(column.replace("_", " ").replace("aten", "ATen"))
-    figures: dict[str, Any] = {c: None if isinstance(value, str) else value for c, value in had.items()}
+        reason = value.reason if isinstance(value, _Partial) else value
+        if isinstance(reason, str):
+            reasons.setdefault(reason, []).append(column.replace("_", " ").replace("aten", "ATen"))
+        figures[column] = (
+            value.figure if isinstance(value, _Partial) else None if isinstance(value, str) else value
+        )
     notes = [f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()]
     return Row(
         phase,
         **figures,
         notes=(*notes, *(_outside(compilation) if phase == "inference" else ())),
         eager_bytes=_eager_bytes(compilation, phase) if isinstance(had["eager_ops"], Figure) else None,
+        copied_bytes=_copied_bytes(compilation, phase),
     )
 
 
@@ -251,10 +268,27 @@ def _eager(compilation: Compilation, phase: str) -> Figure | str:
     return Figure(count)
 
 
-def _eager_bytes(compilation: Compilation, phase: str) -> Figure | None:
+def _eager_bytes(compilation: Compilation, phase: str) -> Figure | AtLeast | None:
     sizes = [op.nbytes for op in compilation.eager or () if op.phase == phase]
     known = [size for size in sizes if size is not None]
-    return Figure(sum(known), MODELLED) if len(known) == len(sizes) else None
+    if sizes and not known:
+        return None
+    return figure(Count(sum(known)), MODELLED, known=int(len(known) == len(sizes)))
+
+
+def _copied_bytes(compilation: Compilation, phase: str) -> int:
+    """Return the bytes of copies that eager PyTorch makes for scatters, less those that the ATen graph has, too: there
+    a scatter that copies writes more than the tensor has."""
+    eager = sum(op.copied for op in compilation.eager or () if op.phase == phase)
+    if not eager:
+        return 0
+    graph = compilation.graphs.get(phase)
+    sizes = (
+        ((n.writes or 0, sum(t.nbytes or 0 for t in n.outputs)) for n in walk(graph) if n.compute)
+        if graph
+        else ()
+    )
+    return max(0, eager - sum(2 * whole for written, whole in sizes if written > whole))
 
 
 def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) -> _Found:
@@ -332,20 +366,18 @@ def _working(graph: Graph) -> Figure:
 
 def _aten_bytes(graph: Graph) -> _Found:
     nodes = [n for n in walk(graph) if n.compute and not (n.kind == "control" and n.target in STEERING)]
-    unknown = _unknown(nodes, "ATen operators")
-    return unknown or figure(aten(graph, lambda node: _moved(node) if node.compute else 0), MODELLED)
+    return _known_bytes(
+        aten(graph, lambda node: _moved(node) if node.compute else 0), nodes, "ATen operators"
+    )
 
 
 def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Found:
     nodes = [node for node in _work(graph) if node.target not in GENERATED]
-    unknown = _unknown(nodes, "groups")
-    if unknown:
-        return unknown
     code = compilation.code.get(phase)
     if code is None or code.flow is None:
         before = compilation.graphs.get(phase)
         lost = before is not None and controls_flow(before)
-        return NOT_FOLLOWED if lost else Figure(sum(map(_moved, nodes)), MODELLED)
+        return NOT_FOLLOWED if lost else _known_bytes(Count(sum(map(_moved, nodes))), nodes, "groups")
     names = set(bodies(code.flow))
     if any(
         name.startswith("line ") for name in names
@@ -355,17 +387,20 @@ def _group_bytes(compilation: Compilation, phase: str, graph: Graph) -> _Found:
     for node in nodes:
         body = body_of(node.name, names)
         held[body] = held.get(body, 0) + _moved(node)
-    return figure(generated(code.flow, lambda body: held.get(body, 0)), MODELLED)
+    return _known_bytes(generated(code.flow, lambda body: held.get(body, 0)), nodes, "groups")
 
 
 def _moved(node: Node) -> int:
-    return (node.reads or 0) + (node.writes or 0)
+    return 0 if node.reads is None or node.writes is None else node.reads + node.writes
 
 
-def _unknown(nodes: list[Node], what: str) -> str:
-    """Return why the bytes of nodes are unknown; ``""`` where they are known."""
-    unknown = [node.name for node in nodes if node.reads is None or node.writes is None]
+def _known_bytes(total: Count, nodes: list[Node], what: str) -> _Found:
+    """Return the bytes of nodes: at least those of the nodes of which they are known."""
+    unknown = [node for node in nodes if node.reads is None or node.writes is None]
     if not unknown:
-        return ""
-    names = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
-    return f"the bytes of {len(unknown)} of {len(nodes)} {what} are unknown ({names})"
+        return figure(total, MODELLED)
+    names = ", ".join(node.name for node in unknown[:3]) + (", …" if len(unknown) > 3 else "")
+    reason = f"the bytes of {len(unknown)} of {len(nodes)} {what} are unknown ({names})"
+    if any(node.kind in ("custom", "control") for node in unknown):
+        reason += ": what an operator of the program's own reads and writes cannot be seen"
+    return reason if len(unknown) == len(nodes) else _Partial(figure(total, MODELLED, known=0), reason)

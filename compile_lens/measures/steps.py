@@ -134,8 +134,8 @@ def _bytes(figure: Figure | AtLeast | None) -> str:
 
 
 def _saved(before: Figure | AtLeast | None, after: Figure | AtLeast | None) -> str:
-    if before == after and before:
-        return ", as many bytes as before"
     if not (isinstance(before, Figure) and isinstance(after, Figure) and before and after):
         return ""
+    if before == after:
+        return ", as many bytes as before"
     return f", {after / before:.0%} of the bytes before"

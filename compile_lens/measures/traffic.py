@@ -215,7 +215,9 @@ class _Phase:
     def _kernel(self, kernel: Kernel) -> KernelTraffic:
         names = tuple(name for name in self._own(kernel) if self._counts_here(kernel, name))
         notes = []
-        if kernel.reads is None or kernel.writes is None:
+        if any(self.nodes[name].kind == "custom" for name in names):
+            notes.append("bytes: what an operator of the program's own reads and writes cannot be seen")
+        elif kernel.reads is None or kernel.writes is None:
             notes.append(
                 "bytes: unknown, since a size depends on data or Inductor did not report what it runs"
             )

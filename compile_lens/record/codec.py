@@ -241,7 +241,11 @@ def _object(cls: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:
     return cls(**known)
 
 
-_NOT_NEGATIVE = {"Tensor": ("shape", "nbytes"), "EagerOp": ("count", "nbytes"), "Kernel": ("launches",)}
+_NOT_NEGATIVE = {
+    "Tensor": ("shape", "nbytes"),
+    "EagerOp": ("count", "nbytes", "copied"),
+    "Kernel": ("launches",),
+}
 """Sizes and counts that measures add up and views draw to scale."""
 
 

@@ -77,12 +77,16 @@ class DynamicDim:
 
 @dataclass(frozen=True)
 class EagerOp:
-    """An operator that eager PyTorch would dispatch for a phase, how often, and bytes it reads and writes."""
+    """An operator that eager PyTorch would dispatch for a phase, how often, and bytes it reads and writes.
+
+    Of these bytes ``copied`` only move a tensor into a new one, in which a part is then replaced or added to.
+    """
 
     phase: str
     name: str
     count: int
     nbytes: int | None = None
+    copied: int = 0
 
 
 class Stages(Mapping[str, Graph]):

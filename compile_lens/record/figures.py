@@ -161,7 +161,7 @@ class AtLeast:
     Attributes:
         count: what the known parts come to.
         basis: as a ``Figure``'s.
-        known, graphs: of how many graphs it is known, and of how many it is asked.
+        known, graphs: of how many graphs all is known, and of how many it is asked.
     """
 
     count: Count
@@ -182,9 +182,7 @@ class AtLeast:
     def text(self, number: Callable[[int], str] = "{:,}".format, mark: str = "") -> str:
         """In words: ``≥ 5 (9 of 10 graphs)``, ``1 or 3``, ``3 + 4 per iteration``; ``mark`` precedes the number."""
         words = mark + self.count.text(number)
-        if self.known == self.graphs:
-            return words
-        return f"≥ {words} ({self.known:,} of {self.graphs:,} graphs)"
+        return words if self.known == self.graphs else f"≥ {words}{of_graphs(self.known, self.graphs)}"
 
     def __str__(self) -> str:
         return self.text()
@@ -201,6 +199,11 @@ class AtLeast:
         }
 
 
+def of_graphs(known: int, graphs: int) -> str:
+    """Return `` (9 of 10 graphs)`` for the graphs of which all is known; ``""`` for a part of a single one."""
+    return f" ({known:,} of {graphs:,} graphs)" if graphs > 1 else ""
+
+
 def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
     """A ``Figure`` where it is one number and wholly known, else what is known of it."""
     if known == graphs and found == Count(found.fixed):
@@ -209,10 +212,13 @@ def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure 
 
 
 def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
-    """The sum of the figures of graphs, one for each; ``None`` stands for one that is unknown, and comes out where
-    nothing is known of any."""
+    """The sum of the figures of graphs; ``None`` stands for one of which nothing is known, and comes out where nothing
+    is known of any."""
     addends = tuple(parts)
     known = [p for p in addends if p is not None]
+    partial = [p for p in known if isinstance(p, AtLeast)]
+    graphs = sum(p.graphs for p in partial) + len(addends) - len(partial)
+    wholly = sum(p.known for p in partial) + len(known) - len(partial)
     if addends and not known:
         return None
     basis = MODELLED if any(p.basis == MODELLED for p in known) else MEASURED
@@ -222,4 +228,4 @@ def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:
         sum(bool(c.branches) for c in counts) > 1
     ):  # of several graphs: one may take the way that the other took
         sum_of_parts = replace(sum_of_parts, correlated=True)
-    return figure(sum_of_parts, basis, len(known), len(addends))
+    return figure(sum_of_parts, basis, wholly, graphs)

@@ -178,7 +178,9 @@ def test_a_stage_that_nobody_speaks_of_is_said_to_be_absent() -> None:
 def test_unknown_bytes_are_counted_and_named() -> None:
     nodes = (node("a"), node("b", reads=None), node("c", writes=None), node("v", "view", None, None))
     found = ledger(capture(compilation((Graph("inference", "", "", nodes),))))
-    assert found.inference.aten_ops == 3 and found.inference.bytes_before is None
+    assert found.inference.aten_ops == 3 and found.total.bytes_before == found.inference.bytes_before
+    known = ledger(capture(compilation((Graph("inference", "", "", nodes[:1]),)))).inference.bytes_before
+    assert known > 0 and str(found.inference.bytes_before) == f"≥ {known:,}"
     assert (
         "inference bytes before: the bytes of 2 of 3 ATen operators are unknown (b, c)"
         in found.inference.notes

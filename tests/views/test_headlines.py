@@ -13,7 +13,7 @@ from compile_lens.measures.compare.table import across
 from compile_lens.measures.ledger import Ledger, Row
 from compile_lens.record.comparison import Column
 from compile_lens.record.difference import CHANGED, Change
-from compile_lens.record.figures import MODELLED, Figure
+from compile_lens.record.figures import MODELLED, AtLeast, Count, Figure
 from compile_lens.results.comparison import Comparison
 from compile_lens.views.findings.memory import memory
 from compile_lens.views.render.html import tables
@@ -85,6 +85,26 @@ def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
     assert basis_note([row]).endswith("bytes before: each ATen operator by itself")
     same = dataclasses.replace(row, eager_bytes=row.bytes_before)
     assert "ATen" not in basis_note([same])
+
+
+def test_none_saved_is_said_only_where_eager_pytorch_moves_and_launches_no_more() -> None:
+    """By hand: eager PyTorch moves 100 in 3 operators; 40 of it copies what the graph handed to Inductor does not."""
+    row = dataclasses.replace(graph(3, 80, 60).total, eager_bytes=Figure(100, MODELLED), copied_bytes=40)
+
+    def line(**changes: object) -> str:
+        return saved(saving(_ledger(dataclasses.replace(row, **changes)))[1])
+
+    eager = "memory traffic, eager operators before"
+    assert line() == f"{eager}, all saved by writes in place: ~100 B → ~60 B"
+    assert line(copied_bytes=10) == f"{eager}, ~10 B saved by writes in place: ~100 B → ~60 B"
+    assert line(copied_bytes=0, launches=Figure(3)) == f"{eager}: ~100 B → ~60 B"
+    assert line(bytes_after=Figure(100, MODELLED)) == f"{eager}: ~100 B → ~100 B", "it launches more"
+    same = {"bytes_after": Figure(100, MODELLED), "launches": Figure(3)}
+    assert line(**same) == "memory traffic, none saved by fusion: ~100 B"
+    unknown = line(eager_bytes=None, bytes_after=Figure(90, MODELLED), launches=Figure(3))
+    assert unknown == "memory traffic, ATen operators before: ~80 B → ~90 B"
+    part = AtLeast(Count(100), MODELLED, known=0)
+    assert line(eager_bytes=part, bytes_after=part) == f"{eager}: ≥ ~100 B → ≥ ~100 B"
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,8 @@ def test_custom_operator_is_a_wall_for_fusion() -> None:
     custom = capture(lambda x, y: torch.cos(plus(torch.sin(x), y)), x, y)
     plain = capture(lambda x, y: torch.cos(torch.sin(x) + y), x, y)
     assert kinds(custom) == (2, 1)
-    assert custom.ledger.inference.bytes_after == 7 * N * 4
+    moved = custom.ledger.inference.bytes_after
+    assert str(moved) == f"≥ {4 * N * 4:,}", "what the operator itself reads and writes cannot be seen"
     assert kinds(plain) == (1, 0)
     assert plain.ledger.inference.bytes_after == 3 * N * 4
 

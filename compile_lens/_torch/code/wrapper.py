@@ -320,7 +320,7 @@ class _KernelBuilder:
             match = next((i for i, (kernel, _) in enumerate(pending) if _same(kernel, callee)), None)
             loops = pending.pop(match)[1] if match is not None else ()
             if loops and all(loop in self.loops and self.loops[loop].kind == "nop" for loop in loops):
-                continue  # a view that the library makes
+                continue  # a view or memory that the library makes
             counts[callee] = counts.get(callee, 0) + 1
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
             externs.append(self._kernel(name, "extern", [line], loops))

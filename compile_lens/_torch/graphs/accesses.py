@@ -1,8 +1,9 @@
 """Memory accesses of an operator that runs by itself: the bytes before, by the rule of the bytes after.
 
 The rule, for operators here and for Inductor's loops in ``loop_accesses``: of each buffer, the elements that can be
-touched, each once, never more than the buffer has. Which rows an index picks depends on data, so an indexed read
-counts as many elements as it gathers, an indexed write as many as it places; one that accumulates reads them as well.
+touched, each once, never more than the buffer has (``operand_reads`` has what an operator looks at). Which rows an
+index picks depends on data, so an indexed read counts as many elements as it gathers, an indexed write as many as it
+places; one that accumulates reads them as well. What the program's own operators read and write cannot be seen.
 A scatter that makes a new tensor copies the old one first, as eager PyTorch and Inductor do. Copies that functional
 graphs only have because they change nothing in place count as eager PyTorch runs them: in place.
 """
@@ -57,17 +58,19 @@ class Accesses:
         """Return the bytes that ``node`` reads and writes by itself; unknown for an index in a form that is not
         ATen's."""
         name = operator_kinds.base_name(node.target)
+        if operator_kinds.is_own(node.target):
+            return None, None
         if not isinstance(node.target, torch._ops.OpOverload):
             return (None, None) if in_part(node.target) or name in PART_WRITES else self._plain(node)
-        if name == "copy_" and self._written_already(node.args[0], node.args[1]):
+        if name == "copy_" and self._written_already(node):
             return 0, 0
         if name in PART_WRITES:
             if not self._in_place(node):
                 return self._plain(node)
-            if self._made_here(node.args[1]):
+            if self._written_already(node):
                 return 0, 0
-            part = total(t.nbytes for t in _made(node.args[1]))
-            return part, part
+            (part,) = values.tensors(_value(node.args[1]))
+            return _bytes(part), product(elements(part.shape), part.dtype.itemsize)
         if name in SCATTERS:
             return self.moved(node, in_place=self._in_place(node))
         if in_part(node.target):
@@ -101,21 +104,22 @@ class Accesses:
             self._held[node] = {id(t): (t, _bytes(t), _buffer(t)) for t in tensors}
         return self._held[node]
 
-    def _written_already(self, target: Any, source: Any) -> bool:
-        """Return True if a copy into an input is the in-place form of the operator that made the value."""
-        return isinstance(target, torch.fx.Node) and target.op != "call_function" and self._made_here(source)
-
-    def _made_here(self, source: Any) -> bool:
-        """Return True if an elementwise operator or a scatter made it, and nothing outside of the graph sees it."""
-        root = _root(source)
+    def _written_already(self, node: torch.fx.Node) -> bool:
+        """Return True if the operator that made a value has a form in place that writes it to where it is copied: it
+        reads what is there, or no tensor at all, and nothing outside of the graph sees the value."""
+        root = _root(node.args[1])
         if root is None or root.op != "call_function":
             return False
         name = operator_kinds.base_name(root.target)
-        kind = operator_kinds.kind_of(root.target)
         if name in SCATTERS or name in PART_WRITES:
-            return True
+            return _memory(root) is _memory(node.args[0])
+        if operator_kinds.is_own(root.target):
+            return True  # a functional form of a write into its argument
+        if operator_kinds.kind_of(root.target) not in ("pointwise", "random", "mutation"):
+            return False
         seen = any(user.op == "output" for alias in _aliases(root) for user in alias.users)
-        return kind in ("pointwise", "random", "mutation") and not seen
+        operands = _operands(root)
+        return not seen and (not operands or any(_is_place(operand, node) for operand in operands))
 
     def _in_place(self, node: torch.fx.Node) -> bool:
         """Return True if eager PyTorch would not have to copy: the old value goes back to an input, or is never used
@@ -149,6 +153,8 @@ def in_part(target: Any) -> bool:
 
 def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False) -> Moved:
     """Return the bytes that a call of an ATen operator reads and writes; its tensors may be fake."""
+    if operator_kinds.is_own(target):
+        return None, None
     name = operator_kinds.base_name(target)
     bare = name if name in SCATTERS else name.removesuffix("_")
     named = _named(target, args, kwargs)
@@ -172,6 +178,14 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     again = placed if adds else 0
     kept = 0 if in_place else total(_bytes(t) for t in results)
     return total((_capped(given, taken), again)), total((kept, placed))
+
+
+def copied(target: Any, args: Any, kwargs: Any) -> int:
+    """Return the bytes that a scatter into a new tensor moves to copy the old one; 0 for any other operator."""
+    name = operator_kinds.base_name(target)
+    base = _named(target, args, kwargs).get("self") if name in SCATTERS else None
+    whole = _bytes(base) if isinstance(base, torch.Tensor) and name != "_index_put_impl_" else 0
+    return 2 * (whole or 0)
 
 
 def _taken(
@@ -293,6 +307,51 @@ def _root(value: Any) -> torch.fx.Node | None:
     while _is_view(value) and value.args and isinstance(value.args[0], torch.fx.Node):
         value = value.args[0]
     return value
+
+
+def _memory(value: Any) -> torch.fx.Node | None:
+    """Return the node whose memory a tensor has if every write to a part of one is in place."""
+    root = _root(value)
+    while root is not None and _name(root) in (*SCATTERS, *PART_WRITES) and root.args:
+        inner = _root(root.args[0])
+        if inner is None or _name(root) == "embedding_dense_backward":
+            break
+        root = inner
+    return root
+
+
+def _operands(root: torch.fx.Node) -> list[torch.fx.Node]:
+    """Return the tensors that an operator reads to make a value. The nodes into which it was decomposed are one
+    operator; a copy, a fill and a random number count as reading none."""
+    first = root.meta.get("original_aten")
+    if first is not None and operator_kinds.base_name(first).removesuffix("_") in ("copy", "fill", "zero"):
+        return []
+    operands: list[torch.fx.Node] = []
+    pending = [root]
+    for node in pending:
+        for operand in node._input_nodes:
+            source = _root(operand)
+            assert source is not None
+            inside = first is not None and source.meta.get("original_aten") is first
+            same = inside and source.meta.get("stack_trace") == root.meta.get("stack_trace")
+            if same and source.op == "call_function":
+                pending += [source] * (source not in pending)
+            elif source.op != "call_function" or operator_kinds.kind_of(source.target) != "random":
+                operands.append(operand)
+    return operands
+
+
+def _is_place(operand: torch.fx.Node, write: torch.fx.Node) -> bool:
+    """Return True if an operand is the tensor, or the part of one, that a copy or a write to a part replaces."""
+    target = write.args[0]
+    if _memory(operand) is not _memory(target) or not isinstance(target, torch.fx.Node):
+        return False
+    if _name(write) != "copy_":
+        view = _name(write).removesuffix("_scatter")
+        return _name(operand) == view and operand.args[1:] == write.args[2:]
+    places = [values.tensors(_value(node)) for node in (operand, target)]
+    shapes = [[(tuple(t.shape), t.stride(), t.storage_offset()) for t in place] for place in places]
+    return shapes[0] == shapes[1]
 
 
 def _aliases(root: torch.fx.Node) -> dict[torch.fx.Node, None]:

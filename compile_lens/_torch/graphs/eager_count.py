@@ -87,6 +87,7 @@ class _Operators:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.nbytes: dict[str, int | None] = {}
+        self.copied: Counter[str] = Counter()
 
     def add(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Count a call."""
@@ -95,10 +96,14 @@ class _Operators:
         in_place = operator_kinds.base_name(func).endswith("_")
         moved = accesses.moved(func, args, kwargs, out, in_place)
         self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
+        self.copied[name] += accesses.copied(func, args, kwargs)
 
     def ops(self, phase: str) -> list[EagerOp]:
         """Return them as they are recorded."""
-        return [EagerOp(phase, name, count, self.nbytes[name]) for name, count in self.counts.items()]
+        return [
+            EagerOp(phase, name, count, self.nbytes[name], self.copied[name])
+            for name, count in self.counts.items()
+        ]
 
 
 @program_hooks.without_torch_function

@@ -171,6 +171,19 @@ def _is_pointwise(target: Any, name: str) -> bool:
     return any(torch.Tag.pointwise in getattr(packet, o).tags for o in packet.overloads())
 
 
+OWN = frozenset(
+    "triton_kernel_wrapper_mutation triton_kernel_wrapper_functional auto_functionalized auto_functionalized_v2".split()
+)
+"""Higher-order operators that run an operator or a Triton kernel of the program."""
+
+
+def is_own(target: Any) -> bool:
+    """Return True for an operator of the program or a library: nobody sees what it reads and writes."""
+    return kind_of(target) == "custom" or (
+        isinstance(target, torch._ops.HigherOrderOperator) and base_name(target) in OWN
+    )
+
+
 def is_work(kind: str) -> bool:
     """Return True if a kind counts in the ledger."""
     return kind not in NO_WORK

@@ -134,11 +134,11 @@ def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> 
             sources = _sources(body, expression)
             if sources is None:
                 return []
-            variables = {v for _, e in sources for v in e.free_symbols if v in body.var_ranges}
-            # Two loops that ask in one way ask for the same places. (Equal expressions are equal in any loop.)
-            way_of_asking = frozenset((v, body.var_ranges[v]) for v in variables), frozenset(sources)
-            if way_of_asking not in counts:
-                counts[way_of_asking] = _number(_product(body.var_ranges[v] for v in variables), lowering)
+            variables = {v for e in sources for v in e.free_symbols if v in body.var_ranges}
+            # Two loops that compute an index in one way address the same places.
+            key = frozenset((v, body.var_ranges[v]) for v in variables), _computed(body, expression)
+            if key not in counts:
+                counts[key] = _number(_product(body.var_ranges[v] for v in variables), lowering)
     return list(counts.values())
 
 
@@ -154,11 +154,11 @@ def _indices(body: Any, name: str, way: str) -> list[Any]:
     return list(expressions)
 
 
-def _sources(body: Any, expression: Any) -> list[tuple[str, Any]] | None:
-    """Return an index, and those of every load that it depends on, each with its buffer; None if one is not found."""
-    sources: list[tuple[str, Any]] = [("", expression)]
+def _sources(body: Any, expression: Any) -> list[Any] | None:
+    """Return an index, and those of every load that it depends on; None if one is not found."""
+    sources: list[Any] = [expression]
     seen: set[Any] = set()
-    for _, each in sources:
+    for each in sources:
         for symbol in each.free_symbols - seen:
             seen.add(symbol)
             if symbol in body.indirect_vars:
@@ -169,17 +169,46 @@ def _sources(body: Any, expression: Any) -> list[tuple[str, Any]] | None:
     return sources
 
 
-def _loaded(body: Any, setter: str) -> list[tuple[str, Any]]:
-    """Return the buffers and indices from which the value of an indirect variable is computed."""
-    loads: dict[tuple[str, Any], None] = {}
+def _computed(body: Any, expression: Any) -> Any:
+    """Return an index with each indirect variable renamed by how its value is computed: bodies number them anew."""
+    attributes = vars(body)
+    if _FORMULAS not in attributes:
+        attributes[_FORMULAS] = _formulas(body)
+    formulas = attributes[_FORMULAS]
+    names = {s: type(s)(f"at_{formulas[s.name]}") for s in expression.free_symbols if s.name in formulas}
+    return expression.xreplace(names)
+
+
+_FORMULAS = "compile_lens_formulas"
+"""Attribute of a loop's body with a hash of the computation of each indirect variable, by name."""
+
+
+def _formulas(body: Any) -> dict[str, int]:
+    formulas: dict[str, int] = {}
+    for block in (body.root_block, *body.subblocks.values()):
+        hashes: dict[Any, int] = {}
+        for node in block.graph.nodes:
+            args: Any = torch.fx.map_arg((node.args, node.kwargs), hashes.__getitem__)
+            if node.op == "call_module" and node.target == "get_index":
+                index = body.indexing_exprs[node.args[0]]
+                names = ((s.name, formulas.get(s.name)) for s in index.free_symbols)
+                args = str(index), sorted(names, key=str)
+            hashes[node] = hash((node.op, str(node.target), str(args)))
+            if node.op == "call_module" and str(node.target).startswith("set_"):
+                formulas[str(node.target).removeprefix("set_")] = hash(str(args))
+    return formulas
+
+
+def _loaded(body: Any, setter: str) -> list[Any]:
+    """Return the indices of the loads from which the value of an indirect variable is computed."""
+    loads: dict[Any, None] = {}
     for block in (body.root_block, *body.subblocks.values()):
         pending = [n for n in block.graph.nodes if n.op == "call_module" and n.target == setter]
         seen = set(pending)
         for node in pending:
             for above in node.all_input_nodes:
                 if above.op == "call_module" and above.target == "get_index":
-                    buffer = str(node.args[1]) if node.target == "load" else ""
-                    loads[buffer, body.indexing_exprs[above.args[0]]] = None
+                    loads[body.indexing_exprs[above.args[0]]] = None
                 elif above not in seen:
                     seen.add(above)
                     pending.append(above)
@@ -192,6 +221,13 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
     if ir_node is None or type(ir_node).__name__ == "MultiOutput":
         return 0, 0  # its call has it
     origin = _origin(ir_node)
+    called = getattr(ir_node, "op_overload", None)
+    if type(ir_node).__name__ == "UserDefinedTritonKernel" or (
+        called is not None and operator_kinds.is_own(called)
+    ):
+        return None, None
+    if called is not None and operator_kinds.kind_of(called) in ("view", "allocation"):
+        return 0, 0
     if origin is not None and accesses.in_part(origin.target):
         return accesses.Accesses().moved(origin, in_place=bool(ir_node.get_mutation_names()))
     changed = list(ir_node.get_mutation_names())

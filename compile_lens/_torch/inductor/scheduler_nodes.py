@@ -132,8 +132,8 @@ def _op_and_kind(node: Any) -> tuple[str, str]:
         return "nop", "nop"  # picks one result of an extern call: no launch of its own
     if name.startswith("Extern"):
         called = getattr(ir_node, "op_overload", None)
-        if called is not None and operator_kinds.kind_of(called) == "view":
-            return "nop", "nop"  # a view that a library makes: no work, no launch
+        if called is not None and operator_kinds.kind_of(called) in ("view", "allocation"):
+            return "nop", "nop"  # a view or memory that a library makes: no work, no launch
         return "extern", "extern"
     if node.is_template():
         return "template", "template"

@@ -189,10 +189,10 @@ def _choice(partition: Partition) -> str:
 
 
 def _kept(kept: tuple[SavedTensor, ...]) -> str:
-    own = saved_bytes(kept)
+    own, shared = saved_bytes(kept), sum(bool(tensor.alias_of) for tensor in kept)
     count = quantities.plural(len(kept), "tensor")
-    return (
-        f"{count}, which takes no memory of its own"
-        if own == 0
-        else f"{count}, {in_memory(own)} beside inputs and results"
-    )
+    if own == 0:
+        return f"{count}, which takes no memory of its own"
+    if not shared:
+        return f"{count}, {in_memory(own)} beside inputs and results"
+    return f"{count}: {shared} in inputs and results, {len(kept) - shared} beside them, {in_memory(own)}"

@@ -223,14 +223,15 @@ def _memory(here: Teller, compilation: Compilation, phase: str) -> None:
 def _traffic(here: Teller, phase: str, row: Row) -> None:
     before, after, eager = row.bytes_before, row.bytes_after, row.eager_bytes
     stage = f"{phase}.groups"
-    if before is not None and after is not None:
-        here.say("traffic", stage, before=Amount(before, BYTES), after=Amount(after, BYTES))
-    elif before is not None:
-        here.say("moved_before", stage, bytes=Amount(before, BYTES))
+    of_eager = eager is not None and eager != before
+    moved = eager if of_eager else before
+    if moved is not None and after is not None:
+        key = "traffic_eager" if of_eager else "traffic"
+        here.say(key, stage, before=Amount(moved, BYTES), after=Amount(after, BYTES))
+    elif moved is not None:
+        here.say("moved_eager" if of_eager else "moved_before", stage, bytes=Amount(moved, BYTES))
     elif after is not None:
         here.say("moved_after", stage, bytes=Amount(after, BYTES))
-    if eager is not None and isinstance(before, Figure) and eager < before:
-        here.say("moved_eager", phase, bytes=Amount(eager, BYTES))
 
 
 def autograd(teller: Teller, compilation: Compilation) -> None:

@@ -97,7 +97,13 @@ def _total(teller: Teller) -> None:
         if first == "eager_ops":
             teller.say("total", n=Amount(before, "operator"), launches=Amount(after, "launch"))
         else:
-            teller.say("total_bytes", before=Amount(before, BYTES), after=Amount(after, BYTES))
+            eager = outcome.bytes_of_eager(known)
+            of_eager = eager is not None and eager != before
+            teller.say(
+                "total_bytes_eager" if of_eager else "total_bytes",
+                before=Amount(eager if eager is not None else before, BYTES),
+                after=Amount(after, BYTES),
+            )
             teller.say("modelled")
     codes = [code for c in teller.capture.compilations for code in c.code.values()]
     for stamp_of in dict.fromkeys(code.stamp for code in codes):
@@ -111,7 +117,7 @@ def _total(teller: Teller) -> None:
 
 TITLE = "In between"
 
-_KEYS = ("inlined", "fused", "one_loop", "counts", "traffic")
+_KEYS = ("inlined", "fused", "one_loop", "counts", "traffic", "traffic_eager")
 _MOST = 4
 _SHORT = 170
 """Characters of a sentence that is among the few; longer ones are in the story."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compile_lens.measures.ledger import Ledger, Row, eager_bytes
+from compile_lens.measures.ledger import Ledger, Row
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.program import is_library, program_line
 from compile_lens.measures.quantities import graphs
@@ -15,7 +15,7 @@ from compile_lens.record import claims
 from compile_lens.record.breaks import BREAK, LIMIT, NEVER_RAN, REST, WHOLE, Ending, Skip
 from compile_lens.record.capture import Failure, Record
 from compile_lens.record.compilation import PHASES
-from compile_lens.record.figures import AtLeast, Figure, summed
+from compile_lens.record.figures import MODELLED, AtLeast, Figure, summed
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.messages import all_names
 
@@ -306,17 +306,18 @@ UNSAVED = "none saved"
 BY_FUSION = f"{UNSAVED} by fusion"
 EAGER = ", eager operators before"
 ATEN = ", ATen operators before"
-"""What the bytes before are of: of eager PyTorch's own operators where they moved fewer; of ATen's where eager's are
-more or not known. The headline credits fusion with the fewer."""
+"""What the bytes before are of: of eager PyTorch's own operators, said where those of ATen move others; of ATen's
+where eager's are not known."""
+IN_PLACE = "saved by writes in place"
+"""What is not saved by fusion: eager PyTorch copies a tensor that the generated code writes to."""
 
 
 def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
     """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where all of it is known;
     where there is no such graph, each of those where it is.
 
-    ``before`` is ``""`` where nothing was saved: where nothing was fused or the bytes did not become fewer. Where
-    they became more, both are given, and ``what`` says that nothing was saved; so it does of launches that are not
-    fewer than the eager operators.
+    Bytes before are those that eager PyTorch moves, if known. ``what`` says that none were saved only where eager
+    PyTorch moves no more and launches no more; ``before`` is ``""`` if the bytes are the same.
     """
     out = []
     every = ledger.single
@@ -343,38 +344,36 @@ def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
 def _bytes(
     what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | AtLeast
 ) -> tuple[str, str, str]:
-    """Bytes before and after. One eager operator may be many ATen operators, but it never moved the bytes of each."""
-    eager = eager_bytes(rows)
-    fewer = eager is not None and isinstance(aten, Figure) and eager < aten
-    before = eager if eager is not None and fewer else aten
-    of = EAGER if fewer else ATEN if eager is None or eager != aten else ""
-    if _unsaved(rows, before, after):
-        worse = isinstance(before, Figure) and isinstance(after, Figure) and after > before
-        what_of = f"{what}{of if worse else ''}, {BY_FUSION}"
-        return what_of, quantities.amount(before) if worse else "", quantities.amount(after)
-    return what + of, quantities.amount(before), quantities.amount(after)
+    """Bytes before and after: before, of eager PyTorch's own operators if known of each graph, else of ATen's."""
+    eager = bytes_of_eager(rows)
+    before = aten if eager is None else eager
+    what += ATEN if eager is None else EAGER if eager != aten else ""
+    numbers = quantities.amount(before), quantities.amount(after)
+    operators, launches = (summed(getattr(r, c) for r in rows) for c in ("eager_ops", "launches"))
+    if eager is None or operators is None or launches is None:
+        return what, *numbers
+    if _no_fewer(before, after) and _no_fewer(operators, launches):
+        if before == after:
+            return f"{what.removesuffix(EAGER)}, {BY_FUSION}", "", numbers[1]
+        return f"{what}, {BY_FUSION}", *numbers
+    if isinstance(before, Figure) and isinstance(after, Figure):
+        in_place = min(sum(row.copied_bytes for row in rows), before - after)
+        if in_place > 0:
+            part = "all" if in_place == before - after else quantities.amount(Figure(in_place, MODELLED))
+            what += f", {part} {IN_PLACE}"
+    return what, *numbers
+
+
+def bytes_of_eager(rows: list[Row]) -> Figure | AtLeast | None:
+    """Bytes that the eager operators of several rows move; None if nothing is known of one."""
+    figures = [row.eager_bytes for row in rows]
+    return None if None in figures else summed(figures)
 
 
 def _no_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
     """Return True if no call makes fewer ``after`` than ``before``."""
     most = before if isinstance(before, Figure) else before.most
     return most is not None and (after if isinstance(after, Figure) else after.least) >= most
-
-
-def _unsaved(rows: list[Row], before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
-    if before == after:
-        return True
-    eager, launches = (summed(getattr(r, c) for r in rows) for c in ("eager_ops", "launches"))
-    if isinstance(eager, Figure) and isinstance(launches, Figure):
-        if _no_fewer(eager, launches):
-            return True  # as many launches as eager PyTorch makes: none became part of another
-    else:
-        aten, loops, groups = (summed(getattr(r, c) for r in rows) for c in ("aten_ops", "loops", "groups"))
-        if aten is not None and aten == loops == groups:
-            return True
-    if all(isinstance(r.eager_ops, Figure) and r.eager_ops <= 1 for r in rows):
-        return True  # eager PyTorch runs one operator in each graph: there was none to fuse it with
-    return isinstance(before, Figure) and isinstance(after, Figure) and after >= before
 
 
 def saved(saving: tuple[str, str, str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from compile_lens.measures.control_flow import launches
 from compile_lens.measures.ledger import MODELLED, AtLeast, Figure
-from compile_lens.record.figures import MEASURED, Count
+from compile_lens.record.figures import MEASURED, Count, of_graphs
 from compile_lens.record.figures import figure as figure_of
 from compile_lens.record.kernel import Code, Kernel
 
@@ -47,7 +47,7 @@ def _number(one: Quantity) -> str:
     if not isinstance(one.value, Count):
         return mark + number(one.value)
     words = mark + one.value.text(number)
-    return words if one.known == one.graphs else f"≥ {words} ({one.known:,} of {one.graphs:,} graphs)"
+    return words if one.known == one.graphs else f"≥ {words}{of_graphs(one.known, one.graphs)}"
 
 
 def bytes_in_short(size: float) -> str:
@@ -137,7 +137,7 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
     words = f"{'≥ ' if partial else ''}{value.count.text()}"
     noun = one if value.count == Count(1) else many
     phrase = f"{many}: {words}" if value.count.most is None else f"{words} {noun}"
-    return phrase + (f" ({value.known:,} of {value.graphs:,} graphs)" if partial else "")
+    return phrase + (of_graphs(value.known, value.graphs) if partial else "")
 
 
 def launched(code: Code, *kernels: Kernel) -> str:
