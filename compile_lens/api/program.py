@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..engine.description import describe
+from ..engine.entry import describe
 from ..engine.environment import environment
 from ..engine.options import CaptureOptions, inductor_patches
 from ..engine.record import recorded

@@ -19,8 +19,7 @@ from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.comparison import WhatIf
 from ..trials.progress import bar, interrupts, watched
-from ..trials.snippet import applied
-from ..trials.switches import SWITCHES, CaptureContents, Switch, merged, only_run
+from ..trials.switches import SWITCHES, CaptureContents, Switch, applied, merged, only_run
 from .capture import capture
 
 PAIRS = 6

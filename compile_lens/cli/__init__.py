@@ -20,13 +20,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from .exit_codes import DIFFERS as DIFFERS
-from .exit_codes import EXIT_CODES as EXIT_CODES
-from .exit_codes import FAILED as FAILED
-from .exit_codes import INTERRUPTED as INTERRUPTED
-from .exit_codes import NOT_INSTALLED as NOT_INSTALLED
-from .exit_codes import OK as OK
-from .exit_codes import USAGE as USAGE
+from .output import DIFFERS as DIFFERS
+from .output import EXIT_CODES as EXIT_CODES
+from .output import FAILED as FAILED
+from .output import INTERRUPTED as INTERRUPTED
+from .output import NOT_INSTALLED as NOT_INSTALLED
+from .output import OK as OK
+from .output import USAGE as USAGE
 from .output import fail, say
 
 

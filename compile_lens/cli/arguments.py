@@ -12,7 +12,7 @@ from ..versions import __version__
 from . import commands
 from .check import check
 from .compare import compare, diff, merge, what_if
-from .exit_codes import EXIT_CODES
+from .output import EXIT_CODES
 from .run import run
 from .upgrade import upgrade
 

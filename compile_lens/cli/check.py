@@ -15,9 +15,8 @@ from ..trials.checks import FAILED as NOT_SO
 from ..trials.checks import HELD, RAISED, Checked, checks, held
 from ..trials.progress import progress
 from ..views.render.markdown import escape, fenced
-from .exit_codes import DIFFERS, FAILED, OK
 from .names import from_file, here
-from .output import check_endings, say
+from .output import DIFFERS, FAILED, OK, check_endings, say
 
 FORMS = {".md": "Markdown, for a pull request", ".txt": "the text", ".json": "plain data"}
 """Endings of ``--out``, and what each gives."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..trials.progress import progress
-from .capturing import called, captured, capturing, evaluated, options, resolved
-from .exit_codes import NOT_INSTALLED, OK
-from .output import check_endings, deliver, report, say
+from .names import called, captured, capturing, evaluate, options, resolve
+from .output import NOT_INSTALLED, OK, check_endings, deliver, report, say
 from .programs import summary
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ def demo(args: argparse.Namespace) -> int:
             f"cannot write to {folder}: {error.strerror or error}; choose another with --out"
         ) from None
     with capturing(args, "sin(x)**2 + cos(x)**2"):
-        function, scope = resolved(f"{program}:f")
-        inputs = [evaluated("torch.rand(1000, requires_grad=True)", scope, "input")]
+        function, scope = resolve(f"{program}:f")
+        inputs = [evaluate("torch.rand(1000, requires_grad=True)", scope, "input")]
         capture, failure = captured(args, function, inputs, {}, backward=True)
     graphs = {
         folder / f"{phase}.svg": capture.compilations[0].graphs[phase]

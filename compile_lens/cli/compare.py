@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from ..errors import UsageError
 from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
 from ..trials.progress import progress, watched
-from .capturing import called, capturing, one_voice, options
-from .exit_codes import DIFFERS, INTERRUPTED, OK
-from .output import capture_summary, check_endings, deliver, say
+from .names import called, capturing, one_voice, options
+from .output import DIFFERS, INTERRUPTED, OK, capture_summary, check_endings, deliver, say
 
 
 def compare(args: argparse.Namespace) -> int:

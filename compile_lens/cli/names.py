@@ -1,19 +1,26 @@
-"""Names and expressions of the command line: ``module:function``, ``file.py:function``, ``torch.rand(3)``.
+"""Functions and inputs that the command line names (``module:function``, ``file.py:function``, ``torch.rand(3)``), and
+a capture of them that speaks with one voice.
 
-They are the user's own words on their own command line, and are run as Python.
+Names and expressions are the user's own words on their own command line, and are run as Python.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import importlib
 import importlib.util
 import inspect
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..results.capture import CaptureError
+from ..trials.progress import progress
 
 
 def resolve(text: str) -> tuple[Any, dict[str, Any]]:
@@ -112,3 +119,69 @@ def from_file(path: Path, text: str) -> ModuleType:
 
 def _import_failed(text: str, error: Exception) -> UsageError:
     return UsageError(f"{text}: importing it raised {type(error).__name__}: {error}")
+
+
+if TYPE_CHECKING:
+    from ..results.capture import Capture
+
+
+@contextlib.contextmanager
+def capturing(args: argparse.Namespace, name: str) -> Iterator[None]:
+    """Progress. With ``--json`` what the user's code prints goes to stderr: stdout is one document."""
+    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    with progress(f"capturing {name}", quiet=args.quiet), apart:
+        yield
+
+
+def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The function, positional and keyword arguments that the command line names."""
+    function, scope = resolve(args.function)
+    inputs = [evaluate(text, scope, "--input") for text in args.input]
+    kwargs = {}
+    for pair in args.kwarg:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError(f"--kwarg {pair!r} is not NAME=EXPR; write for example --kwarg dim=1")
+        kwargs[name] = evaluate(text, scope, f"--kwarg {name}")
+    return function, inputs, kwargs
+
+
+def options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of ``capture`` that the command line gives."""
+    return {
+        "backward": {"auto": "auto", "yes": True, "no": False}[args.backward],
+        "dynamic": args.dynamic,
+        "mode": args.mode,
+        "fullgraph": args.fullgraph,
+        "build": args.build,
+    }
+
+
+def captured(
+    args: argparse.Namespace, function: Any, inputs: list[Any], kwargs: dict[str, Any], **options: Any
+) -> tuple[Capture, CaptureError | None]:
+    from ..api.capture import capture
+
+    with one_voice(args):
+        try:
+            return capture(function, *inputs, kwargs=kwargs or None, **options), None
+        except CaptureError as error:
+            return error.capture, error
+
+
+@contextlib.contextmanager
+def one_voice(args: argparse.Namespace) -> Iterator[None]:
+    """Keeps torch from logging an error, traceback and all, that is about to be reported as one line."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    handlers = {h for name in names for h in logging.getLogger(name).handlers if not args.traceback}
+
+    def below_error(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.ERROR
+
+    for handler in handlers:
+        handler.addFilter(below_error)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(below_error)

@@ -1,4 +1,4 @@
-"""Output of the commands: results on stdout, errors on stderr, one JSON document with ``--json``."""
+"""Output of the commands: results on stdout, errors on stderr, one JSON document with ``--json``; and exit codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LayoutError, LensError, RecordError, UsageError
 from ..trials.progress import progress
-from .exit_codes import FAILED, NOT_INSTALLED, OK, USAGE
 
 if TYPE_CHECKING:
     from ..record.breaks import Ending
@@ -248,3 +247,15 @@ def say(text: str, stream: Any = None) -> None:
 
     stream = stream or sys.stdout
     print(printable(text, getattr(stream, "encoding", None)).rstrip("\n"), file=stream, flush=True)
+
+
+OK, FAILED, USAGE, NOT_INSTALLED, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+EXIT_CODES = """exit codes:
+  0  it worked
+  1  the function raised or the compiler rejected it; what was seen before is still shown and written
+  2  bad usage or input: an unknown option, a name, an expression or a file that cannot be used
+  3  something needed is not installed, or `doctor` found that the main job cannot run
+  4  `check`: something is not as expected; `--fail-on`: what it names got worse, or differs
+130  interrupted (Ctrl-C); `what-if` first says and writes what it has
+"""

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
-from .exit_codes import OK
-from .output import check_endings, say
+from .output import OK, check_endings, say
 from .programs import Document
 from .script import AfterImport, Interrupt, Script, module, script
 

@@ -17,8 +17,7 @@ from ..trials import environments
 from ..trials.environments import Environment
 from ..trials.progress import progress
 from .compare import failures, levels, say_failed
-from .exit_codes import DIFFERS, FAILED, OK
-from .output import check_endings, say, say_error
+from .output import DIFFERS, FAILED, OK, check_endings, say, say_error
 
 if TYPE_CHECKING:
     from ..results.capture import Capture

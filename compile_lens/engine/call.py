@@ -17,7 +17,7 @@ from ..child.tensors import is_fake
 from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel
-from .description import describe_arguments, name_of, short, signature_of
+from .entry import describe_arguments, name_of, short, signature_of
 from .environment import device
 from .options import CaptureOptions
 

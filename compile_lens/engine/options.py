@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..record.capture import Options
 from ..record.device import DeviceModel
-from .description import short
+from .entry import short
 
 if TYPE_CHECKING:
     from .._torch.session import Request

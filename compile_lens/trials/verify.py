@@ -6,8 +6,7 @@ import dataclasses
 from typing import Any
 
 from ..engine.call import Call
-from ..engine.description import short
-from ..engine.entry import outside_dynamo
+from ..engine.entry import outside_dynamo, short
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..engine.remote import dispatch

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import samples_machine
 
-from compile_lens.cli import exit_codes, main
-from compile_lens.cli.exit_codes import EXIT_CODES
+from compile_lens.cli import main, output
 from compile_lens.cli.names import evaluate, resolve
+from compile_lens.cli.output import EXIT_CODES
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Environment
 from compile_lens.record.codec import to_json
@@ -295,7 +295,7 @@ def test_what_a_program_imports_and_is_not_there_is_named_with_its_line(
 
 
 def test_every_exit_code_is_on_the_page_of_the_commands() -> None:
-    codes = {text for name, text in vars(exit_codes).items() if name.isupper() and isinstance(text, int)}
+    codes = {text for name, text in vars(output).items() if name.isupper() and isinstance(text, int)}
     docs = Path(__file__).resolve().parents[2] / "docs"
     for page in (docs / "command-line.md", docs / "zh" / "command-line.md"):
         rows = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.M)

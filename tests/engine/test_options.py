@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.engine import description
+from compile_lens.engine.entry import name_of
 from compile_lens.engine.options import CaptureOptions
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Options
@@ -54,7 +54,7 @@ def test_inputs_that_do_not_fit_name_the_function_that_was_called(name: str) -> 
 
     with pytest.raises(UsageError, match="missing a required argument: 'x'") as raised:
         getattr(compile_lens, name)(added)
-    assert str(raised.value).endswith(f": {name}({description.name_of(added)}, …)")
+    assert str(raised.value).endswith(f": {name}({name_of(added)}, …)")
     with pytest.raises(UsageError, match=r"and \w+: .*'y'"):
         getattr(compile_lens, name)(added, kwargs={"x": torch.ones(2)})
     with pytest.raises(UsageError, match="is not a dict of keyword arguments"):

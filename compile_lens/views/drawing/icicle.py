@@ -11,6 +11,7 @@ from compile_lens.record.program import CompileEvent, ProgramRecord
 from ..words.characters import flat
 from ..words.palette import COLOURS, DARK, LIGHT
 from ..words.quantities import duration
+from .sheet import fills
 
 MOST = 1_500
 """Parts that are drawn: the longest."""
@@ -106,10 +107,8 @@ def _legend() -> str:
 
 
 def _style() -> str:
-    light = "".join(f".{k}{{fill:{COLOURS[k].fill};stroke:{COLOURS[k].line}}}" for k in KINDS.values())
-    dark = "".join(
-        f".{k}{{fill:{COLOURS[k].dark_fill};stroke:{COLOURS[k].dark_line}}}" for k in KINDS.values()
-    )
+    kinds = {f".{kind}": COLOURS[kind] for kind in KINDS.values()}
+    light, dark = fills(kinds, False), fills(kinds, True)
     return (
         f"text{{font:10px sans-serif;fill:{LIGHT.ink}}}.quiet{{fill:{LIGHT.quiet}}}rect{{stroke-width:.4}}{light}"
         f"@media(prefers-color-scheme:dark){{text{{fill:{DARK.ink}}}.quiet{{fill:{DARK.quiet}}}{dark}}}"

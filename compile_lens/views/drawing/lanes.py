@@ -15,7 +15,7 @@ from compile_lens.record.memory import Buffer, Memory
 
 from ..words.characters import flat
 from ..words.palette import COLOURS, DARK, LIGHT, Theme
-from .sheet import inside
+from .sheet import fills, themed
 from .svg import escape, px
 
 WIDTH = 840.0
@@ -200,11 +200,7 @@ def _style() -> str:
         ".rail,.axis path{fill:none;stroke-width:1}.wait{stroke-dasharray:3 2}"
         "rect{stroke-width:1}rect.paper{stroke:none}"
     )
-    light, dark = (
-        inside("lens-lanes", base + _colours(LIGHT, False)),
-        inside("lens-lanes", _colours(DARK, True)),
-    )
-    return f".lens-lanes{{max-width:100%;height:auto}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return themed("lens-lanes", base, _colours)
 
 
 def _colours(theme: Theme, dark: bool) -> str:
@@ -212,11 +208,7 @@ def _colours(theme: Theme, dark: bool) -> str:
         f".paper{{fill:{theme.paper}}}text{{fill:{theme.ink}}}.quiet,.axis text{{fill:{theme.quiet}}}"
         f".rail,.axis path{{stroke:{theme.edge}}}"
     )
-    for look, kind in _LOOKS.items():
-        colour = COLOURS[kind]
-        fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
-        rules += f".{look}{{fill:{fill};stroke:{line}}}"
-    return rules
+    return rules + fills({f".{look}": COLOURS[kind] for look, kind in _LOOKS.items()}, dark)
 
 
 MOST = 40

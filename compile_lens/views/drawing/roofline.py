@@ -7,13 +7,14 @@ modelled, it stands *on* the roof: the least time puts it there, no clock did. W
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from compile_lens.layout.text import columns, one_line, shorten
 from compile_lens.measures.roofline import COMPUTE, MEMORY, Bound, Roofline, roof
 
-from ..words.palette import COLOURS, DARK, LIGHT, Theme
-from .sheet import inside
+from ..words.palette import COLOURS, Theme
+from ..words.quantities import ranges
+from .sheet import fills, themed
 from .svg import escape, px
 
 WIDTH, HEIGHT = 640.0, 250.0
@@ -179,7 +180,7 @@ class _Plot:
         parts = []
         for place in places:
             x = sum(x for x, _ in place) / len(place)
-            text = shorten(_ranges([number for _, number in place]), 40)
+            text = shorten(_numbers(number for _, number in place), 40)
             half = 3.4 * len(text) + 4
             centre = min(max(x, 8 + half), WIDTH - 8 - half)
             row = next((i for i, end in enumerate(ends) if end <= centre - half), len(ends))
@@ -233,15 +234,11 @@ def _decades(marks: Iterable[float], least: int = 2) -> tuple[int, int]:
     return low, max(high, low + least)
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _numbers(numbers: Iterable[int]) -> str:
     """``1, 3–5``."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}–{b}" if b - a > 1 else f"{a}, {b}" for a, b in ranges)
+    return ", ".join(
+        str(a) if a == b else f"{a}–{b}" if b - a > 1 else f"{a}, {b}" for a, b in ranges(numbers)
+    )
 
 
 def _wrap(sentences: Iterable[str]) -> list[str]:
@@ -278,9 +275,7 @@ def _style() -> str:
         ".roof{fill:none;stroke-width:2.2;stroke-linejoin:round}.ridge{fill:none;stroke-dasharray:3 3}"
         ".run,.memory,.compute{stroke-width:1.6}"
     )
-    light = inside("lens-roofline", base + _colours(LIGHT, False))
-    dark = inside("lens-roofline", _colours(DARK, True))
-    return f".lens-roofline{{max-width:100%;height:auto}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return themed("lens-roofline", base, _colours)
 
 
 def _colours(theme: Theme, dark: bool) -> str:
@@ -289,8 +284,5 @@ def _colours(theme: Theme, dark: bool) -> str:
         f".grid path{{stroke:{theme.edge};stroke-opacity:.45}}.roof,.ridge{{stroke:{theme.ink}}}"
         f".run{{fill:{theme.saved};stroke:{theme.ink}}}"
     )
-    for name, kind in ((MEMORY, "pointwise"), (COMPUTE, "matmul")):
-        colour = COLOURS[kind]
-        fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
-        rules += f".{name}{{fill:{fill};stroke:{line}}}"
-    return rules
+    kinds = {f".{MEMORY}": COLOURS["pointwise"], f".{COMPUTE}": COLOURS["matmul"]}
+    return rules + fills(kinds, dark)

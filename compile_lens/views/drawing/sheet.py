@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from compile_lens.layout.plan import LABEL_SIZE, NAME_SIZE, SMALL_SIZE, TARGET_SIZE
 
 from ..words.palette import COLOURS, DARK, LIGHT, Colour, Theme
@@ -77,6 +79,21 @@ def inside(name: str, rules: str) -> str:
     return "".join(lines)
 
 
+def fills(kinds: Mapping[str, Colour], dark: bool) -> str:
+    """A rule for each selector, with the fill and the line of its colour."""
+    rules = ""
+    for selector, colour in kinds.items():
+        fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
+        rules += f"{selector}{{fill:{fill};stroke:{line}}}"
+    return rules
+
+
+def themed(name: str, base: str, colours: Callable[[Theme, bool], str]) -> str:
+    """The style of documents of a class: ``base``, and colours that are dark where the reader prefers that."""
+    light, dark = inside(name, base + colours(LIGHT, False)), inside(name, colours(DARK, True))
+    return f".{name}{{max-width:100%;height:auto}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+
+
 def _coloured(present: dict[str, Colour], saved: bool, theme: Theme, dark: bool) -> list[str]:
     rules = [
         f".paper{{fill:{theme.paper}}}",
@@ -86,9 +103,8 @@ def _coloured(present: dict[str, Colour], saved: bool, theme: Theme, dark: bool)
         f".edge text,.stub text{{fill:{theme.label}}}",
         f".stub rect{{fill:{theme.paper};stroke:{theme.edge}}}",
     ]
-    for kind, colour in present.items():
-        fill, line = (colour.dark_fill, colour.dark_line) if dark else (colour.fill, colour.line)
-        rules.append(f".kind-{kind} rect{{fill:{fill};stroke:{line}}}")
+    kinds = {f".kind-{kind} rect": colour for kind, colour in present.items()}
+    rules += [f"{rule}}}" for rule in fills(kinds, dark).split("}")[:-1]]
     if saved:
         rules += [
             f".saved>rect{{stroke:{theme.saved}}}",

@@ -12,7 +12,7 @@ from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, Ranks
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Document, Finding, table_finding
 from ..words import program as words
-from ..words.quantities import bytes_in_short, duration, plural
+from ..words.quantities import bytes_in_short, duration, plural, ranges
 
 
 def document(record: RanksRecord) -> Document:
@@ -75,13 +75,7 @@ def _outside(record: RanksRecord) -> bool:
 
 def ranks(numbers: Iterable[int]) -> str:
     """Ranks as ranges: ``0, 2-7``."""
-    runs: list[list[int]] = []
-    for rank in sorted(numbers):
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges(numbers))
 
 
 def _differences(record: RanksRecord) -> Finding | None:

@@ -5,7 +5,7 @@ Bytes that are moved go by thousands (kB, MB), bytes of memory by 1,024 (KiB, Mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from compile_lens.measures.control_flow import launches
 from compile_lens.measures.ledger import MODELLED, AtLeast, Figure
@@ -120,6 +120,15 @@ def observed(count: int, what: str, lacking: str, many: str = "") -> str:
     if lacking:
         return f"at least {plural(count, what, many)}" if count else f"{many} not seen"
     return plural(count, what, many) if count else ""
+
+
+def ranges(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Runs of numbers that follow each other, in order: the first and the last of each."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        follows = bool(runs) and number == runs[-1][1] + 1
+        runs.append((runs.pop()[0] if follows else number, number))
+    return runs
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from compile_lens import what_if
-from compile_lens.trials.snippet import applied
-from compile_lens.trials.switches import SWITCHES, merged
+from compile_lens.trials.switches import SWITCHES, applied, merged
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
