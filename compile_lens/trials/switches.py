@@ -1,4 +1,4 @@
-"""Switches of Inductor and of ``torch.compile`` that can change what is launched or moved, when they cannot, and the code
+"""Switches of Inductor and of ``torch.compile`` that can change what is launched or moved, and when they cannot; the code
 that turns one in a program."""
 
 from __future__ import annotations
