@@ -1,5 +1,7 @@
-"""Switches of Inductor and of ``torch.compile`` that can change what is launched or moved, and when they cannot; the code
-that turns one in a program."""
+"""Switches of Inductor and of ``torch.compile`` that can change what is launched or moved, and when they cannot.
+
+And the code that turns one in a program.
+"""
 
 from __future__ import annotations
 
