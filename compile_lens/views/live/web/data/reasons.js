@@ -21,31 +21,6 @@ const ENDING_KINDS = {
   nop: ["code"],
 };
 
-/**
- * The reason why a stage shows nothing of the chain of some items, to follow "no match in this stage, because"; "" if it
- * shows something.
- * @param {Model} model
- * @param {Chain} chain
- * @param {number[]} items
- * @param {number} stage
- * @returns {string}
- */
-export function whyNone(model, chain, items, stage) {
-  return items.length ? new Reach(model, chain, items).why(stage) : "";
-}
-
-/**
- * The same for a step of the strip, which may have no number since it was not seen.
- * @param {Model} model
- * @param {Chain} chain
- * @param {number[]} items
- * @param {Step} step
- * @returns {string}
- */
-export function whyNoneAt(model, chain, items, step) {
-  return items.length ? new Reach(model, chain, items).whyAt(step) : "";
-}
-
 /** The chain of some items, sorted into stages. */
 export class Reach {
   /**

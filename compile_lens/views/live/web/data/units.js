@@ -62,14 +62,6 @@ export class Units {
   }
 
   /**
-   * True if units are calls in a line.
-   * @param {readonly number[]} units by number
-   */
-  areCalls(units) {
-    return units.some((unit) => this.all[unit].end >= 0);
-  }
-
-  /**
    * A line cut so that each character belongs to its innermost call.
    * @param {readonly number[]} units by number
    * @returns {Segment[]} what no call holds is left out
