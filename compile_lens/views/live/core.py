@@ -142,7 +142,7 @@ def _compilation(
         "dynamic": [line(sentences.symbol(d)) for d in compilation.dynamic],
         "guards": [[line(guard.kind), line(guard.text)] for guard in compilation.guards[:GUARDS]],
         "guardsMeaning": sentences.guards(compilation),
-        "guardsLeft": sentences.guards_left(len(compilation.guards) - GUARDS),
+        "guardsLeft": quantities.more(len(compilation.guards) - GUARDS, "guard", "capture.guards"),
         "lanes": [
             {
                 "phase": lane.phase,
@@ -238,10 +238,9 @@ def _step(items: Items, index: int, step: Step) -> dict[str, object]:
 
 
 def _notes(capture: Record, items: Items) -> list[str]:
-    notes = []
+    notes: list[str] = []
     left = len(capture.compilations) - len(items.compilations)
-    if left:
-        notes.append(f"and {quantities.plural(left, 'compilation')} more: capture.compilations")
+    notes += filter(None, [quantities.more(left, "compilation", "capture.compilations")])
     if len(capture.sources) > SOURCES:
         more = quantities.plural(len(capture.sources) - SOURCES, "function")
         notes.append(f"and the source of {more} more: capture.sources")
@@ -249,13 +248,10 @@ def _notes(capture: Record, items: Items) -> list[str]:
     if unplaced:
         times = ", ".join(f"{line(name)} {quantities.duration(time)}" for name, time in unplaced[:MANY])
         notes.append(f"Time elsewhere: {times}")
-    unknown = (f"fields of the record that this version does not know: {f}" for f in capture.unknown_fields)
-    return notes + _some((*capture.notes, *unknown), "note", "capture.notes")
+    return notes + _some(sentences.all_notes(capture.notes, capture.unknown_fields), "note", "capture.notes")
 
 
 def _some(values: Sequence[str], what: str, where: str) -> list[str]:
     """The first of many strings, and how many more there are."""
-    shown = [block(value) for value in values[:MANY]]
-    if len(values) > MANY:
-        shown.append(f"and {quantities.plural(len(values) - MANY, what)} more: {where}")
-    return shown
+    left = quantities.more(len(values) - MANY, what, where)
+    return [*map(block, values[:MANY]), *([left] if left else [])]

@@ -84,7 +84,7 @@ class _Maker:
             return {"kind": "picture", **picture}
         if isinstance(section, Changes):
             steps = [self._step(step) for step in section.changes]
-            left = _left(section.left, "change", section.where)
+            left = quantities.more(section.left, "change", section.where)
             return {"kind": "steps", "title": line(section.title), "steps": steps, "left": left}
         if isinstance(section, Columns):
             columns = [self._column(column) for column in section.columns]
@@ -105,7 +105,7 @@ class _Maker:
             "kinds": list(table.kinds),
             "rows": rows,
             "full": table.room == LIVE,
-            "left": _left(table.left, "row", table.where),
+            "left": quantities.more(table.left, "row", table.where),
         }
 
     def _numbers(self, addresses: Sequence[Address]) -> list[int]:
@@ -127,7 +127,7 @@ class _Maker:
             "words": [line(words) for words in column.words],
             "figures": [[line(what), line(printed(value))] for what, value in column.figures],
             "blocks": [self._block(block_of) for block_of in column.blocks],
-            "left": _left(column.left, "kernel", "capture.ablations"),
+            "left": quantities.more(column.left, "kernel", "capture.ablations"),
         }
 
     def _block(self, shown: Block) -> dict[str, Any]:
@@ -140,10 +140,6 @@ class _Maker:
         inks = runs(text, language, self._inks)
         self._inks -= sum(length for length, _ in inks)
         return made(text, inks)
-
-
-def _left(count: int, what: str, where: str) -> str:
-    return f"and {quantities.plural(count, what)} more: {where}" if count else ""
 
 
 ABOUT = 60

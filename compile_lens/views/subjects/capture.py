@@ -40,7 +40,7 @@ from ..story.whole import between
 from ..words import flow, kernels, labels, machine, outcome, quantities, sentences, stamp
 from ..words.characters import flat
 from ..words.ledger import ledger_table
-from ..words.quantities import duration, plural
+from ..words.quantities import duration, more, plural
 
 COMPILATIONS = 40
 """Compilations shown one by one before the rest is only counted."""
@@ -79,7 +79,7 @@ def document(capture: Record) -> Document:
         sentences.below(capture),
         findings=tuple(_findings(capture)),
         also=_also(capture),
-        notes=_notes(capture),
+        notes=sentences.all_notes(capture.notes, capture.unknown_fields),
         notes_where="capture.notes",
     )
 
@@ -163,8 +163,7 @@ def _flows(capture: Record, ledger: Ledger) -> list[Finding]:
             )
         )
     left = len(capture.compilations) - len(shown)
-    if left > 0:
-        words = f"and {plural(left, 'compilation')} more: capture.compilations"
+    if words := more(left, "compilation", "capture.compilations"):
         flows.append(Finding("more", "", "", sections=(Prose("", (words,)),), open=True))
     return flows
 
@@ -286,9 +285,9 @@ def _target(capture: Record) -> Finding | None:
     sections += [Prose("", words)] if words else []
     if differences := stamp.of_target(target):
         where = "capture.target.may_differ and .queries"
-        left = len(differences) - MAY_DIFFER
-        more = (f"… and {plural(left, 'thing')} more: {where}",) if left > 0 else ()
-        sections.append(Prose(stamp.MAY_DIFFER, (*differences[:MAY_DIFFER], *more)))
+        rest = more(len(differences) - MAY_DIFFER, "thing", where)
+        shown = (*differences[:MAY_DIFFER], *([f"… {rest}"] if rest else []))
+        sections.append(Prose(stamp.MAY_DIFFER, shown))
     aside = "the model of the device, and its sources"
     return Finding(
         "target",
@@ -338,10 +337,3 @@ def _also(capture: Record) -> tuple[str, ...]:
         *((f"{plural(guards, 'guard')} (capture.guards)",) if guards else ()),
         *((f"time: {times}",) if times else ()),
     )
-
-
-def _notes(capture: Record) -> tuple[str, ...]:
-    unknown_fields = (
-        f"fields of the record that this version does not know: {field}" for field in capture.unknown_fields
-    )
-    return (*capture.notes, *unknown_fields)

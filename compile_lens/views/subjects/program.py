@@ -34,6 +34,7 @@ from ..words.outcome import reason
 from ..words.quantities import duration, observed, plural
 from ..words.remedies import FIRST_USED, MadeAt, for_each
 from ..words.remedies import NOTE as OF_TENSORS
+from ..words.sentences import all_notes
 
 WHY = "Why is it not faster"
 CAUSES_REST_ON = (
@@ -394,5 +395,4 @@ def notes(program: ProgramRecord) -> tuple[str, ...]:
     for missing in program.missing:
         reasons.setdefault(missing.reason, []).append(missing.stage)
     lacking = (f"{', '.join(stages)} not seen: {reason}" for reason, stages in reasons.items())
-    unknown = (f"fields of the record that this version does not know: {f}" for f in program.unknown_fields)
-    return (*program.notes, *lacking, *unknown)
+    return all_notes((*program.notes, *lacking), program.unknown_fields)

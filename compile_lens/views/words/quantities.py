@@ -136,6 +136,11 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{int(count):,} {one if count == 1 else many or one + 's'}"
 
 
+def more(left: int, what: str, where: str) -> str:
+    """``and 3 rows more: where`` for what is left out; ``""`` if nothing is."""
+    return f"and {plural(left, what)} more: {where}" if left > 0 else ""
+
+
 def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
     """A figure with its noun: ``1 launch``, ``1 or 3 launches``, ``launches: 3 + 4 per iteration``, ``≥ 5 launches (1
     of 2 graphs)``."""

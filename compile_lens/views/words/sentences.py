@@ -3,7 +3,7 @@ sentence. The live page gets them with its data, so that each stands here alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from compile_lens.measures.dead_ends import NO_WORK
@@ -114,9 +114,9 @@ def guards(compilation: Compilation) -> str:
     return f"{quantities.plural(len(compilation.guards), 'condition')} under which this code is used again"
 
 
-def guards_left(left: int) -> str:
-    """The number of guards that are not shown, and where they are; ``""`` if none are left out."""
-    return f"and {quantities.plural(left, 'guard')} more: capture.guards" if left > 0 else ""
+def all_notes(notes: Iterable[str], unknown: Iterable[str]) -> tuple[str, ...]:
+    """The notes of a record, and a note for each of its fields that this version does not know."""
+    return (*notes, *(f"fields of the record that this version does not know: {field}" for field in unknown))
 
 
 def same_as(title: str) -> str:

@@ -29,7 +29,6 @@ from ...document import (
 from ...words import quantities, sentences
 from ...words.characters import short
 from ...words.palette import INK
-from ...words.quantities import plural
 from .listing import listing, source_head
 from .markup import (
     EDGE,
@@ -386,4 +385,5 @@ _LOOKS = {"try": f"color:{STATE_COLOURS['compiled'][0]};font-weight:600", "more"
 
 
 def _left(count: int, what: str, where: str) -> str:
-    return note(f"and {plural(count, what)} more: {text(where)}") if count > 0 else ""
+    left = quantities.more(count, what, where)
+    return note(text(left)) if left else ""

@@ -51,8 +51,8 @@ def ledger_table(table: Table) -> str:
     basis, *reasons = table.notes
     below = div(text(basis), f"font-size:12px;color:{FAINT};margin:6px 0", "basis")
     notes = "".join(note(text(reason)) for reason in reasons[:_NOTES])
-    if len(reasons) > _NOTES:
-        notes += note(f"and {quantities.plural(len(reasons) - _NOTES, 'note')} more: {text(table.where)}")
+    if left := quantities.more(len(reasons) - _NOTES, "note", table.where):
+        notes += note(text(left))
     if len(reasons) > _FEW:
         title = f"why {quantities.plural(len(reasons), 'figure')} are not known"
         notes = fold(title, notes, "ledger-notes")
@@ -124,7 +124,7 @@ def guards_list(guards: Sequence[Guard]) -> str:
         f"{MONO};font-size:12px;line-height:1.7;margin:0;border:0;padding:0;color:{INK};background:{GROUND}"
     )
     page = tag("pre", "\n".join(lines), f"{look};white-space:pre-wrap", "guards-list")
-    left = sentences.guards_left(len(guards) - _GUARDS)
+    left = quantities.more(len(guards) - _GUARDS, "guard", "capture.guards")
     return page + note(left) if left else page
 
 
