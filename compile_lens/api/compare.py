@@ -8,7 +8,8 @@ from typing import Any
 
 from ..devices.models import resolve
 from ..engine.call import check_callable, check_fit
-from ..engine.entry import name_of, outside_dynamo
+from ..engine.entry import outside_dynamo
+from ..engine.options import name_of
 from ..errors import LensError, UsageError
 from ..measures.compare.table import across
 from ..record.comparison import Column

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..engine.entry import describe
 from ..engine.environment import environment
-from ..engine.options import CaptureOptions, inductor_patches
+from ..engine.options import CaptureOptions, describe, inductor_patches
 from ..engine.record import recorded
 from ..record import claims
 from ..record.capture import Options

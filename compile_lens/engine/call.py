@@ -17,9 +17,8 @@ from ..child.tensors import is_fake
 from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel
-from .entry import describe_arguments, name_of, short, signature_of
 from .environment import device
-from .options import CaptureOptions
+from .options import CaptureOptions, describe_arguments, name_of, short, signature_of
 
 _FORM = "give the arguments of each call as a tuple, or as a dict by name: calls=[(x3,), (x4,)]"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..engine.entry import name_of
+from ..engine.options import name_of
 from ..errors import LensError, UsageError
 from ..record.capture import Record
 from ..record.verification import ValueCheck, Verification

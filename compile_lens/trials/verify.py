@@ -6,9 +6,9 @@ import dataclasses
 from typing import Any
 
 from ..engine.call import Call
-from ..engine.entry import outside_dynamo, short
+from ..engine.entry import outside_dynamo
 from ..engine.local import perform
-from ..engine.options import CaptureOptions
+from ..engine.options import CaptureOptions, short
 from ..engine.remote import dispatch
 from ..errors import UsageError
 from ..record.verification import Verification

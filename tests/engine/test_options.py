@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import compile_lens
-from compile_lens.engine.entry import name_of
-from compile_lens.engine.options import CaptureOptions
+from compile_lens.engine.options import CaptureOptions, name_of
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Options
 
