@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNKNOWN_KIND = "unknown"
+"""``Buffer.kind`` of what a forward returns, if it was not seen which of it is saved."""
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -12,7 +15,8 @@ class Buffer:
     Attributes:
         name: its name in the wrapper module; one result of a library call that is never given a name of its
             own is ``buf1[1]``.
-        kind: ``input``, ``intermediate``, ``output`` or ``saved`` (for the backward).
+        kind: ``input``, ``intermediate``, ``output``, ``saved`` (for the backward), or ``unknown``: one of
+            the last two.
         nbytes: its size, at the sizes that were seen; ``None`` where that depends on data.
         alloc_line, free_line: lines of the wrapper module at which it is there and gone; 0: on entry, not before the
             end. Results of a library call are there at the line of the call. An input that is not donated belongs

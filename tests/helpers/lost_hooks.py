@@ -177,7 +177,7 @@ def is_registered(path: str) -> bool:
 
 _VOLATILE = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.+Z]+|\b\d+(\.\d+)?(e-?\d+)? ?(ms|s|µs|us|seconds|%)(?=\W|$)|0x[0-9a-f]+|/tmp/[^\s\"',)]*"
-    r"|c[a-z0-9]{40,}|\b[0-9a-f]{16,}\b|__builtins_dict__\w*|___stack\w*"
+    r"|c[a-z0-9]{40,}|\b[0-9a-f]{16,}\b|__builtins_dict__\w*|AOT ID: \['\d+|___stack\w*"
 )
 _IGNORED = re.compile(
     r"second|^time|began|^evaluation$|compiled_function|start$|duration|created|share|^notes$|not_observed|^missing$|^numbers?$|^depth$|^detail$|thread"
@@ -280,7 +280,7 @@ def _holds(capture: Any, name: str, form: str, number: int) -> bool:
 
 _UNKNOWN = re.compile(
     r"not seen|not known|unknown|at least|≥|lacks the hook|as far as|observer|not in the record|missing|nobody knows"
-    r"|without a verdict"
+    r"|without a verdict|<unknown>"
 )
 """Words of a sentence that admits what it does not know."""
 
@@ -313,7 +313,14 @@ _CUT = re.compile(r"\d+ more.*")
 """The end of a list that is cut."""
 
 
+def _by_id(values: list[Any]) -> dict[str, Any]:
+    """Compilations by their ids; nothing of another list."""
+    return {one["id"]: one for one in values if isinstance(one, dict) and "stages" in one}
+
+
 def _data_changes(whole: Any, lost: Any, at: str) -> Iterator[str]:
+    if lost == 0 and at.endswith(".line"):  # of a function whose code was not seen
+        return
     if whole == lost or lost in (None, "", [], {}, "unknown"):
         return
     if isinstance(lost, dict) and (
@@ -329,6 +336,10 @@ def _data_changes(whole: Any, lost: Any, at: str) -> Iterator[str]:
                 yield from _data_changes(whole[key], value, f"{at}.{key}")
             elif not (isinstance(value, str) and (_UNKNOWN.search(value) or key in ("no_origin", "note"))):
                 yield f"{at}.{key}: new {str(value)[:80]}"
+        return
+    if isinstance(whole, list) and isinstance(lost, list) and _by_id(whole) and _by_id(lost):
+        for id, value in _by_id(lost).items():
+            yield from _data_changes(_by_id(whole).get(id, {}), value, f"{at}.{id}")
         return
     if isinstance(whole, list) and isinstance(lost, list):
         if len(whole) == len(lost):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from typing import Any
 
 import torch
 
-from ...record.memory import Memory
+from ...record.memory import UNKNOWN_KIND, Memory
 from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
@@ -23,7 +24,12 @@ def record(draft: Draft, lowering: Any, text: str | ast.Module, results: int | N
         reason = f"what it holds could not be read on this torch ({type(error).__name__}: {error})"
         draft.memory.append(Memory(draft.phase, note=reason))
         return
-    draft.memory.append(memory.memory(draft.phase))
+    recorded = memory.memory(draft.phase)
+    if draft.phase == "forward" and results is None:  # which outputs are saved was not seen
+        kinds = {"output": UNKNOWN_KIND}
+        buffers = (dataclasses.replace(b, kind=kinds.get(b.kind, b.kind)) for b in recorded.buffers)
+        recorded = dataclasses.replace(recorded, buffers=tuple(buffers))
+    draft.memory.append(recorded)
 
 
 class _Facts:

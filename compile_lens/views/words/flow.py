@@ -92,11 +92,10 @@ def _rest(
         return _count(step, f"{shown} {one if figure == '1' else f'{one}s'}", failed)
 
     if aten := steps.get(phase):
-        yield (
-            f"joint {joint.facts[1].split()[0]}"
-            if joint is not None and len(joint.facts) > 1
-            else "decomposed"
-        )
+        if joint is not None and len(joint.facts) > 1:
+            yield f"joint {joint.facts[1].split()[0]}"
+        else:
+            yield "joint not seen" if joint is not None and joint.missing else "decomposed"
         yield counted(aten, 1, "op")
     if loops := steps.get(f"{phase}.loops"):
         yield "inlined"
