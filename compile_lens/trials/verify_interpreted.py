@@ -119,6 +119,7 @@ def serve(
     unwritten: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the comparison as plain data, and the watched places that this child used. The child runs this."""
+    from .._torch.graphs import cpu_execution
     from .._torch.operators import custom_operators, transfers
     from .._torch.targets import interpreted_wrapper, torch_settings
     from .._triton.launch import NotLaunched
@@ -137,7 +138,8 @@ def serve(
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             def module(text: str, lowering: Any) -> Any:
-                return interpreted_wrapper.module(text, place, lowering)
+                instead = cpu_execution.run_lowered(lowering, torch.device("cuda", 0))
+                return interpreted_wrapper.module(text, place, lowering, instead)
 
             captured, outcome = perform(call.of(fn, args, kwargs), interpret=module)
             captures[:] = [captured]
@@ -164,9 +166,13 @@ def serve(
             )
         elif drew and captures:  # other code was made, so that it draws eager's numbers
             captures[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
+        not_run = [(name, why) for name, why in place.graphs.items() if why]
+        if not_run and len(not_run) == len(place.graphs):  # eager was compared with eager
+            verification = Verification((), None)
         verification = dataclasses.replace(
             verification,
             not_run=(*verification.not_run, *(skip for c in captures for skip in left_to_python(c))),
+            not_compared=(*verification.not_compared, *not_run),
         )
     reply = {
         "comparisons": [dataclasses.asdict(c) for c in verification.comparisons],

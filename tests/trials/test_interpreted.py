@@ -49,8 +49,10 @@ def check(name: str) -> None:
 def test_what_only_the_device_has_is_not_run_and_says_so(name: str) -> None:
     fn, args = SUITE[name]()
     found = capture(fn, *args, target="h100").verify(fn, *args)
-    ((part, reason),) = found.not_run
-    assert part == fn.__name__ and "attention" in reason and "no implementation for the CPU" in reason
+    reasons = dict(found.not_compared)
+    assert all(part.startswith("graph 0/0 (") for part in reasons)
+    reason = next(iter(reasons.values()))
+    assert "attention" in reason and "no implementation for the CPU" in reason
     assert not found.ok and not found.comparisons and "was not compared" in str(found)
 
 
@@ -265,3 +267,29 @@ def test_a_function_that_needs_the_device_is_cut_too() -> None:
     x = torch.rand(4096, 1024)
     found = capture(moved, x, target="h100").verify()
     assert found.ok and "4,096 in the arguments were cut to" in found.runner
+
+
+@torch.library.custom_op("compile_lens_tests::only_there", mutates_args=(), device_types="cuda")
+def only_there(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@only_there.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def partly_there(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x.sin() * 2
+    torch._dynamo.graph_break()
+    return y, only_there(x) + 1
+
+
+def test_a_graph_that_cannot_be_run_drops_no_other() -> None:
+    """The program's own operator has no kernel for the CPU; the graph before it is still compared."""
+    x = torch.rand(8)
+    report = capture(partly_there, x, target="h100").verify(partly_there, x)
+    assert report.verdict == "agrees in part" and report.ok is None, str(report)
+    ((part, reason),) = report.not_compared
+    assert part.startswith("graph 1/0") and "only_there" in reason
+    assert report.comparisons[0].ok and report.comparisons[0].name == "result[0]"

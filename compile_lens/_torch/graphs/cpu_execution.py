@@ -8,6 +8,7 @@ notes both. On ``meta`` nothing is computed.
 from __future__ import annotations
 
 import contextlib
+import copy as copying
 import re
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,19 @@ def runnable(gm: torch.fx.GraphModule, device: torch.device, queries: DeviceQuer
             return _on_meta(gm, args)
         with marked(user_kernels.IN_GRAPH):
             return _Run(graph, device, queries).run(*args)
+
+    return run
+
+
+def run_lowered(lowering: Any, device: torch.device) -> Callable[[list[Any]], Any]:
+    """Return a function that runs the graph of one of Inductor's lowerings for ``device`` with eager PyTorch on the
+    CPU."""
+    graph = getattr(lowering, "orig_gm", None) or lowering.module
+    copied = torch.fx.GraphModule(graph, copying.deepcopy(graph.graph))
+
+    def run(args: list[Any]) -> Any:
+        result = runnable(copied, device, DeviceQueries())(*args)
+        return tuple(result) if isinstance(result, list) else result
 
     return run
 

@@ -8,13 +8,14 @@ import itertools
 import re
 import tempfile
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ...errors import BuildError
+from ..ground import hooks
 from . import cpu_backed_tensors, user_kernels
 
 _number = itertools.count()
@@ -25,10 +26,15 @@ _OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)\(")
 
 
 class Folder:
-    """A folder for the texts of kernels while they are interpreted; deleted afterwards."""
+    """A folder for the texts of kernels while they are interpreted; deleted afterwards.
+
+    Attributes:
+        graphs: for each graph, why its code was not run; ``""`` if it was.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.graphs: dict[str, str] = {}
 
 
 @contextlib.contextmanager
@@ -58,8 +64,44 @@ def folder() -> Iterator[Folder]:
         yield Folder(Path(name))
 
 
-def module(text: str, place: Folder, lowering: Any) -> Any:
+def module(text: str, place: Folder, lowering: Any, instead: Callable[[list[Any]], Any]) -> Any:
     """Return the wrapper as a module whose ``call`` runs on tensors of the CPU.
+
+    If nothing here can run the code of the graph, ``instead`` runs, which is the graph run by eager PyTorch, as on the
+    side that it is compared with; ``place`` notes why.
+    """
+    draft = hooks.current()
+    name = f"graph {draft.id} ({draft.phase})" if draft is not None else "graph"
+    place.graphs.setdefault(name, "")
+    try:
+        wrapper = _wrapper(text, place, lowering)
+    except BuildError as error:
+        place.graphs[name] = str(error)
+        wrapper = types.SimpleNamespace(call=None, __file__=str(place.path / "wrapper.py"), runner=None)
+    code = wrapper.call
+
+    def call(args: list[Any]) -> Any:
+        given = list(args)
+        args.clear()
+        if not place.graphs[name]:
+            before = [(x, x.clone()) for x in given if isinstance(x, torch.Tensor)]
+            try:
+                return code(list(given))
+            except (
+                Exception
+            ) as error:  # the interpreter, numpy and operators for the CPU refuse in their own ways
+                lines = (str(error).strip() or type(error).__name__).splitlines()
+                place.graphs[name] = lines[0][:300]
+                for now, first in before:
+                    now.copy_(first)
+        return instead(given)
+
+    wrapper.call = call
+    return wrapper
+
+
+def _wrapper(text: str, place: Folder, lowering: Any) -> Any:
+    """Return the wrapper as a module.
 
     Raises:
         BuildError: for a wrapper that calls something that only the device has; the message names it.
