@@ -125,7 +125,22 @@ class Chain:
     def _beside(self, start: Sequence[Address], found: Sequence[Address], below: bool) -> tuple[Address, ...]:
         lines = self._links.code_lines
         placed = (to for at in start if (at in lines) != below for to in self.beside(at))
+        if below:
+            found = (*found, *self._readers_of_constants(start, found))
         return tuple(address for address in _each((*found, *placed)) if address not in start)
+
+    def _readers_of_constants(self, start: Sequence[Address], found: Sequence[Address]) -> list[Address]:
+        """Return what reads a merged constant that is one of ``start``, or what one of them became as a whole: it is
+        linked to the parts that it uses."""
+        constants = self._links.constants
+        readers: list[Address] = []
+        for one in (*start, *found) if constants else ():
+            above: Collection[Address] = (one,)
+            while one in constants and len(above) == 1 and (at := next(iter(above))) not in start:
+                above = self._links.up.get(at, _NONE)
+            if one in constants and len(above) == 1:
+                readers += constants[one]
+        return readers
 
     def lines(self, of: Kernel | Address | str, derivatives: bool = True) -> tuple[Frame, ...]:
         """The innermost user frames that a kernel or node came from, by file and line.
@@ -214,6 +229,8 @@ class Chain:
     def _why_not(self, address: Address) -> str:
         links = self._links
         above = links.up.get(address) or address[1] == PYTHON
+        if address in links.constants:
+            return ""
         if above and not links.down.get(address) and not address[1].endswith(".code"):
             return str(self._ends.why(address))
         if links.up.get(address):
@@ -232,6 +249,7 @@ class Chain:
     def leading(self) -> Collection[Address]:
         """Everything that leads to a kernel, kernels aside."""
         start = dict.fromkeys(address for uses in self._links.uses for address in uses)
+        start |= dict.fromkeys(self._links.constants)
         return {*start, *_reach(self._links.up, start)}
 
     def _innermost(self, address: Address) -> Address:

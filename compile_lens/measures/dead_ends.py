@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from compile_lens.measures.address import PYTHON, Address, walk
+from compile_lens.measures.address import PYTHON, Address, function, walk
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.graph import Graph, Node
@@ -90,20 +90,46 @@ class DeadEnds:
             return DeadEnd("control flow: the code around the kernels does it")
         if name in stage.taken:
             return stage.taken[name]
-        if node.kind == "mutation" and len(node.args) > 1 and len(node.inputs) == 1:
+        if _copies_to_itself(node):
             return DeadEnd("it writes a value to where that is already")
+        if _writes(node):
+            unread = self._writes_unread(cid, stage, name)
+            return DeadEnd("nothing reads what it computes" if unread else SILENT)
         if node.kind == "constant" and self._folded(cid, stage, name):
             return DeadEnd("a constant: what it holds was worked out while the graph was compiled")
         if not node.compute:
             return DeadEnd(NO_WORK.get(node.kind, "it does no work"))
         readers = stage.readers.get(name, [])
         if not readers:
-            return DeadEnd(SILENT if node.kind == "mutation" else "nothing reads what it computes")
+            return DeadEnd("nothing reads what it computes")
         if stage.graph.stage != "groups" and not any(
             self._down.get((cid, stage.graph.key, reader)) for reader in readers
         ):
             return DeadEnd("what reads it is gone too", ", ".join(readers))
         return DeadEnd(NOT_LEFT.get(stage.graph.stage, SILENT))
+
+    def _writes_unread(self, cid: str, stage: _Stage, name: str) -> bool:
+        """Return True if what a node writes to is memory of the graph's own, and nothing that is left reads that after
+        it. False also where the memory may be another tensor's, such as an input's."""
+        base = next(iter(stage.nodes[name].inputs), "")
+        path = name.rpartition("/")[0]
+        while (one := stage.nodes.get(f"{path}/{base}" if path else base)) is not None and one.kind == "view":
+            base = next(iter(one.inputs), "")
+        if one is None or not _has_own_memory(one):
+            return False
+        order = {each: place for place, each in enumerate(stage.nodes)}
+        pending, aliases = [f"{path}/{base}" if path else base], {name}
+        while pending:
+            alias = pending.pop()
+            aliases.add(alias)
+            readers = [r for r in stage.readers.get(alias, ()) if r not in aliases]
+            pending += [r for r in readers if stage.nodes[r].kind == "view" or _writes(stage.nodes[r])]
+            later = (r for r in readers if order[r] > order[name])
+            if any(self._down.get((cid, stage.graph.key, r)) or stage.nodes[r].op == "output" for r in later):
+                return False
+        return not any(
+            self._down.get((cid, stage.graph.key, r)) for r in stage.readers.get(name, ()) if r not in aliases
+        )
 
     def _folded(self, cid: str, stage: _Stage, name: str) -> bool:
         """Return True if a constant stands for operators of the program."""
@@ -141,6 +167,28 @@ class DeadEnds:
                     stage.readers.setdefault(path + name, []).append(path + node.name)
             stage.taken = _taken(compilation, key)
         return self._stages[cid, key]
+
+
+def _has_own_memory(node: Node) -> bool:
+    """Return True for an operator whose result is known to share its memory with no argument."""
+    own = node.kind in ("allocation", "pointwise", "reduction", "scan", "matmul")
+    perhaps = function(node.target) in ("float", "positive", "pos") or ".i" in node.target
+    return (
+        own
+        and not perhaps
+        and node.op.startswith("call_")
+        and not {"out", "inplace"} & dict(node.kwargs).keys()
+    )
+
+
+def _writes(node: Node) -> bool:
+    """Return True for a node that writes to one of its arguments."""
+    return node.kind == "mutation" or node.target in ("operator.setitem", "_operator.setitem")
+
+
+def _copies_to_itself(node: Node) -> bool:
+    """Return True for a node that copies a tensor to itself."""
+    return function(node.target) == "copy_" and len(node.args) > 1 and node.args[0] == node.args[1]
 
 
 AFTER: dict[str, str | tuple[str, ...]] = {

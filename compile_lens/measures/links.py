@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from compile_lens.measures.address import Address, line_address, walk
 from compile_lens.measures.memo import memoized
+from compile_lens.measures.merged_constants import MergedConstants
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
@@ -30,6 +31,8 @@ class Links:
     continue from here: a line did not come from all that its loop came from."""
     framed: set[Address] = field(default_factory=set)
     """Nodes that are linked to their own frames."""
+    constants: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    """Merged constants, each with what reads it and is linked to some of its parts instead (``MergedConstants``)."""
     derived: set[Address] = field(default_factory=set)
     """Nodes of joint graphs that autograd made for a derivative."""
     lost: dict[Address, str] = field(default_factory=dict)
@@ -48,6 +51,14 @@ class Links:
     def place(self, line: Address, place: Address) -> None:
         self.places.setdefault(line, {})[place] = None
         self.places.setdefault(place, {})[line] = None
+
+    def link_constants(self, merged: MergedConstants, below: Address, context: Iterable[Address]) -> None:
+        """Link what reads merged constants to those of their parts that it uses, which ``context`` reads."""
+        for constant, parts in merged.split(self.up.get(below, ()), context).items():
+            self.unlink(below, constant)
+            self.constants.setdefault(constant, {})[below] = None
+            for part in parts:
+                self.link(below, part)
 
     def unlink(self, below: Address, above: Address) -> None:
         del self.up[below][above], self.down[above][below]
@@ -76,17 +87,22 @@ def _compilation(links: Links, compilation: Compilation) -> None:
                 if node.derivative:
                     links.derived.add((compilation.id, stage.key, path + node.name))
     names = {key: _Names(graph) for key, graph in graphs.items()}
+    merged = MergedConstants(compilation.id, graphs, links.up)
     reaches: set[Address] = set()
     for key in _before_first(graphs):
         _graph(links, compilation.id, graphs[key], names, reaches)
+        if graphs[key].stage == "loops":
+            for path, node in walk(graphs[key]):
+                here = (compilation.id, key, path + node.name)
+                links.link_constants(merged, here, tuple(links.up.get(here, ())))
     if "joint" in graphs and "forward" in graphs:
         _unneeded(links, compilation.id, graphs)
     for stage in compilation.stages:
         if isinstance(stage, Code):
             for kernel in stage.kernels:
-                _kernel(links, compilation.id, stage, kernel, names)
+                _kernel(links, compilation.id, stage, kernel, names, merged)
             for kernel in stage.kernels:  # after all of them: an address that is a kernel's is no line's
-                _kernel_lines(links, compilation.id, stage, kernel, names)
+                _kernel_lines(links, compilation.id, stage, kernel, names, merged)
 
 
 def _before_first(graphs: dict[str, Graph]) -> list[str]:
@@ -151,20 +167,29 @@ def _unneeded(links: Links, cid: str, graphs: dict[str, Graph]) -> None:
             parts.setdefault((cid, "forward", path + source), set()).update(taken)
 
 
-def _kernel(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
+def _kernel(
+    links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names], merged: MergedConstants
+) -> None:
     here = (cid, code.key, kernel.name)
     above = _resolve(links, here, f"{code.phase}.groups", "", kernel.groups, names)
     above += _resolve(links, here, f"{code.phase}.post_grad", "", kernel.origins, names)
     links.kernels.setdefault(here, kernel)
     links.every.append(kernel)
-    links.uses.append(list(dict.fromkeys(above)))
+    used = merged.split(above, above)
+    links.uses.append(list(dict.fromkeys(part for one in above for part in used.get(one, (one,)))))
     for address in above:
         links.link(here, address)
+    links.link_constants(merged, here, above)
 
 
-def _kernel_lines(links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names]) -> None:
+def _kernel_lines(
+    links: Links, cid: str, code: Code, kernel: Kernel, names: dict[str, _Names], merged: MergedConstants
+) -> None:
     if not kernel.source:
         return
+    context = _resolve(
+        links, (cid, code.key, kernel.name), f"{code.phase}.post_grad", "", kernel.origins, names
+    )
     groups = _resolve(links, (cid, code.key, kernel.name), f"{code.phase}.groups", "", kernel.groups, names)
     within: dict[Address, tuple[Address, ...]] = {}
     for line in kernel_lines(kernel):
@@ -180,6 +205,7 @@ def _kernel_lines(links: Links, cid: str, code: Code, kernel: Kernel, names: dic
                 within[address] = (*_only(links, address, groups), (cid, code.key, kernel.name))
             for place in within[address]:
                 links.place(here, place)
+        links.link_constants(merged, here, context)
 
 
 def _only(links: Links, origin: Address, groups: Iterable[Address]) -> Iterator[Address]:
