@@ -40,6 +40,11 @@ class RegisteredOperation:
         return type(self.operation).__name__ not in ("ComputedBuffer", "ConcatKernel")
 
     @property
+    def calls_user_kernel(self) -> bool:
+        """Return True if it launches a Triton kernel that the program has written."""
+        return type(self.operation).__name__ == "UserDefinedTritonKernel"
+
+    @property
     def mutates(self) -> bool:
         """Return True if it overwrites an existing buffer."""
         return bool(self.operation.get_mutation_names())
@@ -54,6 +59,7 @@ class LoweringWatch:
         self.operations: dict[str, RegisteredOperation] = {}
         self.values: dict[str, list[Any]] = {}
         self.copies: dict[str, tuple[Any, bool]] = {}
+        self.called: set[str] = set()  # nodes that became a call: what they compute is computed there
 
 
 WATCH: Slot[LoweringWatch] = Slot()
@@ -83,34 +89,64 @@ def record(draft: Draft, loop: Any) -> None:
 
     Inductor's own origins of a loop also name what it reads through a view, and does not compute.
     """
-    traced = TRACED.of(draft)
+    traced, watch = TRACED.of(draft), WATCH.of(draft)
     body: Any = getattr(loop, "_body", None)
     if traced is None or body is None or not hasattr(body, "root_block"):
         return
     for block in (body.root_block, *body.subblocks.values()):
+        _attribute_stores(watch.called if watch is not None else (), block.graph)
         for operation in block.graph.nodes:
             for name in operation.meta.get(line_origins.KEY, ()):
                 traced.setdefault(name, {})[loop.get_name()] = None
 
 
+def _attribute_stores(called: Collection[str], graph: Any) -> None:
+    """Attribute a store that a call asked for to the node whose value is stored: the call computes nothing here, and
+    needs its argument in memory."""
+    key = line_origins.KEY
+    stores = [node for node in graph.nodes if node.op == "call_method" and node.target == "store"]
+    aside = {*stores, *(node.args[2] for node in stores)}
+    computing = {name for node in graph.nodes if node not in aside for name in node.meta.get(key, ())}
+    for store in stores:
+        names, value = store.meta.get(key, ()), store.args[3]
+        if names and all(name in called for name in names) and computing.isdisjoint(names):
+            for node in (store, store.args[2]):
+                node.meta[key] = value.meta.get(key, names)
+
+
 def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
-    """Return loops without origins that only other loops compute, by the operations in their bodies.
+    """Return loops without origins that only other loops or calls compute, by the operations in their bodies, and a
+    launch of a kernel of the program's as what it is.
 
     If the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
-    two steps), Inductor gives each the origins of all of them. If operations were not observed, a node that several
-    loops share is left out of all.
+    two steps), Inductor gives each the origins of all of them. An argument of a kernel of the program's, or of an
+    operator that writes to it, is stored while that is lowered, and shares its origins. If operations were not
+    observed, a node that several loops share is left out of all.
     """
+    loops = [_launch(draft, loop) for loop in loops]
+    called = {loop.origins[0] for loop in loops if loop.op == "extern" and len(loop.origins) == 1}
     if claims.LOOP_ORIGINS in draft.recorder.lacking:
         shared = Counter(name for loop in loops if loop.op == "loop" for name in loop.origins)
-        return [_with_origins(loop, [n for n in loop.origins if shared[n] < 2]) for loop in loops]
+        own_origins = ([n for n in loop.origins if shared[n] < 2 and n not in called] for loop in loops)
+        return [_with_origins(loop, origins) for loop, origins in zip(loops, own_origins)]
     traced = TRACED.of(draft) or {}
 
     def own(loop: Node) -> list[str]:
         if not any(loop.name in traced.get(name, ()) for name in loop.origins):
             return list(loop.origins)
-        return [name for name in loop.origins if name not in traced or loop.name in traced[name]]
+        others = called | traced.keys()
+        return [name for name in loop.origins if name not in others or loop.name in traced.get(name, ())]
 
     return [_with_origins(loop, own(loop)) for loop in loops]
+
+
+def _launch(draft: Draft, loop: Node) -> Node:
+    """Return a launch of a kernel that the program has written with its own origin; any other loop as it is."""
+    watch = WATCH.of(draft)
+    own = watch.operations.get(loop.name) if watch is not None and loop.op == "extern" else None
+    if own is None or not own.calls_user_kernel or own.node not in loop.origins:
+        return loop
+    return dataclasses.replace(loop, origins=(own.node,))
 
 
 def _with_origins(loop: Node, origins: list[str]) -> Node:
@@ -301,7 +337,9 @@ def register_operation(watch: LoweringWatch, real: Any, lowering: Any, operation
     current = getattr(lowering, "current_node", None)
     prefix = scheduler_nodes.prefix(lowering)
     reason = realize_reasons.reason_for(watch.sites, watch.queries, operation, current, prefix)
-    watch.operations[name] = RegisteredOperation(
+    own = watch.operations[name] = RegisteredOperation(
         name, prefix + current.name if current is not None else "", operation, reason
     )
+    if own.extern:
+        watch.called.add(own.node)
     return name

@@ -180,6 +180,8 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     own = getattr(ir_node, "origin_node", None)
     if op in ("extern", "template", "nop"):
         called = [n for n in origins if _is_called(n, getattr(ir_node, "op_overload", None))]
+        if type(ir_node).__name__ == "UserDefinedTritonKernel":  # the sources of its inputs are no part of it
+            called = [n for n in origins if isinstance(n.target, torch._ops.HigherOrderOperator)]
         origins = [own] if own is not None else called or origins
     body = lowering.module.graph
     here = {n.name for n in origins if n.graph is body}
