@@ -21,7 +21,7 @@ from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 from ...record import claims
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
-from . import fx_values, operator_kinds
+from . import fx_values, inner_derivatives, operator_kinds
 from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
@@ -130,9 +130,12 @@ class Lineage:
         graph, name = node.meta.get(BODY, (0, ""))
         if graph in self._graphs and self._graphs[graph] + name in self._known:
             return (self._graphs[graph] + name,)
-        trail = sources(node.meta.get("from_node", ()))
-        named = (self._graphs[s.graph_id] + s.name for s in trail if s.graph_id in self._graphs)
-        return tuple(dict.fromkeys(name for name in named if name in self._known))
+        return self.named(node.meta.get("from_node", ()))
+
+    def named(self, trail: Iterable[Any]) -> tuple[str, ...]:
+        """Return the names in the followed graph of a trail that tracing noted."""
+        each = (self._graphs[s.graph_id] + s.name for s in sources(trail) if s.graph_id in self._graphs)
+        return tuple(dict.fromkeys(name for name in each if name in self._known))
 
     def names_of(self, nodes: Iterable[torch.fx.Node]) -> tuple[str, ...]:
         """Return the names in the followed graph of nodes that are in it, or that replace nodes in it."""
@@ -292,6 +295,10 @@ class JointOrigins:
             names: tuple[str, ...] = (name,) if name is not None else ()
         else:
             names = self._traces(node)
+            if names:  # of a derivative that the program takes itself, this is the call that asked for it
+                trails = node.meta.get(inner_derivatives.FORWARD, ())
+                forward = (name for trail in trails for name in self._lineage.named(trail))
+                names = tuple(dict.fromkeys((*forward, *names)))
             if not names and node.meta.get("is_gradient_acc"):
                 # Autograd adds up gradients of one tensor: it serves every operator that a summand came from. What a
                 # hook computes there bears the same mark, and belongs to no operator.
