@@ -126,6 +126,8 @@ _WHERE = re.compile(
     re.DOTALL,
 )
 _PLACE = re.compile(r"  # (?:.* )?\(?(?P<file>\S+):(?P<line>\d+) in (?P<function>\S+?)\)?\s*$")
+_NOT_DUE = "the guard itself is not due user code"
+"""Torch's remark on a line that uses a value first, and that no guard comes from."""
 _ROOM = 80
 """Characters of a value that is told."""
 
@@ -142,6 +144,8 @@ def with_place(guard: str) -> tuple[str, Frame | None]:
         where = _WHERE.search(guard) or _PLACE.search(guard)
     if where is None:
         return guard, None
+    if _NOT_DUE in guard[where.start() :]:
+        return guard[: where.start()].strip(), None
     at = where.groupdict()
     frame = Frame(at["file"], int(at["line"]), plain_name(at["function"]), (at.get("text") or "").strip())
     return guard[: where.start()].strip(), frame

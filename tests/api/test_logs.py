@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import random
+import runpy
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ import farther_forms
 import pytest
 import traced
 
-from compile_lens import Program, RecordError, UsageError, import_trace, versions
+from compile_lens import Program, RecordError, UsageError, import_trace, versions, watch
 from compile_lens.cli import main
 from compile_lens.record.program import (
     LIMIT,
@@ -290,6 +291,31 @@ def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: Pro
     assert again.change is not None and again.change.source == one.source
     if one.alike:
         assert again.change.id == frame.evaluations[0].id
+
+
+@pytest.mark.parametrize("last", [1, 0])
+def test_a_size_of_0_or_1_has_the_same_advice_in_a_log(last: int, tmp_path: Path) -> None:
+    """Torch says of that guard itself that no line asks for it, and names one nevertheless."""
+    script = tmp_path / "rope.py"
+    script.write_text(
+        "import torch\n"
+        "@torch.compile(backend='aot_eager')\n"
+        "def rope(pos, q, table):\n"
+        "    return torch.cat((q * table[pos], q), -1)\n"
+        f"for n in (7, 19, {last}):\n"
+        "    rope(torch.arange(n), torch.randn(n, 16), torch.randn(512, 16))\n"
+    )
+    environment = {**os.environ, "TORCH_TRACE": str(tmp_path / "log")}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True)
+    imported = import_trace(tmp_path / "log").record
+    with watch() as watched:
+        runpy.run_path(str(script))
+    for record in (imported, watched.record):
+        visit = record.recompiles[-1]
+        assert visit.recompilation is not None and visit.recompilation.change is not None
+        change, said = visit.recompilation.change, words.to_try(visit.recompilation)
+        assert (change.source, change.new, change.line) == ("pos.size(0)", str(last), None)
+        assert "mark_unbacked" in said and "depends on the size" not in said
 
 
 def test_a_log_without_the_guards_of_a_form_says_no_nearest_one() -> None:

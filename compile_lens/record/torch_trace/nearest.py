@@ -44,7 +44,7 @@ def nearest_variant(
     comparison = _Asked(
         frozenset(about for one in known for about in guard_values.guarded_values(one.source)),
         frozenset(one.source for one in known),
-        _values(new),
+        values(new),
     )
     failures = [_failing(one, form, new, comparison) for one, form in zip(failed, older) if form is not None]
     order = [
@@ -81,19 +81,19 @@ def _plain(text: str) -> str:
     return re.sub(r"(__builtins_dict__)_\d+", r"\1", messages.plain_source(text.strip()))
 
 
-def _values(new: LoggedVariant) -> dict[str, Any]:
+def values(new: LoggedVariant) -> dict[str, Any]:
     """Return the sizes, numbers and parts of tensors in the call for which an entry was compiled."""
-    values: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     for (source, kind), texts in new.leaves.items():
         for text in texts:
             about, words = failed_guards.compiled_for(text)
             if kind in _EQUAL and about and (value := _literal(words)) is not None:
-                values[about] = value
+                known[about] = value
             if kind == _TENSOR and (check := guard_values.TENSOR_CHECK.search(text)):
-                values |= _of_tensor(source, check)
+                known |= _of_tensor(source, check)
     dims: Iterable[DynamicDim] = new.visit.dynamic
-    values |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
-    return values
+    known |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
+    return known
 
 
 def _of_tensor(source: str, check: re.Match[str]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from ..program import (
 from . import graph_text
 from .compiles import CompileLog, LoggedCompile, compile_log
 from .entries import Damage, entries
-from .nearest import SIZES, LoggedVariant, nearest_variant
+from .nearest import SIZES, LoggedVariant, nearest_variant, values
 
 ENDED = "a log does not say how the program ended"
 
@@ -336,16 +336,19 @@ def _recompilation(
 ) -> Recompilation | None:
     if not own.again:
         return None
+    variant = LoggedVariant(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
+    now = values(variant) if variant is not None else {}
     failed = []
     for text in own.reasons:
         guard = failed_guards.failed_guard(text, lambda _: "")
         of_text = graph_text.with_full_path(guard.line, found.files.values(), {})
         older = forms.get(guard.id)
+        size = now.get(guard.source) if ".size(" in guard.source else None
         seen = next((d.observed for d in dynamic if messages.plain_source(d.source) == guard.source), "")
-        guard = dataclasses.replace(guard, line=of_text, new=guard.new or seen)
+        new = guard.new or (seen if size is None else str(size))
+        guard = dataclasses.replace(guard, line=of_text, new=new)
         failed.append(messages.with_guard_line(guard, older.visit.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    variant = LoggedVariant(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
     at = nearest_variant(failed, forms, variant)
     known = Recompilation(
         tuple(failed), count if type(count) is int else len(failed), found.limit, nearest_entry=at
