@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from ..ground.hooks import hook
@@ -24,9 +25,10 @@ for each of several levels: that operator itself may be gone, since nothing read
 
 @hook("torch.autograd:_engine_run_backward")
 def note_derivatives(draft: Draft, real: Any, outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-    """Run autograd's engine; if the call is traced, note for each node which backward node made it."""
+    """Run autograd's engine; if an operator of the program calls it and is traced, note for each node which backward
+    node made it. AOTAutograd's own call for the joint graph is of no operator."""
     graph = traced_graph()
-    if graph is None:
+    if graph is None or not traceback.get_current_meta().get("from_node"):
         return real(outputs, *args, **kwargs)
     functions = _backward_nodes(one.grad_fn for one in outputs if isinstance(one, torch.Tensor))
     trails = _trails(graph, sorted({function._sequence_nr() for function in functions}))
