@@ -190,7 +190,8 @@ def _plain(text: str) -> str:
 
 def _data(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _data(v) for k, v in value.items() if not _IGNORED.search(k)}
+        plain = {k: _data(v) for k, v in value.items() if not _IGNORED.search(k)}
+        return {k: sorted(v) if k == "origins" else v for k, v in plain.items()}  # their order says nothing
     if isinstance(value, list):
         return [_data(v) for v in value]
     return _plain(value) if isinstance(value, str) else value
@@ -292,6 +293,7 @@ def other_claims(whole: Claims, lost: Claims) -> list[str]:
     changed = list(_data_changes(whole.data, lost.data, ""))
     changed += [f"holds: {what}" for what, holds in lost.holds.items() if holds and not whole.holds.get(what)]
     known = {clause for line in whole.texts for clause in _clauses(line)}
+    known.update(_names(whole.data))  # a list that is cut shows others of them
     for line in lost.texts:
         if not _UNKNOWN.search(line):
             changed += [f"text: {line[:160]}" for clause in _clauses(line) if clause not in known][:1]
@@ -311,6 +313,13 @@ def _clauses(line: str) -> list[str]:
 
 _CUT = re.compile(r"\d+ more.*")
 """The end of a list that is cut."""
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _names(part)
 
 
 def _by_id(values: list[Any]) -> dict[str, Any]:
