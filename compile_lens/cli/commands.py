@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..record.files import write_text
 from ..trials.progress import progress
 from .names import called, captured, capturing, evaluate, options, resolve
 from .output import NOT_INSTALLED, OK, check_endings, deliver, report, say
@@ -33,7 +34,7 @@ def demo(args: argparse.Namespace) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not program.exists():  # one that is there may have been changed by its reader
-            program.write_text(DEMO, encoding="utf-8")
+            write_text(program, DEMO)
     except OSError as error:
         raise UsageError(
             f"cannot write to {folder}: {error.strerror or error}; choose another with --out"
