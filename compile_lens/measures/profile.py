@@ -9,11 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.chain import Chain
-from compile_lens.record.capture import Record
-from compile_lens.record.compilation import Compilation
-from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.missing import Missing
-from compile_lens.record.profile import (
+from compile_lens.record.benchmark import (
     BY_NAME,
     BY_ORDER,
     MeasuredEvents,
@@ -21,6 +17,10 @@ from compile_lens.record.profile import (
     MeasuredKernel,
     Profile,
 )
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.missing import Missing
 from compile_lens.record.profiler_trace import GraphRun, ProfilerTrace, TracedOperation
 
 NO_CPP = (

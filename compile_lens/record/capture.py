@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .autotuning import Autotuning
-from .benchmark import Benchmark
+from .benchmark import Benchmark, Profile
 from .breaks import BREAK, REST, CapturedCall, Ending, Recompile, Skip
 from .compilation import Compilation, Guard
 from .decision import Decision
@@ -18,7 +18,6 @@ from .device import Target
 from .graph import Frame, Source
 from .kernel import Kernel
 from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable, reason_for
-from .profile import Profile
 
 SCHEMA_VERSION = 2
 """Version of the JSON form. A record with another number is refused: fields were renamed in version 2."""

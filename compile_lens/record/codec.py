@@ -31,7 +31,6 @@ from . import kernel as _kernel
 from . import lowering as _lowered
 from . import memory as _memory
 from . import missing as _missing
-from . import profile as _profile
 from .capture import SCHEMA_VERSION, Record
 from .json_stream import is_deeper
 
@@ -57,7 +56,6 @@ _NAMES = {
         _lowered,
         _memory,
         _measurement,
-        _profile,
         _device_model,
         _compilation,
         _record,

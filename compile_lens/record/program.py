@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from .benchmark import Profile
 from .breaks import EagerFrame, Ending
 from .capture import SCHEMA_VERSION, Environment
 from .collectives import Bucket, Collective, EagerCollective
@@ -17,7 +18,6 @@ from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
 from .missing import Missing, reason_for
-from .profile import Profile
 
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""

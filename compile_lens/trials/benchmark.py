@@ -25,10 +25,10 @@ from ..record.capture import ABLATIONS
 from ..record.figures import Figure, summed
 from ..results.capture import Capture
 from .agreement import TOLERANCES
-from .clock import Clock, clock_of
 from .copies import copied
 from .progress import bar, progress, watched
 from .restoration import SavedState
+from .speed import Clock, clock_of
 from .trial import draws
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import compile_lens
 from compile_lens import Capture, Program, RecordError, UsageError
 from compile_lens.cli import main
 from compile_lens.measures.profile import NO_CPP
-from compile_lens.record.profile import BY_NAME, BY_ORDER, Profile
+from compile_lens.record.benchmark import BY_NAME, BY_ORDER, Profile
 
 pytestmark = [
     pytest.mark.torch,

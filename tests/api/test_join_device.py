@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from compile_lens import Capture
-from compile_lens.record.profile import BY_NAME, BY_ORDER, MeasuredKernel
+from compile_lens.record.benchmark import BY_NAME, BY_ORDER, MeasuredKernel
 
 RECORDED = Path(__file__).parents[1] / "helpers" / "recorded"
 TRACE = RECORDED / "h100-trace.json.gz"

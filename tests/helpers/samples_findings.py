@@ -7,7 +7,16 @@ import dataclasses
 from samples import BYTES, sample
 
 from compile_lens.record.autotuning import Autotuning
-from compile_lens.record.benchmark import Benchmark, DeviceSpeed, Series
+from compile_lens.record.benchmark import (
+    BY_NAME,
+    Benchmark,
+    DeviceSpeed,
+    MeasuredEvents,
+    MeasuredGraph,
+    MeasuredKernel,
+    Profile,
+    Series,
+)
 from compile_lens.record.capture import ABLATIONS, Ablation
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
@@ -17,7 +26,6 @@ from compile_lens.record.kernel import Candidate, Code, Kernel, Machine
 from compile_lens.record.lowering import Lowered, Pass, Rewrite
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
 from compile_lens.record.missing import Missing
-from compile_lens.record.profile import BY_NAME, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
 from compile_lens.results.capture import Capture
 
 _MISS = "sfdp_pattern_3: there is a tanh between the two products"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from compile_lens.measures.profile import NO_DEVICE, operator, profile_of_capture
+from compile_lens.record.benchmark import MeasuredKernel, Profile
 from compile_lens.record.capture import Environment, Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Code, Flow, Kernel
-from compile_lens.record.profile import MeasuredKernel, Profile
 from compile_lens.record.profiler_trace import read_trace
 
 

@@ -18,7 +18,7 @@ from compile_lens.measures.steps import at_step
 from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark
 from compile_lens.record.capture import ABLATIONS
 from compile_lens.trials.benchmark import ROUNDS, _busy, _differences, _Gradients, _Measuring
-from compile_lens.trials.clock import Clock, clock_of, profiled
+from compile_lens.trials.speed import Clock, clock_of, profiled
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 builds = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")

@@ -16,7 +16,7 @@ from compile_lens.measures import timing
 from compile_lens.measures.steps import steps
 from compile_lens.record.benchmark import BOTH, FORWARD
 from compile_lens.record.capture import ABLATIONS
-from compile_lens.trials.clock import clock_of
+from compile_lens.trials.speed import clock_of
 
 pytestmark = pytest.mark.torch
 

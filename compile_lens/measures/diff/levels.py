@@ -9,7 +9,7 @@ from typing import TypeVar
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, LEVELS, REMOVED, Change, DifferenceRecord
 
-from . import guards, inductor, inputs, kernels, memory, settings
+from . import guards, inductor, inputs, kernels, settings
 from .kernels import title, works
 from .operators import counted, name, nodes, operation
 from .side import Side, matched
@@ -38,7 +38,7 @@ def difference(a: Record, b: Record, cls: type[_D]) -> _D:
     changes += kernels.saved(sides, matched(sides, ("joint", "joint")))
     if a.environment.torch == b.environment.torch and all(c.level == "settings" for c in changes):
         for phases in pairs:
-            changes += memory.around(f"{phases[1]}: ", sides, phases)
+            changes += inductor.around(f"{phases[1]}: ", sides, phases)
     changes += guards.guards(a, b)
     changes = list(merged(changes))
     order = list(LEVELS)
@@ -111,7 +111,7 @@ def _phase(sides: tuple[Side, Side], phases: tuple[str, str]) -> list[Change]:
     changes += inductor.lowering(where, sides, phases, pairs)
     changes += inductor.fusion(where, sides, phases, lowered)
     changes += kernels.kernels(where, sides, phases, lowered)
-    changes += memory.memory(where, sides, phases, lowered)
+    changes += inductor.memory(where, sides, phases, lowered)
     return changes
 
 

@@ -7,10 +7,9 @@ from collections.abc import Container, Iterable, Iterator
 from compile_lens.measures import timing
 from compile_lens.measures.chain import Address, Chain
 from compile_lens.measures.timing import seconds_text
-from compile_lens.record.benchmark import Benchmark, Series
+from compile_lens.record.benchmark import BY_ORDER, Benchmark, MeasuredGraph, MeasuredKernel, Profile, Series
 from compile_lens.record.capture import Record
 from compile_lens.record.messages import first_names
-from compile_lens.record.profile import BY_ORDER, MeasuredGraph, MeasuredKernel, Profile
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities
