@@ -27,6 +27,8 @@ from torch.utils import _pytree as pytree
 
 TYPES = (torch.float32, torch.bfloat16, torch.int64, torch.complex64)
 SAMPLES = 3
+PARTS = 20
+"""Tests that share the entries of OpInfo."""
 
 
 def entries() -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
 from eager_patterns import MODULES, PATTERNS, grad
-from eager_sweep import differences
+from eager_sweep import PARTS, differences, entries, of_entry
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -75,3 +75,39 @@ def test_a_view_written_in_place_has_the_derivative_that_eager_pytorch_gives_it(
     function: Callable[..., Any],
 ) -> None:
     assert differences(function, (grad(4, 6),), {}) == ("", [])
+
+
+SAMPLE = (
+    "index_put",
+    "linalg.det",
+    "nn.functional.interpolate.bilinear",
+    "nn.functional.max_pool2d",
+    "nn.functional.nll_loss",
+    "scatter_add",
+    "sort",
+)
+
+DIFFER: dict[str, str] = {}
+"""Entries of OpInfo whose eager operators or bytes differ, with the reason that torch gives."""
+
+
+def unlike(names: Sequence[str]) -> list[str]:
+    """What differs between a capture and eager PyTorch for samples of entries of OpInfo."""
+    pytest.importorskip("expecttest", reason="torch's list of operators needs it: pip install expecttest")
+    known = entries()
+    rows = [
+        row for name in names if name in known and name not in DIFFER for row in of_entry(name, known[name])
+    ]
+    assert any(not row["unlike"] for row in rows)
+    return [f"{r['name']} {r['dtype']} {r['sample']}: {r['rows']}" for r in rows if r["rows"]]
+
+
+@pytest.mark.full
+def test_a_sample_of_opinfo_dispatches_and_moves_what_eager_pytorch_does() -> None:
+    assert unlike(SAMPLE) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_of_opinfo_dispatches_and_moves_what_eager_pytorch_does(part: int) -> None:
+    assert unlike(sorted(entries())[part::PARTS]) == []
