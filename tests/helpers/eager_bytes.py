@@ -55,9 +55,9 @@ GATHERS = {
 
 SCATTERS = set(
     "scatter scatter_add scatter_reduce index_add index_copy index_reduce index_put _index_put_impl index_fill "
-    "put".split()
+    "put _unsafe_masked_index_put_accumulate".split()
 )
-ADDS = set("scatter_add scatter_reduce index_add index_reduce".split())
+ADDS = set("scatter_add scatter_reduce index_add index_reduce _unsafe_masked_index_put_accumulate".split())
 
 TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 4}
 """Elements that one point of an interpolation reads in each dimension."""
@@ -164,6 +164,8 @@ def _placed(bare: str, named: dict[str, Any]) -> int:
         return int(named["index"].numel() * (base.numel() // rows))
     if bare in ("index_add", "index_copy", "index_reduce"):
         return int(named["source"].numel())
+    if bare == "_unsafe_masked_index_put_accumulate":
+        return int(named["values"].numel())
     indices = [i for i in named["indices"] if i is not None]
     if any(i.dtype in (torch.bool, torch.uint8) for i in indices):
         return int(base.numel())

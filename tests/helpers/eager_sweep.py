@@ -43,15 +43,17 @@ def entries() -> dict[str, Any]:
 
 
 def copied(tree: Any) -> Any:
-    """Return a tree with tensors of the same values and layout, each a leaf if it needs a gradient."""
+    """Return a tree with tensors of the same values in memory of the same layout, each a leaf if it needs a gradient."""
 
     def copy(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        plain = value.layout == torch.strided and value.numel() == len(
-            set(eager_bytes._offsets(value).tolist())
-        )
-        other = value.detach().clone(memory_format=torch.preserve_format) if plain else value.detach()
+        other = value.detach()
+        if value.layout == torch.strided and not (value.is_conj() or value.is_neg()):
+            memory = value.untyped_storage().clone()
+            other = torch.empty(0, dtype=value.dtype).set_(
+                memory, value.storage_offset(), value.size(), value.stride()
+            )
         return other.requires_grad_(value.requires_grad)
 
     return pytree.tree_map(copy, tree)

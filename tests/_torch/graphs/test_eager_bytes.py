@@ -87,7 +87,10 @@ SAMPLE = (
     "sort",
 )
 
-DIFFER: dict[str, str] = {}
+DIFFER: dict[str, str] = {
+    "addcdiv": "torch._dynamo.variables.torch: Dynamo writes addcdiv with a value as a quotient, a product and a sum",
+    "addcmul": "torch._dynamo.variables.torch: Dynamo writes addcmul with a value as two products and a sum",
+}
 """Entries of OpInfo whose eager operators or bytes differ, with the reason that torch gives."""
 
 
