@@ -43,7 +43,7 @@ def entries() -> dict[str, Any]:
 
 
 def copied(tree: Any) -> Any:
-    """Return a tree with tensors of the same values in memory of the same layout, each a leaf if it needs a gradient."""
+    """Return a tree with tensors of the same values and layout of memory, each a leaf if it needs a gradient."""
 
     def copy(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):

@@ -88,8 +88,7 @@ SAMPLE = (
 )
 
 DIFFER: dict[str, str] = {
-    "addcdiv": "torch._dynamo.variables.torch: Dynamo writes addcdiv with a value as a quotient, a product and a sum",
-    "addcmul": "torch._dynamo.variables.torch: Dynamo writes addcmul with a value as two products and a sum",
+    "addcdiv": "with a value, handle_addcdiv of Dynamo decomposes it, to prevent a graph break",
 }
 """Entries of OpInfo whose eager operators or bytes differ, with the reason that torch gives."""
 
