@@ -4,12 +4,12 @@ What is right is never a text to compare with: an answer is held against facts o
 program that does what was asked passes. Nothing leaves the machine; progress is in a file beside the notebook.
 """
 
+from .checking import Prediction as Prediction
 from .checking import Verdict as Verdict
 from .checking import check as check
 from .checking import hint as hint
+from .checking import predict as predict
 from .checking import solution as solution
-from .prediction import Prediction as Prediction
-from .prediction import predict as predict
 from .recording import Beside as Beside
 from .recording import Recorded as Recorded
 from .recording import recorded as recorded

@@ -24,7 +24,7 @@ from compile_lens.views.drawing import lanes
 from compile_lens.views.findings import findings, unknown
 from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
-from compile_lens.views.live.parts import parts
+from compile_lens.views.live.page import parts
 from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import listing
 from compile_lens.views.subjects.capture import document

@@ -11,8 +11,7 @@ import samples_machine as made
 from compile_lens.results.comparison import Comparison
 from compile_lens.views.document import Absence, Cell, Quantity
 from compile_lens.views.live.compare import compare_page
-from compile_lens.views.live.page import static
-from compile_lens.views.live.parts import parts
+from compile_lens.views.live.page import parts, static
 from compile_lens.views.render import html, markdown, text
 from compile_lens.views.story.chinese import CHINESE as CHINESE_STORY
 from compile_lens.views.subjects import capture as of_capture

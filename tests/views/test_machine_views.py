@@ -20,7 +20,7 @@ from compile_lens.views.live import code as code_parts
 from compile_lens.views.live import encoded
 from compile_lens.views.live import page as html
 from compile_lens.views.live.items import Items
-from compile_lens.views.live.parts import parts
+from compile_lens.views.live.page import parts
 from compile_lens.views.render import markdown, text
 from compile_lens.views.render.html import listing as machine_html
 from compile_lens.views.subjects.capture import document

@@ -16,7 +16,7 @@ from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.missing import NotApplicable
 from compile_lens.results.capture import Capture
 from compile_lens.views.live import page as html
-from compile_lens.views.live.parts import parts
+from compile_lens.views.live.page import parts
 from compile_lens.views.render import markdown, text
 from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outcome

@@ -39,7 +39,7 @@ from compile_lens.views.words.characters import clean, flat
 
 Parts = dict[str, Any]
 
-parts_module = importlib.import_module("compile_lens.views.live.parts")  # a function has its name
+parts_module = importlib.import_module("compile_lens.views.live.page")  # a function has its name
 
 
 def bodies() -> Capture:

@@ -3,6 +3,6 @@
 ``web/types.d.ts`` says what each part holds.
 """
 
-from .parts import encoded, parts
+from .page import encoded, parts
 
 __all__ = ["encoded", "parts"]

@@ -22,8 +22,7 @@ from ..words.characters import block, line
 from ..words.ledger import compared, compared_counts
 from ..words.quantities import printed
 from .items import Items
-from .page import alive, compact
-from .parts import encoded, packed
+from .page import alive, compact, encoded, packed
 
 Shown = ComparisonRecord | DifferenceRecord
 

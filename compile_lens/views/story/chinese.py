@@ -7,7 +7,7 @@ import re
 from compile_lens.record.figures import AtLeast, Figure
 
 from ..words.quantities import amount
-from .language import Language
+from .model import Language
 
 SENTENCES: dict[str, str | tuple[str, str]] = {
     # How it ended.

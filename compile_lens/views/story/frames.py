@@ -12,8 +12,7 @@ from compile_lens.record.messages import plain_source
 
 from ..words.labels import place, places
 from ..words.outcome import reason
-from .language import Amount, Names
-from .model import Teller
+from .model import Amount, Names, Teller
 
 STAGES = ("dynamo", "pre_grad")
 

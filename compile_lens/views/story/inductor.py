@@ -18,8 +18,7 @@ from compile_lens.record.missing import AbsentStage
 
 from ..words.labels import Origins, phase_of
 from .frames import STAGES, passes
-from .language import BYTES, MEMORY, Amount, Names, Value, Word
-from .model import Teller
+from .model import BYTES, MEMORY, Amount, Names, Teller, Value, Word
 
 SOME = 3
 """Pairs that stayed apart, and operators that kernels share, told one by one before the rest is only counted."""

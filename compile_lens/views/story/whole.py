@@ -16,8 +16,7 @@ from .chinese import CHINESE
 from .english import ENGLISH
 from .frames import dynamo, left_to_python
 from .inductor import autograd, inductor
-from .language import BYTES, Amount, text
-from .model import Sentence, Story, Teller
+from .model import BYTES, Amount, Sentence, Story, Teller, text
 
 LANGUAGES = {language.name: language for language in (ENGLISH, CHINESE)}
 """The languages that a story can be told in, by their codes."""

@@ -22,8 +22,7 @@ from compile_lens._torch import session
 from compile_lens._torch.ground import hook_points
 from compile_lens.record.breaks import LIMIT, NEVER_RAN, REST, WHOLE
 from compile_lens.results.capture import Capture
-from compile_lens.views.live.page import static
-from compile_lens.views.live.parts import parts
+from compile_lens.views.live.page import parts, static
 from compile_lens.views.render.markdown import page as markdown
 from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outcome
