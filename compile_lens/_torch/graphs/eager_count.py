@@ -16,7 +16,12 @@ from typing import Any
 import torch
 import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import _disable_current_modes, _len_torch_dispatch_stack, _pop_mode
+from torch.utils._python_dispatch import (
+    _disable_current_modes,
+    _len_torch_dispatch_stack,
+    _pop_mode,
+    is_traceable_wrapper_subclass,
+)
 from torch.utils._pytree import tree_map_only
 
 from ...record.compilation import EagerOp
@@ -55,7 +60,7 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
             out = run(self, func, types, args, kwargs or {})
         finally:
             self.phase = phase
-        if phase is not None and operator_kinds.is_work(kind):
+        if phase is not None and (operator_kinds.is_work(kind) or _converts(func, args, out)):
             phase.add(func, args, kwargs, out)
         return out
 
@@ -70,6 +75,13 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
     def ops(self, phase: str, named: str = "") -> list[EagerOp]:
         """Return the operators of a phase, under that name or another."""
         return self.phases[phase].ops(named or phase) if phase in self.phases else []
+
+
+def _converts(func: Any, args: Any, out: Any) -> bool:
+    """Return True for a ``to`` that a subclass of tensors calls, and that makes a new one: its schema is a view's."""
+    if operator_kinds.base_name(func) != "to" or not isinstance(out, torch.Tensor):
+        return False
+    return out is not args[0] and out.untyped_storage()._cdata != args[0].untyped_storage()._cdata
 
 
 def _rule(func: Any) -> Callable[..., Any]:
@@ -93,6 +105,9 @@ class _Operators:
         """Count a call."""
         name = str(func)
         self.counts[name] += 1
+        if out is NotImplemented:  # a subclass takes it, and moves what the operators move that it calls
+            self.nbytes.setdefault(name, 0)
+            return
         in_place = operator_kinds.base_name(func).endswith("_")
         moved = accesses.moved(func, args, kwargs, out, in_place)
         self.nbytes[name] = accesses.total((self.nbytes.get(name, 0), *moved))
@@ -288,6 +303,11 @@ class _RebasedViews:
 
 
 def _fake(mode: Any, value: Any, device: torch.device | None = None) -> Any:
+    if device is not None and is_traceable_wrapper_subclass(value):
+        names, context = value.__tensor_flatten__()
+        inner = {name: _fake(mode, getattr(value, name), device) for name in names}
+        out = type(value).__tensor_unflatten__(inner, context, value.size(), value.stride())
+        return out.requires_grad_(value.requires_grad)
     if isinstance(value, torch.Tensor):
         moved = device is not None and value.layout == torch.strided and value.device.type in ("cpu", "meta")
         if isinstance(value, FakeTensor) or moved:

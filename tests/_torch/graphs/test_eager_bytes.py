@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
+from eager_bytes import is_work
 from eager_patterns import MODULES, PATTERNS, grad
 from eager_sweep import PARTS, differences, entries, of_entry
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from compile_lens import capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -113,3 +119,31 @@ def test_a_sample_of_opinfo_dispatches_and_moves_what_eager_pytorch_does() -> No
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_of_opinfo_dispatches_and_moves_what_eager_pytorch_does(part: int) -> None:
     assert unlike(sorted(entries())[part::PARTS]) == []
+
+
+class Dispatched(TorchDispatchMode):
+    """Counts every dispatch, also those that a subclass of tensors takes and the operators that it then calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if is_work(func):
+            self.counts[str(func)] += 1
+        plain = all(kind in (torch.Tensor, torch.nn.Parameter) for kind in types)
+        return func(*args, **(kwargs or {})) if plain else NotImplemented
+
+
+def three_operators(x: Any) -> Any:
+    return x.sin().cos() + x
+
+
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_a_subclass_of_tensors_counts_the_operators_that_it_calls(target: str | None) -> None:
+    pairs = [TwoTensor(torch.randn(8, 8), torch.randn(8, 8)) for _ in range(2)]
+    with Dispatched() as mode:
+        three_operators(pairs[0])
+    ops = capture(three_operators, pairs[1], target=target).compilations[0].eager
+    assert {op.name: op.count for op in ops} == dict(mode.counts) and mode.counts.total() == 9
+    assert sum(op.nbytes for op in ops) == 2 * (2 + 2 + 3) * 8 * 8 * 4, "one of the pair moves, not the pair"
