@@ -231,6 +231,6 @@ def test_a_graph_that_cannot_be_kept_is_said(monkeypatch: pytest.MonkeyPatch) ->
     with compile_lens.watch() as program:
         torch.compile(f, backend="eager")(*_inputs(3))
     assert program.counts.graphs == 2
-    assert [m.stage for m in program.record.missing] == ["a graph for a later capture"]
+    assert [m.stage for m in program.record.missing] == ["graphs for a later capture"]
     with pytest.raises(UsageError, match="was not retained"):
         program.capture(0)

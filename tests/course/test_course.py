@@ -388,8 +388,8 @@ def test_what_there_is_not_is_named() -> None:
         UsageError, match=r"no question 'kernels'; did you mean '1\.kernels'\? there are \d+, from '0"
     ):
         course.predict("kernels", 1, 1)
-    with pytest.raises(UsageError, match=r"no exercise 1\.1; lesson 1 has 1\.1, 1\.2, 1\.3$"):
-        course.hint(1.1)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"no exercise '1\.9'; lesson 1 has 1\.1, 1\.2, 1\.3$"):
+        course.hint(1.9)  # type: ignore[arg-type]
     with pytest.raises(
         UsageError, match=f"no exercise 'x'; there are {len(EXERCISES)}, from '0.1' to '12.3'$"
     ):

@@ -164,6 +164,8 @@ COUNTS: dict[tuple[str, str], Again] = {
     ("reused", "n"): lambda c, one, p: one.code[p].text.count("  # reuse"),
     ("traffic", "before"): lambda c, one, p: moved(n for n in nodes(one.graphs[p]) if n.compute),
     ("traffic", "after"): lambda c, one, p: moved(working(one.graphs[f"{p}.groups"])),
+    ("traffic_eager", "before"): lambda c, one, p: sum(op.nbytes or 0 for op in one.eager or () if op.phase == p),
+    ("traffic_eager", "after"): lambda c, one, p: moved(working(one.graphs[f"{p}.groups"])),
     ("moved_eager", "bytes"): lambda c, one, p: sum(op.nbytes or 0 for op in one.eager or () if op.phase == p),
 }  # fmt: skip
 """Each number again, by sentence and name: of a capture, a compilation, a phase. A set: one of these."""
@@ -177,9 +179,10 @@ def lines(graph: Graph) -> set[tuple[str, int]]:
 def check(made: Capture, sentence: Sentence, name: str, value: Any) -> None:
     one = next((c for c in made.compilations if c.id == sentence.compilation), None)
     phase = sentence.stage.partition(".")[0]
-    if sentence.key == "traffic" and one is not None and one.graphs[phase].subgraphs:
+    if sentence.key in ("traffic", "traffic_eager") and one is not None and one.graphs[phase].subgraphs:
         row = getattr(dict(made.ledger.graphs)[one.id], phase)  # which bodies a call runs, the ledger knows
-        assert value == {"before": row.bytes_before, "after": row.bytes_after}[name]
+        before = row.eager_bytes if sentence.key == "traffic_eager" else row.bytes_before
+        assert value == {"before": before, "after": row.bytes_after}[name]
         return
     if (sentence.key, name) in (("launches", "n"), ("counts", "launches")):
         assert one is not None
@@ -228,7 +231,7 @@ def test_every_number_is_counted_again(entry: zoo.Entry) -> None:
                 assert value == len({(b.frames[-1].file, b.frames[-1].line) for b in made.breaks})
             elif sentence.key in ("breaks", "breaks_at"):
                 assert entry.breaks in (None, value)
-            elif sentence.key in ("total", "total_bytes", "apart_more", "some"):
+            elif sentence.key in ("total", "total_bytes", "total_bytes_eager", "apart_more", "some"):
                 continue
             else:
                 check(made, sentence, name, value)
@@ -237,11 +240,15 @@ def test_every_number_is_counted_again(entry: zoo.Entry) -> None:
             ("eager_ops", "eager", "n"), ("launches", "launches", "n"),
             ("before", "traffic", "before"), ("after", "traffic", "after"),
         ):  # fmt: skip
-            if sentence.key == key and isinstance(counts[name], int):
+            if sentence.key.removesuffix("_eager") == key and isinstance(counts[name], int):
                 sums[column] += counts[name]  # type: ignore[operator]
     if entry.graphs is not None:
         assert dict(story.sentences[0].counts)["graphs"] == entry.graphs
-    totals = {s.key: dict(s.counts) for s in story.sentences if s.key in ("total", "total_bytes")}
+    totals = {
+        s.key.removesuffix("_eager"): dict(s.counts)
+        for s in story.sentences
+        if s.key in ("total", "total_bytes", "total_bytes_eager")
+    }
     if "some" not in {s.key for s in story.sentences} and entry.name not in ("cond", "while_loop"):
         known_eager = all(row.eager_ops is not None for row in made.ledger.single)
         assert ("total" in totals) == known_eager

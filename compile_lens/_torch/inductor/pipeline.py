@@ -23,7 +23,15 @@ from ..graphs.provenance import Lineage
 from ..ground import hook_points
 from ..ground.hooks import current, factory_hook, failed, in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
-from . import cuda_graphs, fusion, line_origins, lowered_nodes, saved_storage, scheduler_nodes
+from . import (
+    contests,  # noqa: F401  its hook is there once it is imported
+    cuda_graphs,
+    fusion,
+    line_origins,
+    lowered_nodes,
+    saved_storage,
+    scheduler_nodes,
+)
 
 RUN = "torch._inductor.graph:GraphLowering.run"
 CODEGEN = "torch._inductor.scheduler:Scheduler.codegen"

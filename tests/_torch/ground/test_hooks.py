@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -52,6 +56,25 @@ def held(path: str) -> object:
     """What torch has at the place of a hook."""
     owner, name = hook_points.find(path)  # type: ignore[misc]
     return vars(owner).get(name)
+
+
+def test_every_module_with_a_hook_is_imported_by_a_session() -> None:
+    """A module that nobody imports registers nothing, and nothing says that its hook is not there."""
+    room = Path(session.__file__).parent
+    decorated = re.compile(r"^@(?:hooks\.)?(?:hook|slot_hook|factory_hook|program_hook)\(", re.MULTILINE)
+    modules = {
+        ".".join((session.__package__, *path.relative_to(room).with_suffix("").parts))
+        for path in room.rglob("*.py")
+        if decorated.search(path.read_text(encoding="utf-8"))
+    }
+    assert f"{session.__package__}.inductor.contests" in modules
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"import sys, {session.__name__}; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert modules <= set(loaded)
 
 
 def test_every_hook_is_put_back() -> None:

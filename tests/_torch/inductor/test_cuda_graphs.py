@@ -230,7 +230,7 @@ def test_what_has_no_cuda_graphs_is_refused() -> None:
     with pytest.raises(compile_lens.UsageError, match="has no CUDA graphs"):
         program.with_cuda_graphs("m2")
     again = compile_lens.Program.from_json(program.to_json())
-    with pytest.raises(compile_lens.UsageError, match="not kept"):
+    with pytest.raises(compile_lens.UsageError, match="not retained"):
         again.with_cuda_graphs("h100")
 
 
