@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ..measures.coverage import Coverage
     from ..measures.fusion import Why
     from ..measures.ledger import Ledger
-    from ..measures.members import Subject
     from ..measures.roofline import Roofline
     from ..measures.traffic import Traffic
+    from ..record.kernel import Kernel
     from ..record.support import Unsupported
     from ..record.verification import Verification
     from ..views.story import Story
@@ -60,7 +60,12 @@ class Capture(Record):
 
         return coverage(self)
 
-    def why(self, a: Subject, b: Subject, phase: str = "") -> Why:
+    def why(
+        self,
+        a: Kernel | tuple[str, str, str] | str | int,
+        b: Kernel | tuple[str, str, str] | str | int,
+        phase: str = "",
+    ) -> Why:
         """Return whether ``a`` and ``b`` are one kernel, and why (see ``compile_lens.measures.fusion``).
 
         Each is a kernel or its name, the name of a node, a loop or a group, a function or operator that is called

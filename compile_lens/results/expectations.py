@@ -13,7 +13,7 @@ from ..record.figures import AtLeast, Figure
 from .capture import Capture
 
 if TYPE_CHECKING:
-    from ..measures.members import Subject
+    from ..record.kernel import Kernel
     from ..views.explanations import Explanation
 
 
@@ -109,7 +109,12 @@ class Expectations:
         head = f"expected all of it compiled, found: {outcome.verdict(self.capture)}"
         raise self._error(head, program.left_to_python(self.capture))
 
-    def fused(self, a: Subject, b: Subject, phase: str = "") -> Expectations:
+    def fused(
+        self,
+        a: Kernel | tuple[str, str, str] | str | int,
+        b: Kernel | tuple[str, str, str] | str | int,
+        phase: str = "",
+    ) -> Expectations:
         """``a`` and ``b`` are computed together: inlined into one loop, or fused into one group.
 
         They are named as for ``capture.why``: kernels, operators of a graph, calls of the program, or lines. Two
@@ -119,7 +124,12 @@ class Expectations:
         __tracebackhide__ = True
         return self._pair(a, b, phase, True)
 
-    def not_fused(self, a: Subject, b: Subject, phase: str = "") -> Expectations:
+    def not_fused(
+        self,
+        a: Kernel | tuple[str, str, str] | str | int,
+        b: Kernel | tuple[str, str, str] | str | int,
+        phase: str = "",
+    ) -> Expectations:
         """``a`` and ``b`` are not computed together; named as for ``fused``."""
         __tracebackhide__ = True
         return self._pair(a, b, phase, False)
