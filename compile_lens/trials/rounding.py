@@ -9,7 +9,7 @@ import torch
 from .._torch.ground import values
 from ..record.verification import ALIAS, ValueCheck
 from .agreement import AS_GOOD, DEFAULT, TOLERANCES, as_snapshot, gap
-from .observation import MISSING, Observation
+from .observation import Observation
 from .snapshot import Snapshot, dense, widest
 
 ROUNDING = (
@@ -28,7 +28,7 @@ def rounded(
     names = set()
     for check in failed:
         name = check.name
-        if check.kind == ALIAS or type(mine.get(name, MISSING)) is not type(its.get(name)):
+        if check.kind == ALIAS or name not in mine or name not in its or type(mine[name]) is not type(its[name]):
             continue
         numbers = not check.problem or check.problem.startswith("shape ")
         if not isinstance(its[name], torch.Tensor) or numbers:

@@ -101,7 +101,7 @@ def wave(x):
 
 real = running.module
 for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
-    running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
+    running.module = lambda text, *rest: real(text.replace(old, new) if old else text, *rest)
     x = torch.rand(100, requires_grad=True)
     said, _ = verify_interpreted.serve(
         Call.read(wave, (x,), model=resolve("a100")), torch_settings.snapshot()[0], 0.1
@@ -133,7 +133,7 @@ def nothing(x):
 real = running.module
 for fn in (dropped, written, nothing):
     for old, new in (("2.0", "2.0"), ("2.0", "2.5")):
-        running.module = lambda text, place, lowering: real(text.replace(old, new), place, lowering)
+        running.module = lambda text, *rest: real(text.replace(old, new), *rest)
         settings = torch_settings.snapshot()[0]
         said, _ = verify_interpreted.serve(Call.read(fn, (torch.rand(100),), model=resolve("a100")), settings, 0.1)
         print([(c["name"], c["ok"]) for c in said["comparisons"]])

@@ -196,7 +196,7 @@ from compile_lens.trials import verify_interpreted
 
 real = running.module
 for old, new in (("", ""), ("2.0", "2.5"), ("tl.load(y_ptr", "tl.load(x_ptr")):
-    running.module = lambda text, place, lowering: real(text.replace(old, new) if old else text, place, lowering)
+    running.module = lambda text, *rest: real(text.replace(old, new) if old else text, *rest)
     inputs = torch.rand(100), torch.rand(100)
     settings = torch_settings.snapshot()[0]
     said, _ = verify_interpreted.serve(
