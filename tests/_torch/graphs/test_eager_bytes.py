@@ -94,6 +94,7 @@ SAMPLE = (
 )
 
 DIFFER: dict[str, str] = {
+    "istft": "DataDependentOutputException: aten.equal.default, which checks the window on real numbers",
     "addcdiv": "with a value, handle_addcdiv of Dynamo decomposes it, to prevent a graph break",
 }
 """Entries of OpInfo whose eager operators or bytes differ, with the reason that torch gives."""
