@@ -28,7 +28,12 @@ def rounded(
     names = set()
     for check in failed:
         name = check.name
-        if check.kind == ALIAS or name not in mine or name not in its or type(mine[name]) is not type(its[name]):
+        if (
+            check.kind == ALIAS
+            or name not in mine
+            or name not in its
+            or type(mine[name]) is not type(its[name])
+        ):
             continue
         numbers = not check.problem or check.problem.startswith("shape ")
         if not isinstance(its[name], torch.Tensor) or numbers:
