@@ -48,7 +48,9 @@ def resolve(
     one, two = finder.find(a), finder.find(b)
     common = [place for place in finder.places if place in one.places and place in two.places]
     if phase:
-        wanted = [p for p in finder.places if phase in (p[1], f"{p[0]} {p[1]}")]
+        wanted = finder.of_phase(finder.places, phase)
+        if not wanted and finder.unseen and finder.of_phase(finder.phases, phase):
+            return one, two, None
         if not wanted:
             raise UsageError(f"phase {phase!r} is not in this capture, which has {_said(finder.places)}")
         common = [place for place in common if place in wanted]
@@ -94,13 +96,18 @@ class _Finder:
             (c.id, phase) for c in capture.compilations for phase in PHASES if f"{phase}.loops" in c.graphs
         ]
         stages = ("", ".post_grad", ".loops", ".groups")
-        self._phases = [
+        self.phases = [
             (c.id, phase)
             for c in capture.compilations
             for phase in PHASES
             if any(phase + stage in c.graphs for stage in stages)
         ]
-        self._unseen = unseen_loops(capture)
+        self.unseen = unseen_loops(capture)
+
+    @staticmethod
+    def of_phase(places: Iterable[Place], phase: str) -> list[Place]:
+        """Return the places that a caller's ``phase`` names: ``forward``, or ``0/0 forward``."""
+        return [place for place in places if phase in (place[1], f"{place[0]} {place[1]}")]
 
     def find(self, what: Subject) -> Members:
         """Return what ``what`` stands for; the first of these that exists: kernel, line, node, loop, group."""
@@ -174,7 +181,7 @@ class _Finder:
         """Return what a line, or a call or a node at one, stands for."""
         kind = "line" if any(a[1] == PYTHON for a in found) else "node"
         places = self._loops(list(found))
-        return Members(name, kind, places, "" if places else self._unseen or "it became no loop")
+        return Members(name, kind, places, "" if places else self.unseen or "it became no loop")
 
     def _named(self, name: str) -> Members:
         """Return what a name stands for: of a node, or of the operator or function that nodes call.
@@ -184,7 +191,7 @@ class _Finder:
         """
         places: dict[Place, tuple[str, ...]] = {}
         nodes: dict[Place, tuple[Address, ...]] = {}
-        for place in self._phases:
+        for place in self.phases:
             matches = self._matches(*place, name)
             if matches:
                 nodes[place] = matches
@@ -202,7 +209,7 @@ class _Finder:
                 f"{name!r} is no kernel, node, loop or group of this capture, no function that it calls, "
                 f"and none of {FORMS}; it has {some or 'none'}"
             )
-        note = "" if places else self._unseen or "it became no loop: an input, a view, or optimised away"
+        note = "" if places else self.unseen or "it became no loop: an input, a view, or optimised away"
         return Members(name, "node", places, note, nodes)
 
     def _matches(self, cid: str, phase: str, name: str) -> tuple[Address, ...]:

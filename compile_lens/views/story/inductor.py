@@ -7,6 +7,7 @@ from compile_lens.measures.fusion import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEE
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.record import claims
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.decision import REASONS
 from compile_lens.record.figures import MODELLED, AtLeast, Figure
@@ -172,7 +173,7 @@ def _counts(here: Teller, code: Code, graph: Graph | None, row: Row) -> None:
     kernels = code.kernels
     if graph is None or not isinstance(row.groups, Figure) or not isinstance(row.launches, Figure):
         return
-    if row.groups == len(kernels) == row.launches:
+    if row.groups == len(kernels) == row.launches or here.capture.lacks(claims.KERNELS):
         return
     named = [name for kernel in kernels for name in dict.fromkeys(kernel.groups)]
     groups = [node.name for node in walk(graph) if node.compute and node.kind != "nop"]

@@ -19,9 +19,9 @@ from reasons import without
 from running import run
 from zoo_tensors import chain, naive_attention, sin2_cos2
 
-from compile_lens import capture, versions
+from compile_lens import UsageError, capture, versions
 from compile_lens._torch.ground import hook_points, hooks, source_places
-from compile_lens._torch.inductor import fusion, fusion_reasons
+from compile_lens._torch.inductor import fusion, fusion_reasons, pipeline
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.results.capture import Capture
 
@@ -332,6 +332,17 @@ def test_without_a_hook_there_are_no_decisions(monkeypatch: pytest.MonkeyPatch, 
     assert any("lacks the hook" in note for note in found.notes)
     why = found.why("amax", "sub")
     assert why.reason == "not seen" and "lacks the hook" in str(why) and "propose" not in str(why)
+
+
+@pytest.mark.parametrize("phase", ["", "inference", "0/0 inference"])
+def test_without_the_loops_a_phase_is_not_seen(monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
+    real = hook_points.find
+    monkeypatch.setattr(hook_points, "find", lambda p: None if p == pipeline.BEFORE_FUSION else real(p))
+    found = capture(lambda x: torch.softmax(x, 0), ramp(512, 512))
+    assert "inference.loops" in {m.stage for m in found.missing}
+    assert found.why("amax", "sub", phase=phase).verdict == "not seen"
+    with pytest.raises(UsageError, match="phase 'backward' is not in this capture"):
+        found.why("amax", "sub", phase="backward")
 
 
 def test_a_user_who_chooses_for_himself_is_listened_to() -> None:
