@@ -20,6 +20,7 @@ from ..record import claims
 from ..record.capture import ABLATIONS
 from . import backend
 from .frames import dynamo
+from .ground.hook_calls import passing
 from .ground.hooks import hook
 from .ground.recorder import Draft, Recorder
 from .ground.recorder_state import CaptureSpec
@@ -150,7 +151,8 @@ def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: 
     """Realise the result of a lowered operator at once as a loop of its own, in the step that inlines nothing."""
     result = real(lowering, *args, **kwargs)
     if draft.recorder.spec.step == NOTHING:
-        _realise(result, lowering)
+        with passing():
+            _realise(result, lowering)
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch._dynamo.eval_frame import skip_code
@@ -26,6 +26,19 @@ def skip_in_dynamo(function: Any) -> None:
 
 class Deliberate(Exception):
     """Raised by a hook on purpose, to leave a function of torch's: it passes."""
+
+
+_PASSES = "_compile_lens_passes"
+
+
+@contextlib.contextmanager
+def passing() -> Iterator[None]:
+    """Let errors inside of a hook pass: of work that our own caller asked for, without which a compile is of no use."""
+    try:
+        yield
+    except Exception as error:
+        setattr(error, _PASSES, True)
+        raise
 
 
 @as_convert_frame
@@ -58,7 +71,7 @@ def call(
         except (Deliberate, LensError):
             raise
         except Exception as error:
-            if any(error is one for one in errors):
+            if getattr(error, _PASSES, False) or any(error is one for one in errors):
                 raise
             with contextlib.suppress(Exception):
                 failed(error)

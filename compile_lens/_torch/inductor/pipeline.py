@@ -21,6 +21,7 @@ from ..graphs import fx, passes
 from ..graphs.graph_chain import CHAIN
 from ..graphs.provenance import Lineage
 from ..ground import hook_points
+from ..ground.hook_calls import passing
 from ..ground.hooks import current, factory_hook, failed, in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
 from . import (
@@ -228,7 +229,9 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
         draft.lap(f"{draft.phase}.build")
         return result
     if wanted.interpret is not None:
-        return _importable(lowering, wanted.interpret(wrapper_code.value, lowering))
+        with passing():
+            generated = wanted.interpret(wrapper_code.value, lowering)
+        return _importable(lowering, generated)
     return _not_built(lowering)
 
 
