@@ -122,19 +122,21 @@ class Chain:
         These are parts, not steps of the chain: a line serves only some of a loop's nodes."""
         return _each(to for at in self.known(address) for to in self._links.places.get(at, ()))
 
-    def _beside(self, start: Sequence[Address], found: Sequence[Address], below: bool) -> tuple[Address, ...]:
+    def _beside(
+        self, start: Sequence[Address], reached: Sequence[Address], below: bool
+    ) -> tuple[Address, ...]:
         lines = self._links.code_lines
         placed = (to for at in start if (at in lines) != below for to in self.beside(at))
         if below:
-            found = (*found, *self._readers_of_constants(start, found))
-        return tuple(address for address in _each((*found, *placed)) if address not in start)
+            reached = (*reached, *self._readers_of_constants(start, reached))
+        return tuple(address for address in _each((*reached, *placed)) if address not in start)
 
-    def _readers_of_constants(self, start: Sequence[Address], found: Sequence[Address]) -> list[Address]:
+    def _readers_of_constants(self, start: Sequence[Address], reached: Sequence[Address]) -> list[Address]:
         """Return what reads a merged constant that is one of ``start``, or what one of them became as a whole: it is
         linked to the parts that it uses."""
         constants = self._links.constants
         readers: list[Address] = []
-        for one in (*start, *found) if constants else ():
+        for one in (*start, *reached) if constants else ():
             above: Collection[Address] = (one,)
             while one in constants and len(above) == 1 and (at := next(iter(above))) not in start:
                 above = self._links.up.get(at, _NONE)

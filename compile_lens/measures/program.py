@@ -265,11 +265,3 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
 def _in(found: Ranges) -> Iterator[int]:
     for first, last in found:
         yield from range(first, last + 1)
-
-
-def frames_by_function(program: ProgramRecord) -> dict[tuple[str, int, str], list[ProgramFrame]]:
-    """The frames of each function: itself and its rests, in order."""
-    frames: dict[tuple[str, int, str], list[ProgramFrame]] = {}
-    for frame in program.frames:
-        frames.setdefault((frame.file, frame.line, frame.function), []).append(frame)
-    return frames

@@ -141,7 +141,7 @@ def _searched(sorted_name: str) -> Reads:
 
 
 def _points(taps: int) -> Reads:
-    """Of each dimension that is interpolated, ``taps`` elements for each one that comes out."""
+    """Return ``taps`` elements, in each dimension that is interpolated, for each one that comes out."""
 
     def window(named: Named, results: Sequence[torch.Tensor]) -> int | None:
         image = named["input"] if "input" in named else named["self"]

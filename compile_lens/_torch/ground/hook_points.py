@@ -1,6 +1,6 @@
 """Differences between the supported versions of torch. A missing hook costs the claims that rest on it, never the call.
 
-Found by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13, 2.14 and 2.15:
+Found by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13 and 2.15:
 
 =========  =======================================================================================
 torch      what differs

@@ -126,11 +126,11 @@ LARGE = 500_000
 """Characters of JSON from which on a part is made quick to read and to write."""
 
 LATE = "m"
-"""How names of parts begin that few readers open: machine code. Each stands by itself, so that nothing waits for it."""
+"""Prefix of the names of parts that few readers open: machine code. Each stands alone, so that nothing waits for it."""
 
 LEVEL = 9
 LEVEL_LARGE = 6
-"""Of compression. The last hundredths of a large part take as long as all of it before."""
+"""Levels of compression; the last hundredths of a large part take as long as all of it before."""
 
 
 def parts(capture: Record) -> dict[str, object]:

@@ -161,7 +161,7 @@ class Word:
 
 
 Value = str | Amount | Names | Word
-"""What stands in a sentence; a ``str`` is text of the program or of the compiler."""
+"""A value in a sentence; a ``str`` is text of the program or of the compiler."""
 
 
 @dataclass(frozen=True)

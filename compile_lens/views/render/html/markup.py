@@ -288,7 +288,7 @@ _READER = "body:not([data-jp-theme-light]):not([data-vscode-theme-kind]) "
 _HOSTS = (
     ':is(body:is([data-jp-theme-light="false"], [data-vscode-theme-kind="vscode-dark"]), html[theme="dark"]) '
 )
-"""What says that it is dark: the reader's own wish where no host says otherwise; JupyterLab, VS Code, Colab."""
+"""Conditions for dark colours: the reader's own wish where no host says otherwise; JupyterLab, VS Code, Colab."""
 
 
 def dark_style(root: str) -> str:
