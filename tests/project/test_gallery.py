@@ -67,7 +67,7 @@ SIZE = 4 * 2**20
         ("softmax", "dim 0, cpu:avx2", {"bytes after": 6_299_648}),
         ("softmax", "dim 0, mps", {"launches": 5}),
         ("softmax", "dim -1, mps", {"launches": 1, "bytes after": 2 * 4 * 512 * 512}),
-        ("custom_op", "custom", {"launches": 3, "bytes after": 6 * SIZE}),
+        ("custom_op", "custom", {"launches": 3, "bytes after": 4 * SIZE}),
         ("custom_op", "plain", {"launches": 1, "bytes after": 2 * SIZE}),
         ("attention", "plain", {"ATen ops": 1, "launches": 1}),
         ("attention", "with tanh", {"launches": 3}),

@@ -269,12 +269,12 @@ def test_a_function_that_needs_the_device_is_cut_too() -> None:
     assert found.ok and "4,096 in the arguments were cut to" in found.runner
 
 
-@torch.library.custom_op("compile_lens_tests::only_there", mutates_args=(), device_types="cuda")
-def only_there(x: torch.Tensor) -> torch.Tensor:
+@torch.library.custom_op("compile_lens_tests::only_on_cuda", mutates_args=(), device_types="cuda")
+def only_on_cuda(x: torch.Tensor) -> torch.Tensor:
     return x.clone()
 
 
-@only_there.register_fake
+@only_on_cuda.register_fake
 def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
 
@@ -282,7 +282,7 @@ def _(x: torch.Tensor) -> torch.Tensor:
 def partly_there(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     y = x.sin() * 2
     torch._dynamo.graph_break()
-    return y, only_there(x) + 1
+    return y, only_on_cuda(x) + 1
 
 
 def test_a_graph_that_cannot_be_run_drops_no_other() -> None:
@@ -291,5 +291,5 @@ def test_a_graph_that_cannot_be_run_drops_no_other() -> None:
     report = capture(partly_there, x, target="h100").verify(partly_there, x)
     assert report.verdict == "agrees in part" and report.ok is None, str(report)
     ((part, reason),) = report.not_compared
-    assert part.startswith("graph 1/0") and "only_there" in reason
+    assert part.startswith("graph 1/0") and "only_on_cuda" in reason
     assert report.comparisons[0].ok and report.comparisons[0].name == "result[0]"
