@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -149,3 +150,13 @@ def test_processes_that_share_the_tests_choose_alike() -> None:
     file = "tests/record/test_codec.py"
     done = subprocess.run([*command, "--quick", file], cwd=root, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and "This was the quick tier." in done.stdout, done.stdout + done.stderr
+
+
+def test_no_two_files_register_an_operator_of_one_name() -> None:
+    """In one process the later registration would replace the fake implementation of the earlier one."""
+    files: dict[str, set[str]] = {}
+    for file in Path(__file__).parents[1].rglob("*.py"):
+        for name in re.findall(r"\b(?:custom|triton)_op\(\s*\"([^\"]+)\"", file.read_text(encoding="utf-8")):
+            files.setdefault(name, set()).add(file.name)
+    assert len(files) > 10
+    assert not {name: sorted(each) for name, each in files.items() if len(each) > 1}
