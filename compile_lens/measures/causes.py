@@ -12,6 +12,7 @@ from compile_lens.record.program import (
     COMPILED,
     LIMIT,
     NO_GRAPH,
+    OUTCOME_NOT_KNOWN,
     RAISED,
     REST_RUNS_EAGERLY,
     RESUMED,
@@ -193,19 +194,17 @@ def _inside(at: Frame, frame: ProgramFrame) -> bool:
     return (at.file, plain_name(at.function)) == (frame.file, frame.function) and lines
 
 
+_COSTLY = (REST_RUNS_EAGERLY, RESUMED, OUTCOME_NOT_KNOWN, CALL_RAISED)
+"""Outcomes of breaks that are causes of their own, the worst first."""
+
+
 def _broken(program: ProgramRecord) -> list[Cause]:
     causes_of_kind = []
     met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
     reported = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
     for there in break_sites(program.breaks).values():
-        own = [
-            b
-            for b in there
-            if b.outcome in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) and id(b) not in reported
-        ]
-        worst = next(
-            (b for then in (REST_RUNS_EAGERLY, RESUMED, CALL_RAISED) for b in own if b.outcome == then), None
-        )
+        own = [b for b in there if b.outcome in _COSTLY and id(b) not in reported]
+        worst = next((b for then in _COSTLY for b in own if b.outcome == then), None)
         if worst is None:  # told as functions that were left to Python, or as calls that raised
             continue
         kind = EAGER_REST if worst.outcome == REST_RUNS_EAGERLY else GRAPH_BREAK

@@ -78,6 +78,8 @@ def _operators(program: ProgramRecord, visit: FrameEvaluation) -> str:
     numbers = [program.graphs[n].operators for n in visit.graphs]
     if not numbers:
         return NONE
+    if None in numbers:
+        return "not known"
     return f"{' + '.join(map(str, numbers))} {'operator' if numbers == [1] else 'operators'}"
 
 

@@ -40,6 +40,7 @@ RESUMED = "resumed"
 REST_RUNS_EAGERLY = "rest runs eagerly"
 FUNCTION_RUNS_EAGERLY = "function runs eagerly"
 CALL_RAISED = "the call raised"
+OUTCOME_NOT_KNOWN = "not known"
 """These are what ``Break.outcome`` can be."""
 
 
@@ -103,7 +104,7 @@ class FailedGuard:
 
 
 UNKNOWN = -1
-"""As ``Recompilation.nearest_entry``: a log does not say which form the call came nearest to."""
+"""As ``Recompilation.nearest_entry``: a log does not say which form the call came nearest to, or what failed."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,7 @@ class ProgramGraph:
     Attributes:
         number: its number in the program, from 0.
         id: compile id.
-        operators: calls in it.
+        operators: calls in it; ``None`` where a log does not say.
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
         seconds: wall time of the backend's call, measured.
@@ -290,7 +291,7 @@ class ProgramGraph:
 
     number: int
     id: str
-    operators: int
+    operators: int | None
     inputs: tuple[str, ...] = ()
     thread: str = ""
     seconds: float = 0.0

@@ -21,10 +21,13 @@ class LoggedCompile:
         self.code = id.rpartition("/")[0], generation  # the same of all compiles of one code
         self.place: tuple[str, str, int] | None = None  # file, function, first line
         self.metrics: dict[str, Any] | None = None
-        self.graphs: list[tuple[int, str]] = []  # attempt, and the graph as torch prints it
-        self.breaks: list[str] = []
-        self.reasons: list[str] = []
+        self.graphs: list[
+            tuple[int, str | None]
+        ] = []  # attempt, and the graph as torch prints it; None: unreadable
+        self.breaks: list[str | None] = []  # None: unreadable
+        self.reasons: list[str] | None = None  # None: unreadable
         self.again = False
+        self.guarded = False
         self.guards = ""
         self.symbols: list[tuple[int, dict[str, Any]]] = []  # attempt, and what torch says of it
         self.fixed: list[tuple[int, str]] = []  # attempt, and the symbol that became one value
@@ -83,13 +86,15 @@ def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
         try:
             _note(log, entry)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
-            damage.entries += 1
-            damage.kinds.add(entry.kind)
+            damage.entries[entry.kind] += 1
     return log
 
 
 def _note(made: CompileLog, entry: Entry) -> None:
     kind, facts, payload = entry.kind, entry.facts, entry.payload
+    text = payload if entry.readable else None
+    if text is None and kind in _TEXT_ALONE:
+        return
     if kind == "str":
         name, number = facts
         made.files[int(number)] = str(name)
@@ -111,22 +116,29 @@ def _note(made: CompileLog, entry: Entry) -> None:
         own.attempts = entry.attempt
         _metrics(made, own, dict(facts))
     elif kind == "dynamo_graph_break_reason":
-        made.compile(entry.id).breaks.append(payload)
+        made.compile(entry.id).breaks.append(text)
     elif kind == "recompile_reasons":
         own = made.begin(entry.id)
         own.again = True
-        reasons = json.loads(payload) if payload.startswith("[") else [payload]
-        own.reasons = [str(reason) for reason in reasons]
+        if text is not None:
+            reasons = json.loads(text) if text.startswith("[") else [text]
+            own.reasons = [str(reason) for reason in reasons]
     elif kind == "dynamo_output_graph":
-        made.compile(entry.id).graphs.append((entry.attempt, payload))
-    elif kind == "dynamo_cpp_guards_str":
-        made.compile(entry.id).guards = payload
+        made.compile(entry.id).graphs.append((entry.attempt, text))
+    elif kind in ("dynamo_cpp_guards_str", "dynamo_guards"):
+        own = made.compile(entry.id)
+        own.guarded = True
+        own.guards = payload if kind == "dynamo_cpp_guards_str" else own.guards
     elif kind == "create_symbol":
         made.compile(entry.id).symbols.append((entry.attempt, dict(facts)))
     elif kind == "symbolic_shape_specialization":
         made.compile(entry.id).fixed.append((entry.attempt, str(facts["symbol"])))
     elif kind == "describe_source":
         made.compile(entry.id).sources.append(str(facts["source"]))
+
+
+_TEXT_ALONE = ("torch_version", "chromium_event")
+"""Entries that say nothing but their text."""
 
 
 def _metrics(made: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None:
@@ -148,8 +160,10 @@ def _looked_up(made: CompileLog, entry: Entry) -> None:
     if made.announced[entry.kind, entry.id]:
         made.announced[entry.kind, entry.id] -= 1
         return
-    facts = json.loads(entry.payload)
-    at = float(facts["cache_event_time"]) / 1000
+    if not entry.readable and not made.events:
+        return
+    facts = json.loads(entry.payload) if entry.readable else {}
+    at = float(facts["cache_event_time"]) / 1000 if entry.readable else made.events[-1][2]
     if not math.isfinite(at):
         raise ValueError(f"a time of {at}")
     made.events.append(

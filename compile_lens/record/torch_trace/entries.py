@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +27,7 @@ class Entry:
         id: compile id, ``""`` of what is of no compile.
         attempt: which attempt of the compile it is of.
         facts: what the entry says, as JSON.
-        payload: its text, ``""`` where it has none.
+        payload: its text, ``""`` where it has none, or it cannot be read.
         rank: of the process, ``None`` where torch.distributed is not in use.
     """
 
@@ -36,6 +37,8 @@ class Entry:
     facts: Any
     payload: str
     rank: int | None
+    readable: bool = True
+    """False where the checksum of the text is another one: that there is a text is known, and not what it says."""
 
 
 @dataclass
@@ -44,9 +47,10 @@ class Damage:
     part of another type than torch writes."""
 
     lines: int = 0
-    payloads: int = 0
-    entries: int = 0
-    kinds: set[str] = field(default_factory=set)
+    heads: int = 0
+    """Of ``lines``, those with which an entry begins: it is lost."""
+    payloads: Counter[str] = field(default_factory=Counter)
+    entries: Counter[str] = field(default_factory=Counter)
 
 
 def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
@@ -54,7 +58,7 @@ def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
     held: dict[str, Any] | None = None
     payload: list[str] = []
     for line in lines:
-        line = line.removesuffix("\n")
+        line = line.removesuffix("\n").removeprefix("\ufeff")
         if line.startswith("\t"):
             if held is None:
                 damage.lines += 1
@@ -65,8 +69,19 @@ def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
         held, payload = _head(line), []
         if held is None and line.strip():
             damage.lines += 1
+            damage.heads += _LINE.fullmatch(line) is not None
     if held is not None:
         yield from _entry(held, payload, damage)
+
+
+def _text(lines: list[str], digest: Any) -> str | None:
+    """Return the text of which a checksum is; None if it is of none. A log that was copied from another system ends
+    its lines in CR LF, and torch may have written a CR of the program's."""
+    for text in ("\n".join(lines), "\n".join(line.removesuffix("\r") for line in lines)):
+        known = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+        if known == digest:
+            return text
+    return None
 
 
 def _head(line: str) -> dict[str, Any] | None:
@@ -83,22 +98,19 @@ def _entry(head: dict[str, Any], payload: list[str], damage: Damage) -> Iterator
     facts = head.get(kind)
     if kind == "artifact" and isinstance(facts, dict):
         kind = str(facts.get("name", ""))
-    text = "\n".join(payload)
-    hashed = head.get("has_payload")
-    if hashed is not None:
-        digest = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-        if digest != hashed:
-            damage.payloads += 1
-            damage.kinds.add(kind)
-            return
+    digest = head.get("has_payload")
+    text = "\n".join(payload) if digest is None else _text(payload, digest)
+    if text is None:
+        damage.payloads[kind] += 1
     attempt, rank = head.get("attempt"), head.get("rank")
     yield Entry(
         kind,
         _id(head),
         attempt if type(attempt) is int else 0,
         facts,
-        text,
+        text or "",
         rank if type(rank) is int else None,
+        text is not None,
     )
 
 

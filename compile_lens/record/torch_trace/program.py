@@ -13,7 +13,7 @@ from typing import Any
 from compile_lens.versions import __version__
 
 from ...errors import RecordError
-from .. import failed_guards, guard_values, messages
+from .. import claims, failed_guards, guard_values, messages
 from ..breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ..capture import Environment
 from ..compilation import DynamicDim
@@ -27,8 +27,10 @@ from ..program import (
     FUNCTION_RUNS_EAGERLY,
     NO_GRAPH,
     NOTHING,
+    OUTCOME_NOT_KNOWN,
     RAISED,
     SKIPPED,
+    UNKNOWN,
     Break,
     FrameEvaluation,
     GuardOrigin,
@@ -108,17 +110,42 @@ def _when(microseconds: float) -> str:
 
 
 def _damaged(damage: Damage) -> list[Missing]:
-    of = f" ({', '.join(sorted(damage.kinds)[:4])})" if damage.kinds else ""
+    texts, entries_of = (Counter(counts) for counts in (damage.payloads, damage.entries))
     counts = (
         (
             damage.lines,
             "lines of the log",
             "they are none of an entry: the file is cut off, or mixed with another",
         ),
-        (damage.payloads, f"texts of entries{of}", "their checksums say that they are not whole"),
-        (damage.entries, f"entries{of}", "what they say is not as torch writes it"),
+        (texts.total(), f"texts of entries{_kinds(texts)}", "their checksums say that they are not whole"),
+        (entries_of.total(), f"entries{_kinds(entries_of)}", "what they say is not as torch writes it"),
     )
-    return [Missing(f"{count} {what}", why) for count, what, why in counts if count]
+    told = [Missing(f"{count} {what}", why) for count, what, why in counts if count]
+    lost = set(_EVERY if damage.heads else ())
+    lost.update(claim for kind in entries_of for claim in _CLAIMS.get(kind, ()))
+    lost.update(claim for kind in texts if kind in _OF_TEXTS for claim in _CLAIMS[kind])
+    return told + [
+        Missing(claim, "a part of the log that may hold some cannot be read") for claim in sorted(lost)
+    ]
+
+
+def _kinds(counts: Counter[str]) -> str:
+    return f" ({', '.join(sorted(counts)[:4])})" if counts else ""
+
+
+_CLAIMS = {
+    "dynamo_start": (claims.EVALUATIONS,),
+    "compilation_metrics": (claims.EVALUATIONS,),
+    "dynamo_graph_break_reason": (claims.BREAKS,),
+    "recompile_reasons": (claims.RECOMPILES,),
+    "dynamo_output_graph": (claims.GRAPHS,),
+    "dynamo_cpp_guards_str": (claims.GUARDS,),
+    "chromium_event": (claims.TIMES, claims.CACHES),
+}
+"""What is not known, or only in part, without an entry of a kind."""
+_OF_TEXTS = ("dynamo_cpp_guards_str", "chromium_event")
+"""Kinds of entries that count for nothing without their text."""
+_EVERY = tuple(dict.fromkeys(claim for of_kind in _CLAIMS.values() for claim in of_kind))
 
 
 def _notes(lost: list[str]) -> tuple[str, ...]:
@@ -126,6 +153,8 @@ def _notes(lost: list[str]) -> tuple[str, ...]:
         return ()
     return (f"the log ends before these compiles do, so that they are left out: {first_names(lost, 4)}",)
 
+
+UNREADABLE = "the log's text of it cannot be read"
 
 Place = tuple[str, str, int]
 
@@ -197,8 +226,12 @@ def _graphs(own: LoggedCompile, first: int) -> list[ProgramGraph]:
         ProgramGraph(
             first + i,
             own.id,
-            counted if alone and type(counted) is int else graph_text.operators(text),
-            graph_text.inputs(text, (*own.sources, *guarded)),
+            counted
+            if alone and type(counted) is int
+            else None
+            if text is None
+            else graph_text.operators(text),
+            () if text is None else graph_text.inputs(text, (*own.sources, *guarded)),
             seconds=_seconds(spent) if alone else 0.0,
         )
         for i, (_, text) in enumerate(texts)
@@ -251,7 +284,7 @@ def _outcome(own: LoggedCompile, graphs: bool) -> str:
     metrics = own.metrics or {}
     type_, reason = str(metrics.get("fail_type") or ""), str(metrics.get("fail_reason") or "")
     # "has_guarded_code" is told of code without an operation too, which is left to Python.
-    if not type_ and (own.guards or metrics.get("guard_count") is not None):
+    if not type_ and (own.guarded or metrics.get("guard_count") is not None):
         return COMPILED if graphs else NO_GRAPH
     if "recompile limit exceeded" in reason or "RecompileLimitExceeded" in type_:
         return AT_LIMIT
@@ -284,8 +317,10 @@ _HEADER = re.compile(r"^(?:Encountered graph break|Failed to handle)[^\n]*\n\n")
 _BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
 
 
-def _broken(text: str, place: Place, made: list[ProgramGraph]) -> Break:
+def _broken(text: str | None, place: Place, made: list[ProgramGraph]) -> Break:
     """A graph break from the text that torch logs of it."""
+    if text is None:
+        return Break(Ending(BREAK, UNREADABLE), outcome=OUTCOME_NOT_KNOWN)
     message = text.partition(_REASON)[2] or text
     message, _, stack = _split(_STACK, message)
     message = _BESIDES.split(_TRACE.split(message, maxsplit=1)[0], maxsplit=1)[0]
@@ -339,7 +374,7 @@ def _recompilation(
     variant = LoggedVariant(FrameEvaluation(COMPILED, dynamic=dynamic), own.guards) if own.guards else None
     now = values(variant) if variant is not None else {}
     failed = []
-    for text in own.reasons:
+    for text in own.reasons or ():
         guard = failed_guards.failed_guard(text, lambda _: "")
         of_text = graph_text.with_full_path(guard.line, found.files.values(), {})
         older = forms.get(guard.id)
@@ -349,7 +384,7 @@ def _recompilation(
         guard = dataclasses.replace(guard, line=of_text, new=new)
         failed.append(messages.with_guard_line(guard, older.visit.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    at = nearest_variant(failed, forms, variant)
+    at = UNKNOWN if own.reasons is None else nearest_variant(failed, forms, variant)
     known = Recompilation(
         tuple(failed), count if type(count) is int else len(failed), found.limit, nearest_entry=at
     )

@@ -31,7 +31,7 @@ from ..findings.cuda_graphs import of_program as cuda_graphs
 from ..findings.places import size
 from ..words import program as words
 from ..words.outcome import reason
-from ..words.quantities import duration, observed, plural
+from ..words.quantities import NOT_KNOWN, duration, observed, plural
 from ..words.remedies import FIRST_USED, MadeAt, for_each
 from ..words.remedies import NOTE as OF_TENSORS
 from ..words.sentences import all_notes
@@ -366,7 +366,7 @@ def _compilations(program: ProgramRecord) -> Finding | None:
             rows.append((", ".join(frame.prior_ids), name, function, what, "", "", ""))
         for visit in frame.evaluations:
             graphs = [program.graphs[n] for n in visit.graphs]
-            operators = "+".join(str(g.operators) for g in graphs)
+            operators = "+".join(NOT_KNOWN if g.operators is None else str(g.operators) for g in graphs)
             often = f", {visit.count} times" if visit.count > 1 else ""
             shown = (visit.id, name, function, words.outcome(visit) + often, visit.backend, operators)
             rows.append((*shown, duration(visit.seconds)))

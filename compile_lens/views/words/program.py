@@ -34,6 +34,7 @@ from compile_lens.record.program import (
     ERROR_ON_RECOMPILE,
     FAIL_ON_RECOMPILE,
     NO_GRAPH,
+    UNKNOWN,
     FailedGuard,
     FrameEvaluation,
     ProgramRecord,
@@ -165,7 +166,8 @@ def again(recompilation: Recompilation, made: bool = True) -> str:
 
 def _none(recompilation: Recompilation) -> str:
     if not recompilation.failed_guards:
-        return "torch found no guard that failed"
+        unread = recompilation.nearest_entry == UNKNOWN
+        return "the log does not say what failed" if unread else "torch found no guard that failed"
     return (
         f"which of {plural(len(recompilation.failed_guards), 'variant')} it came nearest to is not in the log"
     )

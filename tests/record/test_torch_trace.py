@@ -1,0 +1,95 @@
+"""Logs of kinds that the torch of the tests does not write, made by hand; what is right is counted in the text."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from log_entries import GRAPH, artifact, compiled, entry, metrics, names, start
+
+from compile_lens.measures.program import counts
+from compile_lens.record import claims
+from compile_lens.record.program import OUTCOME_NOT_KNOWN, UNKNOWN, ProgramRecord
+from compile_lens.record.torch_trace.program import program_from_log
+from compile_lens.views.words import program as words
+
+BROKEN = (
+    "Graph Break Reason: Call to `torch._dynamo.graph_break()`\n\nUser code traceback:\n"
+    '  File "model.py", line 4, in f\n    torch._dynamo.graph_break()\n'
+)
+
+
+def read(text: str) -> ProgramRecord:
+    """The program of a log, read as from a file."""
+    return program_from_log(io.StringIO(text, newline="\n"), "log")
+
+
+LOG = (
+    names()
+    + compiled("0/0")
+    + compiled("0/1", reasons=["0/0: tensor 'x' size mismatch at index 0. expected 4, actual 5"])
+    + start("1/0", "g", 9)
+    + artifact("dynamo_graph_break_reason", BROKEN, "1/0")
+    + entry("dynamo_output_graph", None, GRAPH, "1/0")
+    + metrics("1/0")
+)
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_log_with_other_ends_of_lines_is_the_same(ending: str) -> None:
+    record = read(LOG.replace("\n", ending))
+    own = counts(record)
+    assert (own.graphs, own.compilations, own.recompiles, own.breaks) == (3, 3, 1, 1)
+    assert [g.inputs for g in record.graphs][:2] == [("x: float32[4] cpu",)] * 2
+    assert record == read(LOG)
+    assert words.verdict(record).startswith("3 graphs, 1 graph break at at least 1 place")
+
+
+def test_a_text_with_a_carriage_return_of_its_own_is_read() -> None:
+    text = GRAPH.replace("torch.sin(l_x_)", "torch.sin(l_x_)\r", 1)
+    log = (
+        names()
+        + start("0/0")
+        + entry("dynamo_output_graph", None, text, "0/0")
+        + metrics("0/0", graph_op_count=None)
+    )
+    for ending in ("\n", "\r\n"):
+        (graph,) = read(log.replace("\n", ending)).graphs
+        assert graph.operators == 2
+
+
+def test_an_entry_whose_text_cannot_be_read_counts() -> None:
+    """One letter of every text is another one: what there is, is known; what it says, is not."""
+    damaged = "\n".join(
+        line[:3] + "~" + line[4:] if line.startswith("\t") and len(line) > 5 else line
+        for line in LOG.split("\n")
+    )
+    record = read(damaged)
+    own = counts(record)
+    assert (own.graphs, own.compilations, own.recompiles, own.breaks) == (3, 3, 1, 1)
+    assert [g.inputs for g in record.graphs] == [()] * 3
+    (broken,) = record.breaks
+    assert broken.outcome == OUTCOME_NOT_KNOWN and "cannot be read" in broken.ending.reason
+    again = record.recompiles[0].recompilation
+    assert again is not None and again.nearest_entry == UNKNOWN and not again.failed_guards
+    assert words.again(again).startswith("the log does not say what failed")
+    assert record.lacks(claims.GUARDS) and not record.lacks(claims.GRAPHS)
+    assert "texts of entries" in next(m.stage for m in record.missing if "texts" in m.stage)
+    assert words.state(record) == "partial"
+
+
+def test_the_operators_of_an_unreadable_graph_are_not_known() -> None:
+    graph = entry("dynamo_output_graph", None, GRAPH, "0/0").replace("cos", "tan")
+    (graph_of_metrics,) = read(names() + start("0/0") + graph + metrics("0/0")).graphs
+    (graph_without,) = read(names() + start("0/0") + graph + metrics("0/0", graph_op_count=None)).graphs
+    assert (graph_of_metrics.operators, graph_without.operators) == (2, None)
+
+
+def test_a_lost_entry_makes_counts_lower_bounds() -> None:
+    """The line with which the graph's entry begins is cut: how many graphs there are, is not known."""
+    head = entry("dynamo_output_graph", None, GRAPH, "1/0").partition("\n")[0]
+    record = read(LOG.replace(head, head[:-9]))
+    assert record.lacks(claims.GRAPHS) and record.lacks(claims.BREAKS)
+    assert words.verdict(record).startswith("at least 2 graphs")
+    stray = read(LOG + "a line that a program printed\n")
+    assert not stray.lacks(claims.GRAPHS) and counts(stray) == counts(read(LOG))
