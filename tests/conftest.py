@@ -62,10 +62,12 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     everything = [ROOT, ROOT / "tests"]
     paths = [Path(config.invocation_params.dir, str(arg).partition("::")[0]).resolve() for arg in config.args]
-    named = bool(config.option.keyword or config.option.markexpr) or any(p not in everything for p in paths)
+    cut = bool(config.option.keyword or config.option.markexpr)
+    named = cut or any(p not in everything for p in paths)
     config.option.tier = config.option.tier or (FULL if named else QUICK)
-    if config.option.tier == EXHAUSTIVE and not named and not config.option.collectonly:
-        config.pluginmanager.register(Nightly(ROOT), "nightly")
+    cut = cut or any("::" in str(arg) for arg in config.args)
+    if config.option.tier == EXHAUSTIVE and not cut and not config.option.collectonly:
+        config.pluginmanager.register(Nightly(ROOT, config.args if named else ()), "nightly")
 
 
 @pytest.hookimpl(optionalhook=True)

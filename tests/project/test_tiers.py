@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import nightly
 import pytest
@@ -77,12 +78,30 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(root: Path) -> None:
     assert node.workerinput["finished"] == ["tests/a.py::b", "tests/a.py::c[1]"]
     run(root, {"tests/d.py::e": "skipped"}, pytest.ExitCode.OK)
     result = json.loads((root / nightly.RESULT).read_text())
-    assert (result["passed"], result["failed"], result["skipped"]) == (1, 1, 1)
-    assert result["failures"] == {"tests/a.py": ["c[1]"]} and result["commit"] == "c0ffee"
+    a, d = result["tests/a.py"], result["tests/d.py"]
+    assert (a["passed"], a["failed"], a["failures"], a["commit"]) == (1, 1, ["c[1]"], "c0ffee")
+    assert (d["passed"], d["failed"], d["skipped"], d["failures"]) == (0, 0, 1, [])
     assert not (root / nightly.PROGRESS).exists()
 
 
+def test_a_run_of_some_files_leaves_what_is_kept_of_others(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (root / "tests" / f"{name}.py").touch()
+    run(root, {f"tests/{name}.py::one": "failed" for name in "abc"}, pytest.ExitCode.TESTS_FAILED)
+    monkeypatch.setattr(nightly, "tested", lambda _: {"commit": "another"})
+    run(root, {"tests/a.py::one": "passed"}, pytest.ExitCode.OK)
+    result = json.loads((root / nightly.RESULT).read_text())
+    assert {name: (line["commit"], line["failures"]) for name, line in result.items()} == {
+        "tests/a.py": ("another", []),
+        "tests/b.py": ("c0ffee", ["one"]),
+    }, "c.py is gone"
+
+
 def test_another_commit_begins_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(root, {"tests/a.py::b": "passed"}, pytest.ExitCode.INTERRUPTED)
+    assert Nightly(root, ["tests/a.py"]).outcomes == {}, "so does a run of other files"
     run(root, {"tests/a.py::b": "passed"}, pytest.ExitCode.INTERRUPTED)
     monkeypatch.setattr(nightly, "tested", lambda _: {"commit": "another"})
     assert Nightly(root).outcomes == {}
@@ -109,9 +128,9 @@ def test_the_result_that_is_kept_says_what_it_is_of() -> None:
     file = Path(__file__).resolve().parents[2] / nightly.RESULT
     if not file.exists():
         pytest.skip("no exhaustive run has ended yet")
-    result = json.loads(file.read_text(encoding="utf-8"))
-    assert {"date", "commit", "torch", "python", "passed", "failed", "skipped", "failures"} <= set(result)
-    assert len(result["failures"]) <= result["failed"]
+    for line in json.loads(file.read_text(encoding="utf-8")).values():
+        assert {"date", "commit", "torch", "python", "passed", "failed", "skipped"} < set(line)
+        assert len(line["failures"]) == line["failed"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +144,7 @@ def test_the_result_that_is_kept_says_what_it_is_of() -> None:
         (["--exhaustive", "tests/measures"], EXHAUSTIVE),
     ],
 )
-def test_what_is_named_runs_in_full(words: list[str], tier: str) -> None:
+def test_what_is_named_runs_in_full(words: list[str], tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import conftest
 
     root = Path(conftest.__file__).resolve().parents[1]
@@ -137,8 +156,9 @@ def test_what_is_named_runs_in_full(words: list[str], tier: str) -> None:
         collectonly=False,
     )
     config: Any = SimpleNamespace(
-        option=option, args=named, invocation_params=SimpleNamespace(dir=root), pluginmanager=None
+        option=option, args=named, invocation_params=SimpleNamespace(dir=root), pluginmanager=MagicMock()
     )
+    monkeypatch.setattr(conftest, "Nightly", MagicMock())
     conftest.pytest_configure(config)
     assert option.tier == tier
 
