@@ -13,8 +13,9 @@ from ..engine.options import CaptureOptions
 from ..engine.record import recorded
 from ..engine.remote import dispatch
 from ..errors import UsageError
+from ..measures.address import walk
 from ..record.capture import Options
-from ..record.graph import Frame, Graph, Node, Source
+from ..record.graph import Frame, Graph, Source
 from ..results.capture import Capture, CaptureError
 from ..results.program import Program
 
@@ -68,7 +69,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
     options = CaptureOptions("auto" if kept.grad else False, options=kept.patches or None, target=target)
     try:
         with keeping.settings_of(kept):
-            capture = dispatch(Call.read(called.gm, called.args, None, options))
+            capture = dispatch(Call.read(called.module, called.args, None, options))
     except CaptureError as error:
         message = f"graph {number} ({graph.id}) could not be lowered for {model.name}: {error}"
         raise CaptureError(
@@ -111,12 +112,7 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
             function=kept.code.co_name,
             file=kept.code.co_filename,
             line=kept.code.co_firstlineno,
-            stages=tuple(
-                dataclasses.replace(s, nodes=tuple(_with_frames(n, lines) for n in s.nodes))
-                if isinstance(s, Graph)
-                else s
-                for s in one.stages
-            ),
+            stages=tuple(_graph_with_frames(s, lines) if isinstance(s, Graph) else s for s in one.stages),
         )
         for one in capture.compilations
     )
@@ -143,25 +139,33 @@ def _devices(kept: RetainedGraph, device: str) -> Iterable[str]:
                 )
 
 
-def _lines(kept: Graph, made: Capture) -> dict[int, tuple[Frame, ...]] | None:
-    """By the line of the graph's own code, the stack of the program there: each operation has a line of its own. None
-    where the operations are not the same ones in the same order."""
+def _lines(kept: Graph, made: Capture) -> dict[tuple[str, int], tuple[Frame, ...]] | None:
+    """By file and line of the code of the graph and of its bodies, the stack of the program there: each operation
+    has a line of its own. None where the operations are not the same ones in the same order."""
     if len(made.compilations) != 1 or "dynamo" not in made.compilations[0].graphs:
         return None
     own, other = (
-        [n for n in g.nodes if n.op.startswith("call_")]
+        [n for _, n in walk(g) if n.op.startswith("call_")]
         for g in (kept, made.compilations[0].graphs["dynamo"])
     )
     if [(n.op, n.target) for n in own] != [(n.op, n.target) for n in other]:
         return None
     return {
-        there.frames[-1].line: here.frames for here, there in zip(own, other, strict=True) if there.frames
+        (there.frames[-1].file, there.frames[-1].line): here.frames
+        for here, there in zip(own, other, strict=True)
+        if there.frames
     }
 
 
-def _with_frames(node: Node, lines: dict[int, tuple[Frame, ...]]) -> Node:
-    frames = node.frames[-1:]
-    return dataclasses.replace(node, frames=lines.get(frames[0].line, ())) if frames else node
+def _graph_with_frames(graph: Graph, lines: dict[tuple[str, int], tuple[Frame, ...]]) -> Graph:
+    nodes = tuple(
+        dataclasses.replace(node, frames=lines.get((node.frames[-1].file, node.frames[-1].line), ()))
+        if node.frames
+        else node
+        for node in graph.nodes
+    )
+    bodies = tuple((name, _graph_with_frames(body, lines)) for name, body in graph.subgraphs)
+    return dataclasses.replace(graph, nodes=nodes, subgraphs=bodies)
 
 
 def _sources_with(sources: Iterable[Source], stacks: Iterable[tuple[Frame, ...]]) -> tuple[Source, ...]:

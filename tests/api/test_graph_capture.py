@@ -149,6 +149,47 @@ def test_for_another_target_it_is_what_a_capture_for_that_target_is() -> None:
     assert of_any_size.target is not None and any("= 5" in words for words in of_any_size.target.may_differ)
 
 
+def cached(cache: torch.Tensor, v: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    cache[:, i] = v
+    return cache.sum(1)
+
+
+def set_in_a_branch(x: torch.Tensor, flag: torch.Tensor) -> torch.Tensor:
+    def first(a: torch.Tensor) -> torch.Tensor:
+        b = a.clone()
+        b[0] = 3.0
+        return b
+
+    result: torch.Tensor = torch.cond(flag > 0, first, lambda a: a.cos(), (x,))
+    return result
+
+
+def set_twice(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y[0] = 1.0
+    y[1:, ::2] += v
+    return y.sin()
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [
+        (cached, lambda: (torch.zeros(4, 8), torch.ones(4, 1), torch.tensor([2]))),
+        (set_in_a_branch, lambda: (torch.rand(4, 4), torch.ones(()))),
+        (set_twice, lambda: (torch.rand(4, 4), torch.rand(2))),
+    ],
+)
+@pytest.mark.parametrize("target", ["h100", "cpu:avx2"])
+def test_items_that_are_set_cross_to_another_target(function: Any, inputs: Any, target: str) -> None:
+    with compile_lens.watch() as program:
+        torch.compile(function, backend="aot_eager")(*inputs())
+    made = program.capture(0, target=target)
+    direct = compile_lens.capture(function, *inputs(), target=target)
+    assert [k.source for k in made.kernels] == [k.source for k in direct.kernels] and made.kernels
+    one, other = ({f.line for k in c.kernels for f in c.chain.lines(k)} for c in (made, direct))
+    assert one == other
+
+
 def test_what_cannot_be_lowered_for_another_target_is_said() -> None:
     def g(x: torch.Tensor) -> torch.Tensor:
         return (x @ x).sum()

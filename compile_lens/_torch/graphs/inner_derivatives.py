@@ -15,6 +15,7 @@ import torch.fx
 from torch.fx import traceback
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
+from ...record import claims
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
 
@@ -23,7 +24,7 @@ FORWARD = "compile_lens_derivative_of"
 for each of several levels: that operator itself may be gone, since nothing reads its result."""
 
 
-@hook("torch.autograd:_engine_run_backward")
+@hook("torch.autograd:_engine_run_backward", claims.ORIGINS)
 def note_derivatives(draft: Draft, real: Any, outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
     """Run autograd's engine; if an operator of the program calls it and is traced, note for each node which backward
     node made it. AOTAutograd's own call for the joint graph is of no operator."""

@@ -49,6 +49,11 @@ def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, 
     sentences = [] if native_functions.table() else [NO_TABLE]
     if any(on(name) for name in AUTOTUNE):
         sentences.append(_autotune_caveat(model))
+    if model.device == "cuda" and on("coordinate_descent_tuning"):
+        sentences.append(
+            "coordinate descent searches launch configurations (sizes of blocks, warps) by timing them on the device: "
+            "left out here; the graphs and kernels are those that torch makes with it"
+        )
     if on("freezing") and not torch.is_grad_enabled():  # it does where no gradient is wanted
         sentences.append(
             "freezing computes with the weights on the device while it compiles, and keeps the results as constants: "

@@ -30,7 +30,6 @@ _turn = threading.RLock()
 
 SETTINGS = {
     "shape_padding": False,  # whether padding pays off is timed on the device
-    "coordinate_descent_tuning": False,
     "triton.autotune_at_compile_time": False,
     "freezing": False,  # computes with weights on the device
     "triton.cudagraphs": False,  # recorded by the device's driver

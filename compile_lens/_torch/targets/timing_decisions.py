@@ -74,9 +74,20 @@ class TimingDecisions:
         return num_splits
 
     def _mixing(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        import torch._inductor.config as config
+
+        names = (
+            "max_autotune",
+            "coordinate_descent_tuning",
+            "triton.mix_order_reduction_autotune_split_size",
+        )
+        known = config.get_config_copy()
+        untimed = {name: False for name in names if name in known}
+
         def mixing(*args: Any, **kwargs: Any) -> Any:
             self.splits = True
-            return real(*args, **kwargs)
+            with config.patch(untimed):  # how it is split is timed with them, on the device
+                return real(*args, **kwargs)
 
         return mixing
 

@@ -107,10 +107,10 @@ def _patches(compiler: Any) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class GraphCall:
-    """A retained graph as a function of its own: its module, arguments of the sizes seen, and the size of each
-    symbol."""
+    """A retained graph as a function of its own: a module with its code, arguments of the sizes seen, and the size of
+    each symbol."""
 
-    gm: torch.fx.GraphModule
+    module: torch.nn.Module
     args: tuple[Any, ...]
     fixed: tuple[tuple[str, int], ...]
 
@@ -147,9 +147,30 @@ def as_call(kept: RetainedGraph, device: str) -> GraphCall | None:
         if kind is not None and isinstance(arg, torch.Tensor):
             # As a parameter has it, which the graph alone is given as any other input.
             setattr(arg, _STATIC, kind)
-    gm = backend.copy_graph(kept.gm)
-    gm.meta = {}  # of the program's compile, and it would not cross to another process
-    return GraphCall(gm, args, tuple(sorted(fixed.items())))
+    return GraphCall(_code_module(backend.copy_graph(kept.gm)), args, tuple(sorted(fixed.items())))
+
+
+def _code_module(gm: torch.fx.GraphModule) -> torch.nn.Module:
+    """Return a module with the code and the attributes of a graph, and the same of the bodies in it.
+
+    Torch sends the code of a graph to another process, and traces it there with symbols, which cannot be written into
+    (``t[i] = v``). The code alone is a function as any other.
+    """
+    _, (body, imports) = gm.__reduce__()
+    body = {name: value for name, value in body.items() if name not in ("meta", "_graph")}
+    inner = {
+        name: _code_module(one) if isinstance(one, torch.fx.GraphModule) else one
+        for name, one in gm._modules.items()
+    }
+    return _module_of(body | {"_modules": inner}, imports)
+
+
+def _module_of(body: dict[str, Any], imports: str) -> torch.nn.Module:
+    forward = torch.fx.graph_module._forward_from_src(imports + body["_code"], {})
+    members = {"forward": forward, "__reduce__": lambda self: (_module_of, (body, imports))}
+    module: torch.nn.Module = type("GraphModule", (torch.nn.Module,), members)()
+    module.__dict__.update(body)
+    return module
 
 
 _STATIC = "_dynamo_static_input_type"
