@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .imports import SITES
+from .imports import SCRIPT, SITES
 
 
 def current() -> dict[str, Any]:
@@ -25,6 +25,7 @@ def current() -> dict[str, Any]:
         "arguments": list(sys.argv),
         "folder": _folder(),
         "modules": _plain_globals(),
+        "group": process_group(),
         "lines": {
             name: entry
             for name, entry in list(linecache.cache.items())
@@ -55,7 +56,7 @@ def own_modules(script: bool = False) -> dict[str, Any]:
             if file.startswith(INSTALLED):
                 if isinstance(module, types.ModuleType):
                     _installed[name] = weakref.ref(module)
-            elif (name != "__main__" or script) and name != "__mp_main__":
+            elif script or name not in SCRIPT:
                 modules[name] = module
     if len(_installed) > len(there):
         for name in _installed.copy().keys() - there.keys():
@@ -102,6 +103,18 @@ def plain(value: Any, depth: int = 3) -> bool:
             depth > 0 and len(value) <= 1000 and all(plain(v, depth - 1) for kv in value.items() for v in kv)
         )
     return type(value) in _PLAIN
+
+
+GROUP = "compile_lens._torch.ground.process_group:fake_group"
+"""Context in which the child stands for the caller's rank: what holds a process group needs one to be unpacked."""
+
+
+def process_group() -> tuple[int, int] | None:
+    """Return the rank of this process and the number of processes, if the program has a default process group."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def _folder() -> str:

@@ -17,11 +17,16 @@ SITES = ("site-packages", "dist-packages")
 """Names of folders of installed packages, also those of another environment than the running Python's."""
 
 
+SCRIPT = ("__main__", "__mp_main__")
+"""Names of the module that the program's script is: multiprocessing imports it again under the second, in a worker that
+it does not fork."""
+
+
 def loaded() -> dict[str, str]:
     """The files of the top-level modules that this process has imported, by name."""
     files = {}
     for name, module in list(sys.modules.items()):
-        if "." not in name and name not in ("__main__", "__mp_main__"):
+        if "." not in name and name not in SCRIPT:
             file = getattr(module, "__file__", None)
             if isinstance(file, str):
                 files[name] = file

@@ -25,6 +25,7 @@ import torch
 from ..errors import LensError, UsageError
 from . import placement
 from .context import own_modules
+from .imports import SCRIPT
 from .reachability import Piece, ReachableObjects
 from .tensors import Storage, Tensors, is_fake
 
@@ -111,9 +112,10 @@ def pack(
     """
     buffer = io.BytesIO()
     with_script = own_modules(script=True)
-    own = {name: module for name, module in with_script.items() if name != "__main__"}
+    own = {name: module for name, module in with_script.items() if name not in SCRIPT}
     try:
-        with _by_value(_without_a_place(own)):
+        script = [with_script[name] for name in SCRIPT[1:] if name in with_script]
+        with _by_value([*_without_a_place(own), *script]):
             beside = None if along is None else along(_importable, with_script)
             pickler = _Pickler(buffer, beside, apart, own)
             pickler.dump(payload)
@@ -148,7 +150,7 @@ def _without_a_place(own: dict[str, Any]) -> list[Any]:
 def _importable(name: str) -> bool:
     """Return True if objects of this module cross by name. cloudpickle asks this to decide what crosses by value."""
     by_value = cloudpickle.list_registry_pickle_by_value()
-    return name in sys.modules and name != "__main__" and name not in by_value
+    return name in sys.modules and name not in SCRIPT and name not in by_value
 
 
 def _found_by(name: str, file: str) -> bool:
@@ -303,7 +305,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
     def _function_getnewargs(self, func: Any) -> Any:
         # Functions that cross by value find the globals of their module there, where Dynamo looks for them.
         name = func.__globals__.get("__name__")
-        if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is func.__globals__:
+        there = vars(sys.modules[name]) if name in sys.modules else None
+        # multiprocessing's module of a script has a copy of the globals that its functions have.
+        if there is func.__globals__ or (there is not None and name in SCRIPT[1:]):
             self.globals_ref.setdefault(id(func.__globals__), _Globals(name))
         return super()._function_getnewargs(func)
 
@@ -438,8 +442,8 @@ def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
 
 
 def _globals_of(name: str) -> dict[str, Any]:
-    if name == "__main__":
-        return sys.modules["__main__"].__dict__
+    if name in SCRIPT:
+        return sys.modules[name].__dict__
     try:
         return importlib.import_module(name).__dict__
     except ImportError:  # a module that was made, not imported

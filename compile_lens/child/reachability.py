@@ -22,6 +22,7 @@ import torch
 
 from . import context, placement
 from .code_names import codes, names_in
+from .imports import SCRIPT
 
 
 class Piece:
@@ -125,7 +126,7 @@ class ReachableObjects:
 
     def kept_there(self, module: str) -> bool:
         """Return True if the child's module holds what importing it gives: torch, and others that are not followed."""
-        return not (module == "__main__" or module in self._own or followed(module))
+        return not (module in SCRIPT or module in self._own or followed(module))
 
     def _wraps(self, function: Any) -> bool:
         return not isinstance(function, type) and function.__code__.co_filename.startswith(context.INSTALLED)
@@ -134,14 +135,14 @@ class ReachableObjects:
         """The functions in it are looked through."""
         for function in placement.functions_in(value):
             name = str(function.__globals__.get("__name__"))
-            if id(function) not in self._met and (name == "__main__" or name in self._own or followed(name)):
+            if id(function) not in self._met and (name in SCRIPT or name in self._own or followed(name)):
                 self._met[id(function)] = function
                 self._functions.append(function)
 
     def names(self, module: str) -> Mapping[int, str]:
         """Return the names that objects have in an installed module, by the ``id`` of each object of its classes."""
         if module not in self._homes:
-            there = sys.modules.get(module) if module not in ("builtins", "__main__", *self._own) else None
+            there = sys.modules.get(module) if module not in ("builtins", *SCRIPT, *self._own) else None
             named = [] if there is None else list(vars(there).items())
             self._homes[module] = {id(one): key for key, one in named if type(one).__module__ == module}
         return self._homes[module]
@@ -205,7 +206,7 @@ class ReachableObjects:
         if not isinstance(value, types.FunctionType):
             return False
         name = value.__globals__.get("__name__")
-        return name == "__main__" or name in self._own or placement.is_disabled(value)
+        return name in SCRIPT or name in self._own or placement.is_disabled(value)
 
     def _place(self, function: Any) -> tuple[str, str] | None:
         """The module and the path at which the child finds it; ``None`` for one that crosses by value."""
@@ -410,7 +411,7 @@ _LIBRARIES = frozenset(
 def followed(module: str) -> bool:
     """Return True if the code of an installed package's module is followed."""
     top = module.partition(".")[0]
-    return top not in _STANDARD and top not in _LIBRARIES and top != "__main__"
+    return top not in _STANDARD and top not in _LIBRARIES and top not in SCRIPT
 
 
 _torchs_own: dict[Any, list[Any]] = {}
@@ -422,7 +423,7 @@ def _not_of_torch(value: Any) -> bool:
     if type(value) is not types.FunctionType:
         return False
     name = str(value.__globals__.get("__name__"))
-    return name == "__main__" or followed(name) or placement.is_disabled(value)
+    return name in SCRIPT or followed(name) or placement.is_disabled(value)
 
 
 def _settings(value: Any) -> bool:

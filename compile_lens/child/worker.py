@@ -156,7 +156,7 @@ def quick_imports() -> Iterator[None]:
 
 
 def _answer(data: bytes) -> dict[str, Any]:
-    from . import placement
+    from . import context, placement
 
     try:
         head, body = pickle.loads(data)
@@ -164,18 +164,20 @@ def _answer(data: bytes) -> dict[str, Any]:
         placement.begin()
         call = _named(head["call"])
         done: list[int] = []
-        try:
-            with _named(head["within"])() if head["within"] else contextlib.nullcontext():
-                args = _unpack(body, done)
-        except placement.Differs as error:
-            return {"differs": str(error)}
-        except UsageError as error:
-            anew = getattr(error, "anew", False)
-            return {"stuck": str(error), "said_how": True, "part": len(done) - 1, "anew": anew}
-        except Exception as error:  # a module that fails to import here, whatever it raises
-            message = f"{type(error).__name__} in the child: {error}"
-            return {"stuck": message, "said_how": False, "part": len(done) - 1}
-        return {"value": call(*args)}
+        group = head["group"]
+        with _named(context.GROUP)(*group) if group else contextlib.nullcontext():
+            try:
+                with _named(head["within"])() if head["within"] else contextlib.nullcontext():
+                    args = _unpack(body, done)
+            except placement.Differs as error:
+                return {"differs": str(error)}
+            except UsageError as error:
+                anew = getattr(error, "anew", False)
+                return {"stuck": str(error), "said_how": True, "part": len(done) - 1, "anew": anew}
+            except Exception as error:  # a module that fails to import here, whatever it raises
+                message = f"{type(error).__name__} in the child: {error}"
+                return {"stuck": message, "said_how": False, "part": len(done) - 1}
+            return {"value": call(*args)}
     except BaseException as error:
         return {"error": _error(error), "anew": getattr(error, "anew", False)}
     finally:
@@ -218,7 +220,7 @@ def _adopt_context(head: dict[str, Any]) -> None:
     linecache.cache.update(head["lines"])
     # Functions of a script or of notebook cells belong to a module of this name.
     main = types.ModuleType("__main__")
-    sys.modules["__main__"] = main
+    sys.modules.update(dict.fromkeys(imports.SCRIPT, main))
     for name, values in head["modules"].items():
         module = sys.modules.get(name)
         if module is not None:

@@ -88,6 +88,7 @@ def in_child(
 def _in_child(call: Call) -> tuple[Capture, str]:
     from .._torch.frames import code_copies
     from .._torch.targets import ambient_state, torch_settings
+    from ..child.context import process_group
     from ..record import codec as codec  # while the child gets ready, not when it has answered
 
     assert call.model is not None
@@ -104,10 +105,18 @@ def _in_child(call: Call) -> tuple[Capture, str]:
         )
     around = (*ambient_state.autocast_region(), *kept)
     captured = Capture.from_json(text)
+    if captured.target is not None and process_group() is not None:
+        differs = (*captured.target.may_differ, _ALONE)
+        captured = dataclasses.replace(
+            captured, target=dataclasses.replace(captured.target, may_differ=differs)
+        )
     if captured.target is not None and around:
         target = dataclasses.replace(captured.target, queries=(*around, *captured.target.queries))
         captured = dataclasses.replace(captured, target=target)
     return in_cells(captured), how  # the child knows no notebook
+
+
+_ALONE = "the program's process group has no other processes here: collectives return at once, with this rank's values"
 
 
 def tables() -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +23,7 @@ from torch._dynamo.eval_frame import skip_code
 
 from ...record.collectives import Collective, EagerCollective
 from .. import isolation
+from ..ground.process_group import fake_group
 from ..ground.undo import Undo
 from .callers import program_line
 from .program_watch import Observations, ProgramWatch
@@ -170,7 +170,7 @@ def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsal:
     Dynamo's memory of sizes, its frame numbers and Python's hook for errors are restored."""
     raised: list[Exception] = []
     watch, calls = ProgramWatch(), CollectiveCalls()
-    with isolation.random_state(), _group(rank, world), _memory(), Undo() as undo, undo:
+    with isolation.random_state(), fake_group(rank, world), _memory(), Undo() as undo, undo:
         calls.place(undo)
         grad = torch.is_grad_enabled()
         watch.open()
@@ -185,25 +185,6 @@ def rehearse(call: Callable[[], Any], rank: int, world: int) -> Rehearsal:
                 eval_frame.reset_code(code)
     outside = tuple(EagerCollective(one, watch.graphs_before(at), whole) for at, one, whole in calls.calls)
     return Rehearsal(watch.observations(), outside, raised[0] if raised else None)
-
-
-@contextlib.contextmanager
-def _group(rank: int, world: int) -> Iterator[None]:
-    import torch.distributed as distributed
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    with Undo() as undo, undo:
-        undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
-        undo.add(_leave_group)
-        distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
-        yield
-
-
-def _leave_group() -> None:
-    import torch.distributed as distributed
-
-    if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
-        distributed.destroy_process_group()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,29 @@
+"""A process group without other processes: torch's fake one, in which a collective returns at once."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from .undo import Undo
+
+
+@contextlib.contextmanager
+def fake_group(rank: int, world: int) -> Iterator[None]:
+    """For the duration, this process is a rank of a default process group that has no other processes."""
+    import torch.distributed as distributed
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    with Undo() as undo, undo:
+        undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
+        undo.add(_leave_group)
+        distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
+        yield
+
+
+def _leave_group() -> None:
+    import torch.distributed as distributed
+
+    if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
+        distributed.destroy_process_group()
