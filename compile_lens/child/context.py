@@ -25,7 +25,6 @@ def current() -> dict[str, Any]:
         "arguments": list(sys.argv),
         "folder": _folder(),
         "modules": _plain_globals(),
-        "group": process_group(),
         "lines": {
             name: entry
             for name, entry in list(linecache.cache.items())
@@ -103,10 +102,6 @@ def plain(value: Any, depth: int = 3) -> bool:
             depth > 0 and len(value) <= 1000 and all(plain(v, depth - 1) for kv in value.items() for v in kv)
         )
     return type(value) in _PLAIN
-
-
-GROUP = "compile_lens._torch.ground.process_group:fake_group"
-"""Context in which the child stands for the caller's rank: what holds a process group needs one to be unpacked."""
 
 
 def process_group() -> tuple[int, int] | None:

@@ -28,6 +28,7 @@ def call(
     first: tuple[str, ...] = (),
     failed: Callable[[str, str], BaseException] | None = None,
     within: str = "",
+    group: str = "",
     along: Any = None,
 ) -> tuple[Any, pickling.Parcel]:
     """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
@@ -38,6 +39,7 @@ def call(
         first: names of modules that a new child imports while the request is made.
         failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
         within: ``"module:name"`` of a context in which the child imports what ``args`` need.
+        group: the same of a context for a rank and a number of processes, if the program has a process group.
         along: knows how more kinds of objects cross, as ``crossing.pack`` takes it.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
@@ -60,6 +62,7 @@ def call(
             head = {
                 "call": function,
                 "within": within,
+                "group": (group, context.process_group() if group else None),
                 "environment": {**os.environ, **(environment or {})},
                 "files": imports.loaded(),
                 **context.current(),

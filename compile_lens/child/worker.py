@@ -156,7 +156,7 @@ def quick_imports() -> Iterator[None]:
 
 
 def _answer(data: bytes) -> dict[str, Any]:
-    from . import context, placement
+    from . import placement
 
     try:
         head, body = pickle.loads(data)
@@ -164,8 +164,8 @@ def _answer(data: bytes) -> dict[str, Any]:
         placement.begin()
         call = _named(head["call"])
         done: list[int] = []
-        group = head["group"]
-        with _named(context.GROUP)(*group) if group else contextlib.nullcontext():
+        group, rank = head["group"]
+        with _named(group)(*rank) if rank else contextlib.nullcontext():
             try:
                 with _named(head["within"])() if head["within"] else contextlib.nullcontext():
                     args = _unpack(body, done)

@@ -16,6 +16,9 @@ from ..errors import UsageError
 FIRST = ("compile_lens._torch.preload", "compile_lens.engine.local")
 """Modules that every capture in a child needs."""
 
+GROUP = "compile_lens._torch.ground.process_group:fake_group"
+"""Context in which a child stands for the caller's rank: what holds a process group needs one to be unpacked."""
+
 WITHIN = {"cuda": "compile_lens._torch.targets.autocast:regions_stay"}
 """By kind of device, in which context the child imports what a function for it needs."""
 

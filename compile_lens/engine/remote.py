@@ -13,7 +13,7 @@ from ..record.device import DeviceModel, DeviceQuery
 from ..results.capture import Capture, CaptureError
 from . import remote
 from .call import Call, WeakCall
-from .entry import FIRST, WITHIN
+from .entry import FIRST, GROUP, WITHIN
 from .local import perform
 from .record import in_cells
 
@@ -79,6 +79,7 @@ def in_child(
             first=FIRST,
             failed=CaptureError.of,
             within=WITHIN.get(model.device, ""),
+            group=GROUP,
             along=functools.partial(OperatorTransfer, settings=left, tables=tables()),
         )
     kept = [one for one in parcel.left if one.watch is None or one.where in met]
