@@ -307,7 +307,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         name = func.__globals__.get("__name__")
         there = vars(sys.modules[name]) if name in sys.modules else None
         # multiprocessing's module of a script has a copy of the globals that its functions have.
-        if there is func.__globals__ or (there is not None and name in SCRIPT[1:]):
+        if there is func.__globals__ or (there and name in SCRIPT[1:]):
             self.globals_ref.setdefault(id(func.__globals__), _Globals(name))
         return super()._function_getnewargs(func)
 
@@ -442,8 +442,6 @@ def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
 
 
 def _globals_of(name: str) -> dict[str, Any]:
-    if name in SCRIPT:
-        return sys.modules[name].__dict__
     try:
         return importlib.import_module(name).__dict__
     except ImportError:  # a module that was made, not imported

@@ -150,3 +150,30 @@ def test_of_two_phases_each_has_its_own() -> None:
         for phase, code in compilation.code.items()
     }
     assert lines == {"forward": False, "backward": True}
+
+
+VECTOR_PRODUCTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], torch.dtype, Callable[..., Any]]] = {
+    "one row": ((1, 64), (64, 32), torch.float32, lambda x, w: (x @ w).relu()),
+    "one column": ((16, 64), (64, 1), torch.bfloat16, torch.matmul),
+    "batched": ((4, 1, 64), (4, 64, 32), torch.float32, torch.bmm),
+    "several rows": ((16, 64), (64, 32), torch.float32, torch.matmul),
+    "int8 weight": ((1, 64), (32, 64), torch.int8, lambda x, w: x.bfloat16() @ w.t().bfloat16()),
+}
+
+
+@pytest.mark.cases(full=3)
+@pytest.mark.parametrize("name", VECTOR_PRODUCTS)
+def test_coordinate_descent_decides_which_products_are_generated(name: str) -> None:
+    """Inductor's decomposition generates a product of one row or column with it, and calls a library without."""
+    left, right, dtype, fn = VECTOR_PRODUCTS[name]
+    tensors = [torch.ones(shape, dtype=dtype) for shape in (left, right)]
+    tuned = as_there(fn, *tensors, options={"coordinate_descent_tuning": True})
+    with torch._inductor.config.patch(coordinate_descent_tuning=True):
+        by_setting = as_there(fn, *tensors)
+    plain = as_there(fn, *tensors)
+    assert any(k.kind == "extern" for k in plain.kernels)
+    assert any(k.kind == "extern" for k in tuned.kernels) == (name == "several rows")
+    assert [k.source for k in by_setting.kernels] == [k.source for k in tuned.kernels]
+    assert tuned.target is not None and plain.target is not None
+    assert any("coordinate descent" in line for line in tuned.target.may_differ)
+    assert not any("coordinate descent" in line for line in plain.target.may_differ)
