@@ -9,6 +9,9 @@ import sys
 from collections.abc import Iterator
 
 from ..errors import UsageError
+from ..measures.quantities import OF_ALL, OF_PHASES
+from ..record import claims
+from ..record.compilation import PHASES
 from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
 from ..trials.progress import progress, watched
 from .names import called, capturing, one_voice, options
@@ -52,6 +55,31 @@ fails."""
 CHANGES = "changes"
 """Name that stands for a difference at any level."""
 
+RESTS_ON: dict[str, tuple[str, ...]] = {
+    "breaks": (claims.BREAKS, claims.SKIPS, claims.RECOMPILES),
+    "graph_breaks": (claims.BREAKS,),
+    "recompiles": (claims.RECOMPILES,),
+    "rewrites": (claims.REWRITES,),
+    "lowering": (claims.LOWERING,),
+    "fusion": (claims.DECISIONS,),
+    "saved": (claims.SAVED,),
+    "guards": (claims.GUARDS,),
+}
+"""The claims of a record that a name rests on: two records that lack one have no difference that could be seen."""
+
+STAGES: dict[str, tuple[str, ...]] = {
+    "lines": ("dynamo",),
+    "operators": PHASES,
+    "fusion": ("groups",),
+    "kernels": ("code",),
+    "memory": ("code",),
+    "code": ("code",),
+}
+"""The stages of a record that a level compares."""
+
+NO_QUESTION = "there is no ", "the capture was made with "
+"""What a figure says that is no question of a record, such as the bytes kept for a backward that it has not."""
+
 ANY = "!="
 """Suffix of a name of which any difference fails, an improvement too."""
 
@@ -80,8 +108,30 @@ def say_failed(failed: dict[str, str]) -> None:
 
 def failures(found: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
     """Return the names that fail, each with the first change that fails it."""
-    reasons = ((name, next(_reasons(found, name), "")) for name in wanted)
+    reasons = ((name, next(_reasons(found, name), "") or next(_unseen(found, name), "")) for name in wanted)
     return {name: why for name, why in reasons if why}
+
+
+def _unseen(found: DifferenceRecord, name: str) -> Iterator[str]:
+    """Say what a name compares and a record does not hold: where nothing was seen, nothing was seen to be equal."""
+    bare = name.removesuffix(ANY)
+    if bare == name and name in DIRECTED and _repaired(found):
+        return
+    every = bare == CHANGES
+    stages = {s for each in STAGES.values() for s in each} if every else set(STAGES.get(bare, ()))
+    for side, record in zip(("first", "second"), found.captures):
+        rests_on = [c for each in RESTS_ON.values() for c in each] if every else RESTS_ON.get(bare, ())
+        for claim in dict.fromkeys(rests_on):
+            if lacking := record.lacks(claim):
+                yield f"{claim} were not all seen in the {side}: {lacking}"
+        figures = FIGURES if every or bare == "figures" else ("launches",) if bare == "kernels" else (bare,)
+        for figure in set(figures) & set(FIGURES):
+            quantity = OF_PHASES[figure](record, "") if figure in OF_PHASES else OF_ALL[figure](record)
+            if isinstance(quantity, str) and not quantity.startswith(NO_QUESTION):
+                yield f"{figure} of the {side} are not known: {quantity}"
+        for missing in record.missing:
+            if missing.stage.rpartition(" ")[2].rpartition(".")[2] in stages:
+                yield f"the stage {missing.stage} of the {side} was not seen: {missing.reason}"
 
 
 def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ import torch
 
 import compile_lens
 from compile_lens.cli import main
+from compile_lens.record import claims
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -94,6 +95,9 @@ def test_what_is_no_longer_known_fails(tmp_path: Path, records: tuple[str, str])
     blind.write_text(json.dumps(body), encoding="utf-8")
     assert main(["diff", records[0], str(blind), "--fail-on", "launches"]) == 4
     assert main(["diff", records[0], str(blind), "--fail-on", "graphs"]) == 0
+    for name in ("launches", "kernels", "code", "memory", "changes"):
+        assert main(["diff", str(blind), str(blind), "--fail-on", name]) == 4, name
+    assert main(["diff", str(blind), str(blind), "--fail-on", "operators,fusion,breaks"]) == 0
 
 
 DIRECTED = ["breaks", "kernels", "figures", "graphs", "bytes", "launches", "groups", "extern", "peak"]
@@ -152,3 +156,31 @@ def test_help_says_it(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert "gets worse" in (said := " ".join(capsys.readouterr().out.split())) and "kernels!=" in said
+
+
+@pytest.mark.parametrize(
+    ("names", "claim"),
+    [
+        ("breaks", claims.BREAKS),
+        ("graph_breaks", claims.BREAKS),
+        ("figures", claims.RECOMPILES),
+        ("recompiles!=", claims.RECOMPILES),
+        ("fusion", claims.DECISIONS),
+        ("rewrites", claims.REWRITES),
+        ("guards", claims.GUARDS),
+        ("changes", claims.LOWERING),
+    ],
+)
+def test_what_neither_record_saw_was_not_seen_to_be_equal(
+    tmp_path: Path, records: tuple[str, str], names: str, claim: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where torch renamed the function that a hook is on: two breaks, or none, look alike."""
+    body = json.loads(Path(records[0]).read_text(encoding="utf-8"))
+    body["not_observed"] = [{"is": "Missing", "stage": claim, "reason": "this torch has no such function"}]
+    blind = tmp_path / "blind.json"
+    blind.write_text(json.dumps(body), encoding="utf-8")
+    assert main(["diff", str(blind), str(blind), "--fail-on", names]) == 4
+    text = " ".join(capsys.readouterr().out.split())
+    assert "this torch has no such function" in text
+    assert "Nothing differs" not in text and "No difference was seen." in text
+    assert main(["diff", str(blind), str(blind), "--fail-on", "launches,code"]) == 0

@@ -114,12 +114,17 @@ def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) 
 
 
 def unknown(records: Sequence[Record]) -> tuple[str, ...]:
-    """Stages and settings that could not be compared, with the reason."""
+    """Stages, claims and settings that could not be compared, with the reason."""
     missing_stages = [{m.stage.rpartition(" ")[2]: m.reason for m in record.missing} for record in records]
     sentences = [
         f"stage {stage} of the {WHICH[n]} was not seen: {reason}"
         for n, missing in enumerate(missing_stages)
         for stage, reason in missing.items()
+    ]
+    sentences += [
+        f"{lost.stage} of the {WHICH[n]} were not all seen: {lost.reason}"
+        for n, record in enumerate(records)
+        for lost in record.not_observed
     ]
     return (*dict.fromkeys(sentences), *_unsaid(records))
 

@@ -12,6 +12,9 @@ from ..words.quantities import bytes_in_short, memory_in_short, plural
 
 SAME = "Nothing differs: the code is the same, whatever names and places changed."
 
+SAME_IN_PART = "No difference was seen. What the records do not hold was not compared."
+"""Said in place of ``SAME`` where a record lacks a stage, a claim or a setting."""
+
 NO_FIGURE = "no launch and no byte is another"
 
 UNEXPLAINED = (
@@ -50,7 +53,7 @@ def document(diff: DifferenceRecord) -> Document:
         findings.append(
             Finding("unknown", "not compared", "", sections=(Prose("", diff.unknown),), open=True)
         )
-    state = "partial" if diff else "compiled"
+    state = "partial" if diff or diff.unknown else "compiled"
     return Document(
         "difference", heading(diff), state, verdict, remarks=tuple(rest), findings=tuple(findings)
     )
@@ -83,14 +86,14 @@ def levels(diff: DifferenceRecord) -> list[tuple[str, tuple[Change, ...]]]:
 def amount(diff: DifferenceRecord) -> str:
     """The number of changes and levels, in a few words."""
     if not diff:
-        return SAME
+        return SAME_IN_PART if diff.unknown else SAME
     return f"{plural(len(diff.changes), 'change')} at {plural(len(levels(diff)), 'level')}"
 
 
 def summary(diff: DifferenceRecord, most: int = 3) -> tuple[str, ...]:
     """The causes, a line each and at most some, the figures that follow, and the fusion that changed for them."""
     if not diff:
-        return (SAME,)
+        return (amount(diff),)
     more = len(diff.causes) - most
     lines = [figure(c) if c.name else sentence(c) for c in diff.causes[:most]]
     if diff.unexplained:
