@@ -98,7 +98,7 @@ DIFFER: dict[str, str] = {
     **{
         f"nn.functional.linear_cross_entropy.{variant}": "torch registers it as a custom operator (torch_nn): what it "
         "reads is not seen"
-        for variant in ("chunked_mean", "chunked_none", "chunked_sum")
+        for variant in ("chunked", "chunked_none")
     },
     "addcdiv": "with a value, handle_addcdiv of Dynamo decomposes it, to prevent a graph break",
 }
