@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..measures.steps import trimmed_name
+from ..record import claims
 from ..record.capture import ABLATIONS, Ablation, Environment, Options
 from ..record.missing import Missing
 from ..results.capture import Capture
@@ -150,6 +151,9 @@ def with_steps(made: Capture, outcome: Outcome) -> Capture:
             )
         step.recorder.drafts.clear()
         step.error = None
+        if lacking := made.lacks(claims.ABLATIONS):
+            compilations = ()  # what was compiled is another step's code
+            notes.insert(0, f"this step could not be made: {lacking}")
         notes += _joined(compilations)
         if (
             step.name == ABLATIONS[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from lost_hooks import without
 from state import diff, snapshot, unchanged
 from torch import nn
 from torch.nn import functional
@@ -307,6 +308,23 @@ def test_a_step_that_fails_is_lost_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "forward.code" not in {s.key for c in nothing.compilations for s in c.stages if hasattr(s, "text")}
     assert at_step(made, INLINED).ledger.forward.launches == 1 and inlined.notes == ()
     assert at_step(made, NOTHING).ledger.forward.launches is None
+    assert made.ledger.forward.launches == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "torch._inductor.graph:GraphLowering.call_function",
+        "torch._inductor.codegen.cpp:CppScheduling.ready_to_flush",
+    ],
+)
+def test_steps_that_could_not_be_held_apart_have_no_figures(path: str) -> None:
+    """Without the hook, "nothing inlined" compiles what "inlined" does, or one function holds several loops."""
+    with without(path):
+        made = ablate(wave, leaf())
+    for step in made.ablations[:-1]:
+        assert any("could not be made" in note for note in step.notes), step.step
+        assert at_step(made, step.step).ledger.forward.launches is None, step.step
     assert made.ledger.forward.launches == 1
 
 
