@@ -10,6 +10,7 @@ from compile_lens.record.messages import plain_name
 from compile_lens.record.program import (
     CALL_RAISED,
     COMPILED,
+    FAILED,
     LIMIT,
     NO_GRAPH,
     OUTCOME_NOT_KNOWN,
@@ -28,6 +29,7 @@ from .compile_time import bypasses
 from .program import break_line, break_sites, calling_line, compile_seconds, is_permanently_eager
 
 COMPILE_RAISED = "compile that raised"
+COMPILE_FAILED = "compile that failed"
 RECOMPILE_LIMIT = "recompile limit"
 RUNS_EAGERLY = "runs eagerly"
 NOT_EVALUATED = "not evaluated"
@@ -39,6 +41,7 @@ CACHE_BYPASSED = "cache bypassed"
 COMPILE_TIME = "time of compiling"
 KINDS = (
     COMPILE_RAISED,
+    COMPILE_FAILED,
     RECOMPILE_LIMIT,
     RUNS_EAGERLY,
     NOTHING_AT_FIRST,
@@ -119,10 +122,18 @@ def _of_torch(cause: Cause) -> bool:
     return cause.place is not None and cause.place.of_torch
 
 
+_KIND_OF = {
+    RAISED: COMPILE_RAISED,
+    FAILED: COMPILE_FAILED,
+    LIMIT: RECOMPILE_LIMIT,
+    SKIPPED: RUNS_EAGERLY,
+}
+
+
 def _left(program: ProgramRecord) -> list[Cause]:
     causes_of_kind = []
     for frame in program.frames:
-        for outcome, kind in ((RAISED, COMPILE_RAISED), (LIMIT, RECOMPILE_LIMIT), (SKIPPED, RUNS_EAGERLY)):
+        for outcome, kind in _KIND_OF.items():
             ended = [v for v in frame.evaluations if v.outcome == outcome]
             for limit in dict.fromkeys(v.limit for v in ended):
                 own = [v for v in ended if v.limit == limit]
@@ -236,7 +247,7 @@ def _again(program: ProgramRecord) -> list[Cause]:
             v for v in frame.evaluations if v.recompilation is not None and v.outcome == COMPILED and v.graphs
         ]
         if own:
-            seconds = sum(v.seconds for v in own)
+            seconds = sum(v.seconds or 0.0 for v in own)
             place = Frame(frame.file, frame.resume_line or frame.line, frame.function)
             first, *others = _by_cost(own)
             causes_of_kind.append(
@@ -306,5 +317,5 @@ def _by_cost(own: list[FrameEvaluation]) -> list[Recompilation]:
         if (recompilation := visit.recompilation) is not None:
             what = _what(recompilation)
             last.setdefault(what, recompilation)
-            spent[what] = spent.get(what, 0.0) + visit.seconds
+            spent[what] = spent.get(what, 0.0) + (visit.seconds or 0.0)
     return [last[what] for what in sorted(last, key=lambda what: -spent[what])]

@@ -12,6 +12,7 @@ from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
     COMPILED,
+    FAILED,
     LIMIT,
     NO_GRAPH,
     NOTHING,
@@ -48,7 +49,7 @@ class Counts:
         skipped: functions, or rests of them, that were left to Python whole.
         partly_compiled: those that were compiled up to a line, and left to Python from there.
         at_limit: functions that reached their limit of recompiles.
-        raised: visits that ended in an error of the compiler's or the backend's.
+        raised: visits that ended in an error of the compiler's or the backend's, whether or not the call raised it.
         permanently_eager: functions in which Dynamo met nothing to compile in a call, so that each later one runs
             eagerly.
         eager_frames: functions that ran eagerly, or may have, and are in no visit.
@@ -86,7 +87,7 @@ def counts(program: ProgramRecord) -> Counts:
         skipped=frames(SKIPPED),
         partly_compiled=sum(any(is_partly_compiled(v) for v in f.evaluations) for f in program.frames),
         at_limit=frames(LIMIT),
-        raised=outcomes.count(RAISED),
+        raised=outcomes.count(RAISED) + outcomes.count(FAILED),
         eager_frames=len({(u.file, u.line, u.function) for u in program.eager_frames}),
         permanently_eager=sum(any(is_permanently_eager(v) for v in f.evaluations) for f in program.frames),
     )

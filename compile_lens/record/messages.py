@@ -93,6 +93,12 @@ def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
     return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")
 
 
+def break_number(link: str) -> str:
+    """Return torch's number of a kind of graph break (``GB0025``) from its page about it; ``""`` if it has none."""
+    number = re.search(r"/(gb\d+)\.html", link)
+    return number[1].upper() if number else ""
+
+
 def limit_type(message: str) -> str:
     """Return the recompile limit that an error of Dynamo's is about; ``""`` if it is about none."""
     limit = _LIMIT.search(message)

@@ -29,7 +29,8 @@ SKIPPED = "skipped"
 LIMIT = "limit"
 NOTHING = "nothing to compile"
 RAISED = "raised"
-OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED)
+FAILED = "failed"
+OUTCOMES = (COMPILED, NO_GRAPH, SKIPPED, LIMIT, NOTHING, RAISED, FAILED)
 """Values of ``FrameEvaluation.outcome``."""
 
 FAIL_ON_RECOMPILE = "fail_on_recompile"
@@ -194,7 +195,9 @@ class FrameEvaluation:
 
     Attributes:
         outcome: one of ``OUTCOMES``. ``no graph``: it was compiled, and holds no operation of a tensor. ``limit``: it
-            has as many forms as it may have, and each call that fits none of them runs eagerly.
+            has as many forms as it may have, and each call that fits none of them runs eagerly. ``raised``: the
+            compiler or the backend raised, and so did the call. ``failed``: they raised, and the code ran eagerly, as
+            ``suppress_errors`` asks for; in a log of an older torch the call may have raised.
         id: torch's compile id (``"0/1"``), ``""`` where Dynamo did not begin to compile.
         cause: why it was not compiled; ``None`` where it was.
         caller: the line of the program that called it.
@@ -208,9 +211,11 @@ class FrameEvaluation:
         traced_functions: the lines that are in its graphs, by function.
         eager_lines: the lines of its own that were left to Python; they ran if Python reached them.
         guards: under which conditions the compilation may be used.
+        guard_count: how many guards there are, where a log has the texts of others; ``None``: as many as ``guards``.
         dynamic: sizes that were compiled as symbols.
         specializations: sizes and numbers that were symbols, and became one value.
-        seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it.
+        seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it. ``None`` where a
+            log does not say.
         number: the how manieth visit of the program it is, from 0.
         may_compute: whether the code has an instruction that may compute something; of a log it is not known, and said
             to.
@@ -233,9 +238,10 @@ class FrameEvaluation:
     traced_functions: tuple[TracedFunction, ...] = ()
     eager_lines: Ranges = ()
     guards: tuple[GuardOrigin, ...] = ()
+    guard_count: int | None = None
     dynamic: tuple[DynamicDim, ...] = ()
     specializations: tuple[Specialization, ...] = ()
-    seconds: float = 0.0
+    seconds: float | None = 0.0
     number: int = 0
     count: int = 1
     may_compute: bool = True
@@ -281,7 +287,7 @@ class ProgramGraph:
         operators: calls in it; ``None`` where a log does not say.
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
-        seconds: wall time of the backend's call, measured.
+        seconds: wall time of the backend's call, measured; ``None`` where a log does not say.
         input_bytes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen.
             ``None`` where one of them is not known.
         output_bytes: bytes of the tensors that it returns, each once.
@@ -294,7 +300,7 @@ class ProgramGraph:
     operators: int | None
     inputs: tuple[str, ...] = ()
     thread: str = ""
-    seconds: float = 0.0
+    seconds: float | None = 0.0
     input_bytes: int | None = None
     output_bytes: int | None = None
     collectives: tuple[Collective, ...] = ()
@@ -420,4 +426,4 @@ class ProgramRecord:
     @cached_property
     def skipped(self) -> tuple[FrameEvaluation, ...]:
         """The visits after which all of a code, or its new forms, run eagerly."""
-        return tuple(v for v in self.evaluations if v.outcome in (SKIPPED, LIMIT, RAISED))
+        return tuple(v for v in self.evaluations if v.outcome in (SKIPPED, LIMIT, RAISED, FAILED))

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import runpy
 import subprocess
 import sys
@@ -19,14 +20,19 @@ import traced
 
 from compile_lens import Program, RecordError, UsageError, import_trace, versions, watch
 from compile_lens.cli import main
+from compile_lens.record import claims
 from compile_lens.record.program import (
+    FAILED,
     LIMIT,
     NOTHING,
+    RESUMED,
+    SKIPPED,
     UNKNOWN,
     FailedGuard,
     FrameEvaluation,
     ProgramRecord,
     Recompilation,
+    Specialization,
 )
 from compile_lens.record.torch_trace.nearest import LoggedVariant, nearest_variant
 from compile_lens.record.torch_trace.program import program_from_log
@@ -90,6 +96,8 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
             assert getattr(frame, name) == getattr(told_of, name), where
         for name in ("outcome", "id", "graphs", "limit", "restarts", "dynamic"):
             assert getattr(seen, name) == getattr(told, name), (where, name)
+        assert told.caller == (seen.caller if seen.outcome != LIMIT else None), where
+        assert told.guard_count == (len(seen.guards) if seen.guards else None), where
         for one, other in zip(seen.breaks, told.breaks, strict=True):
             stack = [
                 dataclasses.replace(f, column=None, end_column=None, of_torch=False)
@@ -128,6 +136,82 @@ def test_a_log_holds_what_a_watch_saw(run: Path) -> None:
     assert events(live) == events(log)
     assert live.environment.torch == log.environment.torch
     assert log.log == "TORCH_TRACE" and log.seconds == 0 and log.missing
+
+
+def test_breaks_of_an_older_torch_are_those_that_resume_functions_prove(run: Path) -> None:
+    """The same log as an older torch writes it: no entry of a graph break, and a stack that ends at the caller."""
+    full = program_from_log(lines(run), "log")
+    older, of_break = [], False
+    for line in lines(run):
+        of_break = '"dynamo_graph_break_reason"' in line or (of_break and line.startswith("\t"))
+        if not of_break:
+            line = re.sub(r', \{"line": \d+, "name": "[^"]+", "filename": \d+\}\]\}', "]}", line)
+            older.append(line.replace('"dynamo_cumulative_compile_time_us"', '"dynamo_time"'))
+    record = program_from_log(older, "log")
+
+    def breaks(of: ProgramRecord) -> list[tuple[str, int | None]]:
+        return [(v.id, b.graph) for _, v in visits(of) for b in v.breaks if b.outcome == RESUMED]
+
+    def outcomes(of: ProgramRecord) -> list[tuple[str, int, str]]:
+        # Of a compile that ended in a graph break it is not known then whether the call raised.
+        return [(f.function, f.line, v.outcome.replace(FAILED, SKIPPED)) for f, v in visits(of)]
+
+    assert outcomes(record) == outcomes(full)
+    assert breaks(record) == breaks(full) and len(breaks(full)) > 10
+    assert record.lacks(claims.BREAKS)
+
+
+def test_specializations_of_a_log_are_those_of_a_watch(tmp_path: Path) -> None:
+    script = tmp_path / "fixed.py"
+    script.write_text(
+        "import torch\n"
+        "@torch.compile(backend='eager', dynamic=True)\n"
+        "def f(x, n):\n"
+        "    if x.size(0) == 5:\n"
+        "        x = x.sin()\n"
+        "    return [x + i for i in range(x.size(1))]\n"
+        "f(torch.ones(5, 7), 3)\n"
+    )
+    environment = {**os.environ, "TORCH_TRACE": str(tmp_path / "log")}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True)
+    (imported,) = import_trace(tmp_path / "log").record.evaluations
+    with watch() as watched:
+        runpy.run_path(str(script))
+    (seen,) = watched.record.evaluations
+    assert len(seen.specializations) == 2
+
+    def without_columns(one: Specialization) -> Specialization:
+        line = one.line and dataclasses.replace(one.line, column=None, end_column=None)
+        return dataclasses.replace(one, line=line)
+
+    assert imported.specializations == tuple(map(without_columns, seen.specializations))
+
+
+FAILING = """
+import torch
+def broken(gm, inputs):
+    raise RuntimeError("no backend")
+@torch.compile(backend=broken)
+def f(x):
+    return x.sin()
+with torch._dynamo.config.patch(suppress_errors=True):
+    assert torch.equal(f(torch.ones(3)), torch.ones(3).sin())
+"""
+
+
+def test_a_compile_that_failed_is_the_same_in_a_log_and_a_watch(tmp_path: Path) -> None:
+    """The call itself succeeds, as the program checks in plain torch."""
+    script = tmp_path / "failing.py"
+    script.write_text(FAILING)
+    environment = {**os.environ, "TORCH_TRACE": str(tmp_path / "log")}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True)
+    imported = import_trace(tmp_path / "log")
+    with watch() as watched:
+        runpy.run_path(str(script))
+    for program in (imported, watched):
+        assert [v.outcome for v in program.evaluations] == [FAILED]
+        assert (program.counts.raised, program.counts.skipped, program.counts.graphs) == (1, 0, 0)
+        assert words.verdict(program.record) == "nothing was compiled: 1 compile that raised"
 
 
 def tensors(visit: FrameEvaluation) -> dict[str, tuple[str, int] | None]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from log_entries import GRAPH, artifact, compiled, entry, metrics, names, start
 
+from compile_lens import Program
+from compile_lens.measures.causes import causes
 from compile_lens.measures.program import counts
 from compile_lens.record import claims
-from compile_lens.record.program import OUTCOME_NOT_KNOWN, UNKNOWN, ProgramRecord
+from compile_lens.record.program import FAILED, OUTCOME_NOT_KNOWN, RAISED, UNKNOWN, ProgramRecord
 from compile_lens.record.torch_trace.program import program_from_log
 from compile_lens.views.words import program as words
 
@@ -93,3 +96,83 @@ def test_a_lost_entry_makes_counts_lower_bounds() -> None:
     assert words.verdict(record).startswith("at least 2 graphs")
     stray = read(LOG + "a line that a program printed\n")
     assert not stray.lacks(claims.GRAPHS) and counts(stray) == counts(read(LOG))
+
+
+def test_a_metric_that_is_not_there_is_no_zero() -> None:
+    record = read(names() + compiled("0/0", entire_frame_compile_time_s=None) + compiled("1/0", "g"))
+    assert [v.seconds for v in record.evaluations] == [None, 0.25]
+    rows = [
+        row for row in str(Program(lambda: record)).splitlines() if "model.py:3" in row and "compiled" in row
+    ]
+    assert [row.split()[-1] for row in rows] == ["—", "ms"] and "250 ms" in rows[1]
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome", "head"),
+    [
+        (
+            {"config_suppress_errors": True},
+            FAILED,
+            "could not be compiled: the compiler or the backend raised",
+        ),
+        ({}, RAISED, "could not be compiled: the call raised"),
+    ],
+)
+def test_a_backend_that_raised_failed(facts: dict[str, Any], outcome: str, head: str) -> None:
+    failure = {"fail_type": "BackendCompilerFailed", "fail_reason": "backend='b' raised:\nRuntimeError: no"}
+    record = read(
+        names()
+        + start("0/0")
+        + entry("dynamo_output_graph", None, GRAPH, "0/0")
+        + artifact("dynamo_error", "Traceback", "0/0")
+        + metrics("0/0", guard_count=None, **failure, **facts, dynamo_cumulative_compile_time_us=1)
+    )
+    assert [v.outcome for v in record.evaluations] == [outcome] and not record.graphs
+    assert words.verdict(record) == "nothing was compiled: 1 compile that raised"
+    (cause,) = causes(record)
+    assert head in words.head(cause, record)
+
+
+def test_an_older_torch_says_no_breaks() -> None:
+    """Three codes of one function, each begun again: the two that another resumes have a break. The stack of an older
+    torch ends at the caller, and metrics name the code."""
+    codes = [("f", 3), ("torch_dynamo_resume_in_f_at_5", 5), ("torch_dynamo_resume_in_f_at_7", 7)]
+    log = names()
+    called_by = [("main", 30), ("f", 5), ("torch_dynamo_resume_in_f_at_5", 7)]
+    for number, (name, line) in enumerate(codes):
+        id = f"{number}/0"
+        again = ["'skip function graph_break in file decorators.py'"] if number < 2 else []
+        place = {"co_name": name, "co_filename": "model.py", "co_firstlineno": line}
+        log += start(id, *called_by[number]) + entry("dynamo_output_graph", None, GRAPH, id)
+        log += entry("dynamo_guards", None, "[]", id) + metrics(id, restart_reasons=again, **place)
+    record = read(log)
+    assert [(f.function, f.resume_line) for f in record.frames] == [("f", None), ("f", 5), ("f", 7)]
+    assert [(b.outcome, b.graph, b.ending.frames[-1].line) for b in record.breaks] == [
+        ("resumed", 0, 5),
+        ("resumed", 1, 7),
+    ]
+    assert words.verdict(record).startswith("3 graphs, at least 2 graph breaks at at least 2 places")
+    assert [v.caller and (v.caller.function, v.caller.line) for v in record.evaluations] == [
+        ("main", 30),
+        ("f", 5),
+        ("f", 7),
+    ]
+
+
+def test_what_began_again_and_was_not_resumed_has_no_break() -> None:
+    again = {"restart_reasons": ["a size became a symbol"], "dynamo_cumulative_compile_time_us": 1}
+    resumes = start("2/0", "torch_dynamo_resume_in_f_at_5", 5) + metrics("2/0", **again)
+    for log in (
+        compiled("0/0", **again) + compiled("1/0", "g", 9),
+        compiled("0/0", **again) + compiled("0/1") + resumes,
+    ):
+        record = read(names() + log)
+        assert not record.breaks and not record.lacks(claims.BREAKS)
+
+
+def test_guards_are_counted_as_torch_does() -> None:
+    """The printed tree has a check more for each way in which a dimension can be marked, and none of some settings."""
+    record = read(names() + compiled("0/0", guard_count=9, shape_env_guard_count=2))
+    (visit,) = record.evaluations
+    assert visit.guard_count == 10 and len(visit.guards) == 1
+    assert "10 in all" in str(Program(lambda: record))

@@ -12,7 +12,7 @@ from typing import Any
 from ...record.breaks import EAGER_CALL, NOT_TRACED, SKIPPED_BEFORE, TORCH_MODULE, EagerFrame, Ending
 from ...record.graph import Frame
 from ...record.messages import summary
-from ...record.program import COMPILED, NO_GRAPH, SKIPPED, Break, FrameEvaluation
+from ...record.program import COMPILED, FAILED, NO_GRAPH, SKIPPED, Break, FrameEvaluation
 from ..frames import eager_lines
 from ..ground import source_places
 from . import callers, earlier_decisions
@@ -125,7 +125,7 @@ def _called_eagerly(
     }
     kept = set(evaluation.lines) if visit.outcome in (COMPILED, NO_GRAPH) else set()
     left = [code for code in known if code not in kept and code is not evaluation.code]
-    if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED):
+    if not left or visit.outcome not in (COMPILED, NO_GRAPH, SKIPPED, FAILED):
         return
     for graph_break in visit.breaks:
         stack = graph_break.ending.frames

@@ -17,6 +17,7 @@ from ...record.missing import Missing
 from ...record.program import (
     CALL_RAISED,
     COMPILED,
+    FAILED,
     FUNCTION_RUNS_EAGERLY,
     LIMIT,
     NO_GRAPH,
@@ -315,7 +316,8 @@ def _outcome(v: Evaluation, lacking: set[str]) -> str:
     if v.limit:
         return LIMIT
     nothing = v.error is None and (not v.reason or messages.is_nothing_to_compile(v.reason))
-    return NOTHING if nothing else SKIPPED
+    failed = v.error is not None and v.error.kind == NOT_TRACED
+    return NOTHING if nothing else FAILED if failed else SKIPPED
 
 
 def _why(v: Evaluation, outcome: str) -> Ending | None:

@@ -6,11 +6,16 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from ..compile_events import Event, event_details
+from ..graph import Frame
 from .entries import Damage, Entry
+
+Place = tuple[str, str, int]
+"""File, function and its first line."""
 
 
 class LoggedCompile:
@@ -19,7 +24,8 @@ class LoggedCompile:
     def __init__(self, id: str, generation: int) -> None:
         self.id = id
         self.code = id.rpartition("/")[0], generation  # the same of all compiles of one code
-        self.place: tuple[str, str, int] | None = None  # file, function, first line
+        self.place: Place | None = None
+        self.stack: list[tuple[str, int, str]] = []  # file, line and function, callers first
         self.metrics: dict[str, Any] | None = None
         self.graphs: list[
             tuple[int, str | None]
@@ -30,7 +36,7 @@ class LoggedCompile:
         self.guarded = False
         self.guards = ""
         self.symbols: list[tuple[int, dict[str, Any]]] = []  # attempt, and what torch says of it
-        self.fixed: list[tuple[int, str]] = []  # attempt, and the symbol that became one value
+        self.fixed: list[tuple[int, dict[str, Any]]] = []  # attempt, and the symbol that became one value
         self.sources: list[str] = []
         self.attempts = 0
 
@@ -67,13 +73,31 @@ class CompileLog:
             self._generations[frame] += form == "0"
         return self.compile(id)
 
-    @property
+    def place_of(self, own: LoggedCompile) -> Place | None:
+        """File, function and first line; a code at its limit has those of its older cache entries."""
+        if own.place is not None:
+            return own.place
+        return next((c.place for c in self.compiles if c.place and c.code == own.code), None)
+
+    def caller_of(self, own: LoggedCompile) -> tuple[str, int, str] | None:
+        """File, line and function of the program from which a code was called; ``None`` where that is not known."""
+        place, of_torch = self.place_of(own), self.of_torch
+        if place is None or not of_torch:
+            return None
+        last = own.stack and own.stack[-1] == (place[0], place[2], place[1])
+        for at in reversed(own.stack[:-1] if last else own.stack):
+            if at[0] and not at[0].startswith(of_torch) and _OURS not in at[0].replace("\\", "/"):
+                return at
+        return None
+
+    @cached_property
     def of_torch(self) -> str:
         """The folder of torch's own files, as the log names it; ``""`` where it does not."""
         ours = (name for name in self.files.values() if name.endswith(_OWN))
         return next((name.removesuffix(_OWN) for name in ours), "")
 
 
+_OURS = "/compile_lens/_torch/"
 _OWN = "_dynamo/convert_frame.py"
 
 
@@ -108,9 +132,10 @@ def _note(made: CompileLog, entry: Entry) -> None:
     elif not entry.id:
         return
     elif kind == "dynamo_start":
-        last = facts["stack"][-1]
         own = made.begin(entry.id) if not entry.attempt else made.compile(entry.id)
-        own.place = (made.files.get(int(last["filename"]), ""), str(last["name"]), int(last["line"]))
+        own.stack = stack_of(made, facts["stack"])
+        file, line, function = own.stack[-1]
+        own.place = file, function, line
     elif kind == "compilation_metrics":
         own = made.begin(entry.id)
         own.attempts = entry.attempt
@@ -132,9 +157,17 @@ def _note(made: CompileLog, entry: Entry) -> None:
     elif kind == "create_symbol":
         made.compile(entry.id).symbols.append((entry.attempt, dict(facts)))
     elif kind == "symbolic_shape_specialization":
-        made.compile(entry.id).fixed.append((entry.attempt, str(facts["symbol"])))
+        frames = facts.get("user_stack") or ()
+        texts = (str(frame.get("loc") or "") for frame in frames)
+        lines = [Frame(*at, text) for at, text in zip(stack_of(made, frames), texts, strict=True)]
+        made.compile(entry.id).fixed.append((entry.attempt, {**facts, "user_stack": lines}))
     elif kind == "describe_source":
         made.compile(entry.id).sources.append(str(facts["source"]))
+
+
+def stack_of(made: CompileLog, frames: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
+    """Return a stack of the log."""
+    return [(made.files.get(int(f["filename"]), ""), int(f["line"]), str(f["name"])) for f in frames]
 
 
 _TEXT_ALONE = ("torch_version", "chromium_event")
@@ -143,6 +176,9 @@ _TEXT_ALONE = ("torch_version", "chromium_event")
 
 def _metrics(made: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None:
     own.metrics = facts
+    file, function, line = (facts.get(key) for key in ("co_filename", "co_name", "co_firstlineno"))
+    if isinstance(file, str) and isinstance(function, str) and type(line) is int:
+        own.place = file, function, line  # the stack of an older torch ends at the line that called it
     made.torch = made.torch or str(facts.get("pytorch_version") or "")
     made.python = made.python or str(facts.get("python_version") or "").partition(" ")[0]
     made.triton = made.triton or str(facts.get("triton_version") or "")

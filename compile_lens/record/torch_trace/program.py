@@ -24,10 +24,10 @@ from ..missing import Missing
 from ..program import (
     CALL_RAISED,
     COMPILED,
+    FAILED,
     FUNCTION_RUNS_EAGERLY,
     NO_GRAPH,
     NOTHING,
-    OUTCOME_NOT_KNOWN,
     RAISED,
     SKIPPED,
     UNKNOWN,
@@ -39,13 +39,15 @@ from ..program import (
     ProgramGraph,
     ProgramRecord,
     Recompilation,
+    Specialization,
 )
 from ..program import (
     LIMIT as AT_LIMIT,
 )
 from . import graph_text
-from .compiles import CompileLog, LoggedCompile, compile_log
+from .compiles import CompileLog, LoggedCompile, Place, compile_log
 from .entries import Damage, entries
+from .logged_breaks import logged_break, proved_breaks, with_graph
 from .nearest import SIZES, LoggedVariant, nearest_variant, values
 
 ENDED = "a log does not say how the program ended"
@@ -57,7 +59,6 @@ NOT_IN_A_LOG = (
         "frames that Dynamo evaluated and did not begin to compile",
         "a log begins where Dynamo numbers a compile",
     ),
-    ("the line that called a function", "torch writes it down for some compiles only"),
     ("collectives and DDP's buckets", "they are read from graphs, of which a log holds the text alone"),
     ("names of backends and threads", "torch writes down neither"),
     (
@@ -83,10 +84,11 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
             f"{name!r} is not a structured trace of torch: no line is an entry of one; "
             "run the program with TORCH_TRACE=FOLDER set and give that folder"
         )
-    whole = [c for c in log.compiles if c.metrics is not None and _place(c, log) is not None]
+    whole = [c for c in log.compiles if c.metrics is not None and log.place_of(c) is not None]
     lost = [c.id for c in log.compiles if c.metrics is None]
     began = min((event[2] for event in log.events), default=0.0)
-    frames, graphs, elsewhere = _frames(whole, log)
+    old = not _is_with_breaks(whole)
+    frames, graphs, elsewhere = _frames(whole, log, old)
     return ProgramRecord(
         name=name,
         environment=Environment(__version__, log.torch, log.triton, log.python, "", "", ""),
@@ -95,12 +97,32 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         graphs=graphs,
         library_skips=elsewhere,
         events=paired_events(log.events, began),
-        missing=(*(Missing(*one) for one in NOT_IN_A_LOG), *_damaged(damage)),
+        missing=(*_not_in_log(frames), *([Missing(claims.BREAKS, OLD)] if old else ()), *_damaged(damage)),
         notes=_notes(lost),
         created=_when(began),
         log="TORCH_TRACE",
         rank=log.rank,
     )
+
+
+OLD = "the torch of this log writes down no graph breaks: those are listed that functions which resume after one prove"
+_CALLERS = Missing("the line that called a function", "torch writes it down for some compiles only")
+
+
+def _is_with_breaks(whole: list[LoggedCompile]) -> bool:
+    """Return True if the torch of a log is one that writes down graph breaks."""
+    metrics = (own.metrics or {} for own in whole)
+    return not whole or any(own.breaks for own in whole) or any(_SINCE in facts for facts in metrics)
+
+
+_SINCE = "dynamo_cumulative_compile_time_us"
+"""A metric that each torch which writes down graph breaks has."""
+
+
+def _not_in_log(frames: Iterable[ProgramFrame]) -> list[Missing]:
+    missing = [Missing(*one) for one in NOT_IN_A_LOG]
+    called = all(visit.caller is not None for frame in frames for visit in frame.evaluations)
+    return missing if called else [*missing, _CALLERS]
 
 
 def _when(microseconds: float) -> str:
@@ -154,34 +176,25 @@ def _notes(lost: list[str]) -> tuple[str, ...]:
     return (f"the log ends before these compiles do, so that they are left out: {first_names(lost, 4)}",)
 
 
-UNREADABLE = "the log's text of it cannot be read"
-
-Place = tuple[str, str, int]
-
-
-def _place(own: LoggedCompile, found: CompileLog) -> Place | None:
-    """File, function and first line; a code at its limit is told by its older forms."""
-    if own.place is not None:
-        return own.place
-    return next((c.place for c in found.compiles if c.place and c.code == own.code), None)
-
-
 def _frames(
-    whole: list[LoggedCompile], found: CompileLog
+    whole: list[LoggedCompile], found: CompileLog, old: bool
 ) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[LibrarySkips, ...]]:
     graphs: list[ProgramGraph] = []
     by_code: dict[tuple[tuple[str, int], Place], list[FrameEvaluation]] = {}
     forms: dict[str, LoggedVariant] = {}
     elsewhere: Counter[str] = Counter()
+    proved = proved_breaks(whole, found)
     for own in whole:
-        place = _place(own, found)
+        place = found.place_of(own)
         assert place is not None
-        if found.of_torch and place[0].startswith(found.of_torch) and _outcome(own, False) == NOTHING:
+        if found.of_torch and place[0].startswith(found.of_torch) and _outcome(own, False, old) == NOTHING:
             elsewhere[_UNSAID] += 1
             continue
         number = sum(map(len, by_code.values()))
         new_graphs = _graphs(own, len(graphs))
-        visit = _visit(own, place, number, new_graphs, found, forms)
+        visit = _visit(own, place, number, new_graphs, found, forms, old)
+        if id(own) in proved and not visit.breaks:
+            visit = dataclasses.replace(visit, breaks=(with_graph(proved[id(own)], new_graphs),))
         if visit.outcome in (COMPILED, NO_GRAPH):
             forms[own.id] = LoggedVariant(visit, own.guards)
         graphs += new_graphs
@@ -232,14 +245,14 @@ def _graphs(own: LoggedCompile, first: int) -> list[ProgramGraph]:
             if text is None
             else graph_text.operators(text),
             () if text is None else graph_text.inputs(text, (*own.sources, *guarded)),
-            seconds=_seconds(spent) if alone else 0.0,
+            seconds=_seconds(spent) if alone else None,
         )
         for i, (_, text) in enumerate(texts)
     ]
 
 
-def _seconds(value: Any) -> float:
-    return float(value) if type(value) in (int, float) and math.isfinite(value) else 0.0
+def _seconds(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and math.isfinite(value) else None
 
 
 def _visit(
@@ -249,16 +262,18 @@ def _visit(
     made: list[ProgramGraph],
     found: CompileLog,
     forms: dict[str, LoggedVariant],
+    old: bool,
 ) -> FrameEvaluation:
     metrics = own.metrics or {}
-    breaks = tuple(_broken(text, place, made) for text in own.breaks)
-    outcome = _outcome(own, bool(made))
+    breaks = tuple(logged_break(text, place, made) for text in own.breaks)
+    outcome = _outcome(own, bool(made), old)
     if outcome == RAISED:
         breaks = tuple(dataclasses.replace(one, outcome=CALL_RAISED, consequence="") for one in breaks)
     compiled = outcome in (COMPILED, NO_GRAPH)
     attempt = own.graphs[-1][0] if own.graphs else own.attempts
     made_symbols = (facts for of, facts in own.symbols if of == attempt)
-    dynamic = graph_text.dynamic_dims(made_symbols, {symbol for of, symbol in own.fixed if of == attempt})
+    fixed = [facts for of, facts in own.fixed if of == attempt]
+    dynamic = graph_text.dynamic_dims(made_symbols, {str(facts["symbol"]) for facts in fixed})
     guards = graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else ()
     if own.guards:  # the log of a compile that raised, or was left, has none
         dynamic = guard_values.with_constraints(dynamic, (g.text for g in guards if g.kind in SIZES))
@@ -267,6 +282,7 @@ def _visit(
     return FrameEvaluation(
         outcome=outcome,
         id=own.id,
+        caller=_caller(own, found),
         cause=None if compiled else _why(metrics, reason, breaks, place, outcome),
         restarts=own.attempts,
         graphs=tuple(g.number for g in made),
@@ -274,13 +290,15 @@ def _visit(
         recompilation=_recompilation(own, dynamic, guards, found, forms),
         limit=limit[1] if limit else "",
         guards=guards,
+        guard_count=_guard_count(metrics) if compiled else None,
         dynamic=dynamic,
+        specializations=_specialized(fixed, found) if compiled else (),
         seconds=_seconds(metrics.get("entire_frame_compile_time_s")),
         number=number,
     )
 
 
-def _outcome(own: LoggedCompile, graphs: bool) -> str:
+def _outcome(own: LoggedCompile, graphs: bool, old: bool) -> str:
     metrics = own.metrics or {}
     type_, reason = str(metrics.get("fail_type") or ""), str(metrics.get("fail_reason") or "")
     # "has_guarded_code" is told of code without an operation too, which is left to Python.
@@ -290,8 +308,15 @@ def _outcome(own: LoggedCompile, graphs: bool) -> str:
         return AT_LIMIT
     if type_ in ("", "SkipFrame"):
         return NOTHING if not reason or messages.is_nothing_to_compile(reason) else SKIPPED
-    # An error is told to the program unless Dynamo logged it as a graph break, or was asked to go on.
-    return SKIPPED if own.breaks or metrics.get("config_suppress_errors") else RAISED
+    if metrics.get("config_suppress_errors"):
+        return SKIPPED if type_ in _BREAKS else FAILED
+    # Else the program gets the error, unless Dynamo logged it as a graph break.
+    if own.breaks and type_ not in _OF_BACKENDS:
+        return SKIPPED
+    return FAILED if old and type_ in _BREAKS else RAISED
+
+
+_BREAKS = ("Unsupported", "UserError")
 
 
 def _why(
@@ -301,7 +326,7 @@ def _why(
     if given_up and outcome == SKIPPED:
         return given_up[-1].ending
     type_ = str(metrics.get("fail_type") or "")
-    kind = LIMIT if outcome == AT_LIMIT else BREAK if type_ in ("Unsupported", "UserError") else NOT_TRACED
+    kind = LIMIT if outcome == AT_LIMIT else BREAK if type_ in _BREAKS else NOT_TRACED
     file, line = metrics.get("fail_user_frame_filename"), metrics.get("fail_user_frame_lineno")
     at = Frame(place[0], place[2], messages.plain_name(place[1]))
     if isinstance(file, str) and type(line) is int:
@@ -309,57 +334,30 @@ def _why(
     return messages.ending(reason, (at,), kind) if reason else Ending(kind, _UNSAID)
 
 
-_PLACE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
-_REASON = "Graph Break Reason: "
-_STACK = re.compile(r"\n\n?User code traceback:\n")
-_TRACE = re.compile(r"\n\n?Traceback \(most recent call last\):\n")
-_HEADER = re.compile(r"^(?:Encountered graph break|Failed to handle)[^\n]*\n\n")
-_BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
+def _caller(own: LoggedCompile, found: CompileLog) -> Frame | None:
+    """The line of the program that called a code; ``None`` where the log does not say it."""
+    at = found.caller_of(own)
+    return None if at is None else Frame(at[0], at[1], messages.plain_name(at[2]))
 
 
-def _broken(text: str | None, place: Place, made: list[ProgramGraph]) -> Break:
-    """A graph break from the text that torch logs of it."""
-    if text is None:
-        return Break(Ending(BREAK, UNREADABLE), outcome=OUTCOME_NOT_KNOWN)
-    message = text.partition(_REASON)[2] or text
-    message, _, stack = _split(_STACK, message)
-    message = _BESIDES.split(_TRACE.split(message, maxsplit=1)[0], maxsplit=1)[0]
-    header = _HEADER.match(message)
-    own = message[header.end() :] if header else message
-    frames = _stack(_TRACE.split(stack, maxsplit=1)[0])
-    if not frames:
-        at = re.match(r"Graph break in user code at (?P<file>.*):(?P<line>\d{1,9})$", text.partition("\n")[0])
-        frames = (Frame(at["file"], int(at["line"]), ""),) if at else ()
-    inside = [
-        i for i, f in enumerate(frames) if (f.file, f.function) == (place[0], messages.plain_name(place[1]))
-    ]
-    ending = messages.ending(own, frames[inside[0] :] if inside else frames)
-    number = re.search(r"/(gb\d+)\.html", ending.link)
-    made_of = messages.graph_break(
-        message,
-        ending,
-        ending.reason.partition("\n")[0].strip(),
-        number[1].upper() if number else "",
-        messages.consequence(own),
-    )
-    before = made[-1].number if made and made_of.outcome != FUNCTION_RUNS_EAGERLY else None
-    return dataclasses.replace(made_of, graph=before)
+def _guard_count(metrics: dict[str, Any]) -> int | None:
+    """The guards as a watch counts them: torch counts those between sizes as one, and apart."""
+    every, sizes = metrics.get("guard_count"), metrics.get("shape_env_guard_count")
+    return every - 1 + sizes if type(every) is int and type(sizes) is int and every else None
 
 
-def _split(at: re.Pattern[str], text: str) -> tuple[str, str, str]:
-    match = at.search(text)
-    return (text[: match.start()], match[0], text[match.end() :]) if match else (text, "", "")
-
-
-def _stack(text: str) -> tuple[Frame, ...]:
-    frames: list[Frame] = []
-    for line in text.splitlines():
-        at = _PLACE.match(line)
-        if at:
-            frames.append(Frame(at["file"], int(at["line"]), messages.plain_name(at["function"])))
-        elif frames and not frames[-1].text and line.strip(" ~^"):
-            frames[-1] = dataclasses.replace(frames[-1], text=line.strip())
-    return tuple(frames)
+def _specialized(fixed: list[dict[str, Any]], found: CompileLog) -> tuple[Specialization, ...]:
+    """The symbols that became one value, and the line of the program at which they did."""
+    specializations = []
+    for facts in fixed:
+        own = [
+            at for at in facts["user_stack"] if not (found.of_torch and at.file.startswith(found.of_torch))
+        ]
+        line = dataclasses.replace(own[-1], function=messages.plain_name(own[-1].function)) if own else None
+        for source in (facts.get("sources") or ())[:1]:
+            known = messages.plain_source(str(source)), str(facts["symbol"]), str(facts.get("value", ""))
+            specializations.append(Specialization(*known, line))
+    return tuple(specializations)
 
 
 def _recompilation(

@@ -317,10 +317,11 @@ def _guards(program: ProgramRecord) -> Finding | None:
     others = every = 0
     for frame in program.frames:
         for visit in frame.evaluations:
-            every += len(visit.guards)
+            own = len(visit.guards) if visit.guard_count is None else visit.guard_count
+            every += own
+            others += own - sum(guard.line is not None for guard in visit.guards)
             for guard in visit.guards:
                 if guard.line is None:
-                    others += 1
                     continue
                 key = (
                     without_stack_names(plain_source(guard.text)),
@@ -369,7 +370,7 @@ def _compilations(program: ProgramRecord) -> Finding | None:
             operators = "+".join(NOT_KNOWN if g.operators is None else str(g.operators) for g in graphs)
             often = f", {visit.count} times" if visit.count > 1 else ""
             shown = (visit.id, name, function, words.outcome(visit) + often, visit.backend, operators)
-            rows.append((*shown, duration(visit.seconds)))
+            rows.append((*shown, duration(visit.seconds) or NOT_KNOWN))
     columns = {"id": NAME, "where": NAME, "function": NAME, "outcome": TEXT, "backend": NAME}
     columns |= {"operators": NUMBER, "time": NUMBER}
     intro = "Each frame evaluation by Dynamo, by function, and the time that it took, measured."

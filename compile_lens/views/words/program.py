@@ -6,6 +6,7 @@ import dataclasses
 
 from compile_lens.measures.causes import (
     CACHE_BYPASSED,
+    COMPILE_FAILED,
     COMPILE_RAISED,
     COMPILE_TIME,
     EAGER_REST,
@@ -186,6 +187,7 @@ def also(recompilation: Recompilation) -> str:
 
 
 HEADS = {
+    COMPILE_FAILED: "could not be compiled: the compiler or the backend raised",
     COMPILE_RAISED: "could not be compiled: the call raised",
     RECOMPILE_LIMIT: "reached its limit of recompiles: each call that fits no variant runs eagerly",
     RUNS_EAGERLY: "runs eagerly as a whole",

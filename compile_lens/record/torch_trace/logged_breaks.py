@@ -1,0 +1,132 @@
+"""The graph breaks of a log: those that it has entries of, and those that functions which resume after one prove."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from .. import messages
+from ..breaks import BREAK, Ending
+from ..graph import Frame
+from ..program import FUNCTION_RUNS_EAGERLY, OUTCOME_NOT_KNOWN, Break, ProgramGraph
+from .compiles import CompileLog, LoggedCompile, Place
+
+UNREADABLE = "the log's text of it cannot be read"
+
+_PLACE = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d{1,9}), in (?P<function>.+)$')
+_REASON = "Graph Break Reason: "
+_STACK = re.compile(r"\n\n?User code traceback:\n")
+_TRACE = re.compile(r"\n\n?Traceback \(most recent call last\):\n")
+_HEADER = re.compile(r"^(?:Encountered graph break|Failed to handle)[^\n]*\n\n")
+_BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
+
+
+def logged_break(text: str | None, place: Place, made: list[ProgramGraph]) -> Break:
+    """A graph break from the text that torch logs of it."""
+    if text is None:
+        return Break(Ending(BREAK, UNREADABLE), outcome=OUTCOME_NOT_KNOWN)
+    message = text.partition(_REASON)[2] or text
+    message, _, stack = _split(_STACK, message)
+    message = _BESIDES.split(_TRACE.split(message, maxsplit=1)[0], maxsplit=1)[0]
+    header = _HEADER.match(message)
+    own = message[header.end() :] if header else message
+    frames = _stack(_TRACE.split(stack, maxsplit=1)[0])
+    if not frames:
+        at = re.match(r"Graph break in user code at (?P<file>.*):(?P<line>\d{1,9})$", text.partition("\n")[0])
+        frames = (Frame(at["file"], int(at["line"]), ""),) if at else ()
+    inside = [
+        i for i, f in enumerate(frames) if (f.file, f.function) == (place[0], messages.plain_name(place[1]))
+    ]
+    ending = messages.ending(own, frames[inside[0] :] if inside else frames)
+    made_of = messages.graph_break(
+        message,
+        ending,
+        ending.reason.partition("\n")[0].strip(),
+        messages.break_number(ending.link),
+        messages.consequence(own),
+    )
+    return with_graph(made_of, made)
+
+
+def with_graph(one: Break, made: list[ProgramGraph]) -> Break:
+    """A break with the graph that ended at it."""
+    before = made[-1].number if made and one.outcome != FUNCTION_RUNS_EAGERLY else None
+    return dataclasses.replace(one, graph=before)
+
+
+def _split(at: re.Pattern[str], text: str) -> tuple[str, str, str]:
+    match = at.search(text)
+    return (text[: match.start()], match[0], text[match.end() :]) if match else (text, "", "")
+
+
+def _stack(text: str) -> tuple[Frame, ...]:
+    frames: list[Frame] = []
+    for line in text.splitlines():
+        at = _PLACE.match(line)
+        if at:
+            frames.append(Frame(at["file"], int(at["line"]), messages.plain_name(at["function"])))
+        elif frames and not frames[-1].text and line.strip(" ~^"):
+            frames[-1] = dataclasses.replace(frames[-1], text=line.strip())
+    return tuple(frames)
+
+
+def proved_breaks(whole: list[LoggedCompile], found: CompileLog) -> dict[int, Break]:
+    """The breaks of compiles that the log has no entry of, by the ``id`` of the compile. The next code of that function
+    is one that resumes in it for the first time, called by it, and Dynamo began the compile again or had no other cache
+    entry that could have called it. A later cache entry began again for the same reason, or is resumed there too."""
+    next_codes: dict[int, LoggedCompile] = {}
+    following: dict[tuple[str, str], LoggedCompile] = {}
+    for own in reversed(whole):
+        file, name, _ = _place(own, found)
+        code = file, messages.plain_name(name)
+        if code in following:
+            next_codes[id(own)] = following[code]
+        following[code] = own
+    proved: dict[int, Break] = {}
+    known: dict[Place, tuple[list[str], Break]] = {}
+    for own in whole:
+        if own.breaks or not own.guarded:
+            continue
+        place, reasons, after = _place(own, found), _restarts(own), next_codes.get(id(own))
+        line = _resumed(own, after, found)
+        if line is not None and after is not None and _is_first(after) and (reasons or _is_first(own)):
+            proved[id(own)] = _proved(reasons, Frame(place[0], line, messages.plain_name(place[1])))
+            known.setdefault(place, (reasons, proved[id(own)]))
+        elif place in known and known[place][0] == reasons:
+            at = known[place][1].ending.frames[-1].line
+            if reasons or line == at:
+                proved[id(own)] = known[place][1]
+    return proved
+
+
+def _place(own: LoggedCompile, found: CompileLog) -> Place:
+    return found.place_of(own) or ("", "", 0)
+
+
+def _is_first(own: LoggedCompile) -> bool:
+    return own.id.endswith("/0")
+
+
+def _resumed(own: LoggedCompile, after: LoggedCompile | None, found: CompileLog) -> int | None:
+    """The line where another code resumes in this one, which called it; ``None`` where it does not."""
+    if after is None:
+        return None
+    caller, (file, name, _) = found.caller_of(after), _place(own, found)
+    of_torch = bool(found.of_torch) and file.startswith(found.of_torch)
+    called = of_torch or caller is None or caller[2] == name
+    return messages.resume_line(_place(after, found)[1]) if called else None
+
+
+def _restarts(own: LoggedCompile) -> list[str]:
+    """The reasons for which Dynamo began a compile again; ``""`` where the log does not say one."""
+    reasons = (own.metrics or {}).get("restart_reasons")
+    if isinstance(reasons, list):
+        return [str(reason) for reason in reasons]
+    return [""] * own.attempts
+
+
+def _proved(reasons: list[str], line: Frame) -> Break:
+    reason = (reasons[-1].strip("'\"") if reasons else "") or "the log does not say the reason"
+    ending = messages.ending(reason, (line,))
+    type_ = ending.reason.partition("\n")[0].strip()
+    return messages.graph_break(reason, ending, type_, messages.break_number(ending.link), "")
