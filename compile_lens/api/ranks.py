@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..measures.ranks import differences
+from ..measures.ranks import differences, not_compared
 from ..record.program import ProgramRecord
 from ..results.program import Program, Ranks
 from .load import import_trace
@@ -17,10 +17,11 @@ from .load import import_trace
 
 def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
     """The programs of several ranks together, and what differs: functions, what became of them, operators and inputs
-    of their graphs, breaks, recompiles, and the order of the collectives of graphs. Those that Python calls outside of
-    graphs are not seen while a program runs; ``rehearse`` sees them.
+    of their graphs, breaks, recompiles, and the collectives and messages that each rank issued, in order, within each
+    group of ranks.
 
-    Compares by function and by which compile of it. Needs no torch and runs no code of the records.
+    Compares by function and by which compile of it, and groups by their members; indices of devices, names of groups
+    and constants of operators are not compared. Needs no torch and runs no code of the records.
 
     Args:
         programs: of each rank a ``Program``, the ``.json`` that ``compile-lens run`` wrote, or a log (``.log``) of
@@ -66,12 +67,9 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
 
     Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
-    gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, collectives with
-    their bytes and order, and DDP's buckets are seen as by ``watch``, and so are collectives that Python itself calls
-    outside of graphs (``record.eager_collectives``), so that a mismatch is found before the cluster waits for it. Not
-    seen are functional collectives that Python calls outside of graphs, as DTensor does, and messages between two
-    ranks. The reducer of DDP itself does not work with that group, so that a backward through DDP raises; its graphs
-    and buckets were seen before.
+    gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, DDP's buckets, and
+    the collectives and messages that are issued (``record.issued``: by Python, graphs, DTensor and the reducer of DDP)
+    are seen as by ``watch``, so that a mismatch is found before the cluster waits for it.
 
     Args:
         function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
@@ -108,7 +106,6 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
             environment=environment("", ""),
             ended=ended,
             created=created,
-            eager_collectives=done.issued,
             **seen,
         )
         if done.error is not None:
@@ -120,15 +117,11 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
             )
     if len(errors) == world_size and not any(record.graphs for record in by_rank.values()):
         raise errors[0]
-    notes = (
-        "rehearsed: no other process took part, and what collectives gave are not real values",
-        "not seen are functional collectives that Python calls outside of graphs, as DTensor does, and messages "
-        "between two ranks",
-    )
-    return joined(by_rank, notes)
+    notes = ("rehearsed: no other process took part, and what collectives gave are not real values",)
+    return joined(by_rank, notes, rehearsed=True)
 
 
-def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ranks:
+def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = (), rehearsed: bool = False) -> Ranks:
     """The programs by rank, compared."""
     ordered = dict(sorted(by_rank.items()))
     worlds = {record.world for record in ordered.values() if record.world}
@@ -142,12 +135,8 @@ def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = ()) -> Ra
         notes += tuple(
             f"rank {rank}: {missing.stage} not seen: {missing.reason}" for missing in record.missing
         )
-    if any(record.eager_collectives is None for record in ordered.values()):
-        notes += (
-            "collectives that Python calls outside of graphs, as where a graph breaks at one, were not seen and are "
-            "not compared",
-        )
-    return Ranks(tuple(ordered), tuple(ordered.values()), differences(ordered), notes)
+    unknown = not_compared(ordered, rehearsed)
+    return Ranks(tuple(ordered), tuple(ordered.values()), differences(ordered, rehearsed), notes, unknown)
 
 
 def _named(one: Program | str | os.PathLike[str]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 
-from compile_lens.record.collectives import Collective
+from compile_lens.record import claims
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import NOTHING, FrameEvaluation, ProgramRecord
 from compile_lens.record.ranks import (
     BREAKS,
-    COLLECTIVES,
     FUNCTIONS,
     GRAPHS,
     LEVELS,
@@ -20,24 +20,29 @@ from compile_lens.record.ranks import (
     RankDifference,
 )
 
+from .collective_order import NONE, differs, is_message, order_differences
 from .program import break_line
 
-NONE = "none"
-"""Value of a rank that lacks what others have."""
+COMPLETE = ("", "the block ended", "the program ended", "the call returned", "exit 0", "exit None")
+"""Values of ``ProgramRecord.ended`` of a program that no error ended, or that is watched still."""
 
 _Key = tuple[str, str, int, int | None]
 
 
-def differences(programs: Mapping[int, ProgramRecord]) -> tuple[RankDifference, ...]:
-    """Return what is not the same on all ranks, by level, and in the order in which the lowest rank met it."""
+def differences(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) -> tuple[RankDifference, ...]:
+    """Return what is not the same on all ranks, by level, and in the order in which the lowest rank met it.
+
+    ``rehearsed``: values that collectives returned were not real, and so are sizes that follow from them.
+    """
     visits = {rank: _visits(program) for rank, program in programs.items()}
-    keys = list(dict.fromkeys(key for rank_differences in visits.values() for key in rank_differences))
-    rank_differences = _collectives(programs)
+    keys = list(dict.fromkeys(key for own in visits.values() for key in own))
+    issued = {rank: program.issued for rank, program in programs.items() if program.issued is not None}
+    rank_differences = order_differences(issued, rehearsed) if len(issued) == len(programs) else []
     for key in keys:
         file, function, line, resumes = key
         place = Frame(file, resumes or line, function)
         has = {rank: ("compiled or tried" if key in own else NONE) for rank, own in visits.items()}
-        rank_differences += _differs(FUNCTIONS, place, 0, has)
+        rank_differences += differs(FUNCTIONS, place, 0, has)
         if NONE in has.values():
             continue
         for position, row in enumerate(zip_longest(*(visits[rank][key] for rank in programs))):
@@ -64,27 +69,56 @@ def _compile(
     by_rank: Mapping[int, FrameEvaluation | None],
     programs: Mapping[int, ProgramRecord],
 ) -> list[RankDifference]:
-    def differs(level: str, told: Callable[[ProgramRecord, FrameEvaluation], str]) -> list[RankDifference]:
-        values = {r: NONE if v is None else told(programs[r], v) for r, v in by_rank.items()}
-        return _differs(level, place, position, values)
+    def compare(level: str, text: Callable[[ProgramRecord, FrameEvaluation], str]) -> list[RankDifference]:
+        values = {r: NONE if v is None else text(programs[r], v) for r, v in by_rank.items()}
+        return differs(level, place, position, values)
 
-    decisive = differs(OUTCOMES, lambda _, visit: visit.outcome) + differs(RECOMPILES, _again)
-    if None in by_rank.values():
+    decisive = compare(OUTCOMES, lambda _, visit: visit.outcome) + compare(RECOMPILES, _again)
+    visits = {rank: visit for rank, visit in by_rank.items() if visit is not None}
+    if len(visits) < len(by_rank):
         return decisive  # what there is of it on some ranks alone says nothing more
-    return [*decisive, *differs(GRAPHS, _operators), *differs(SHAPES, _inputs), *differs(BREAKS, _breaks)]
+    graphs = _operators(place, position, visits, programs)
+    return [*decisive, *graphs, *compare(SHAPES, _inputs), *compare(BREAKS, _breaks)]
 
 
-def _operators(program: ProgramRecord, visit: FrameEvaluation) -> str:
-    numbers = [program.graphs[n].operators for n in visit.graphs]
-    if not numbers:
-        return NONE
-    if None in numbers:
-        return "not known"
-    return f"{' + '.join(map(str, numbers))} {'operator' if numbers == [1] else 'operators'}"
+def _operators(
+    place: Frame, position: int, visits: Mapping[int, FrameEvaluation], programs: Mapping[int, ProgramRecord]
+) -> list[RankDifference]:
+    """Compare the operators of graphs one by one, and their number alone where a rank's are not known."""
+    graphs = {rank: [programs[rank].graphs[n] for n in visit.graphs] for rank, visit in visits.items()}
+    known = all(len(graph.calls) == graph.operators for own in graphs.values() for graph in own)
+    calls = {rank: [call for graph in own for call in graph.calls] for rank, own in graphs.items()}
+    rows = enumerate(zip_longest(*calls.values())) if known else ()
+    first = next((n for n, row in rows if len(set(row)) > 1), None)
+    values = {}
+    for rank, own in graphs.items():
+        numbers = [graph.operators for graph in own]
+        values[rank] = NONE
+        if None in numbers:
+            values[rank] = "not known"
+        elif numbers:
+            values[rank] = f"{' + '.join(map(str, numbers))} {'operator' if numbers == [1] else 'operators'}"
+            if first is not None and first < len(calls[rank]):
+                values[rank] += f", number {first + 1} is {calls[rank][first]}"
+    return differs(GRAPHS, place, position, values)
+
+
+_DEVICE = re.compile(r"\b([a-z_]+):(\d+)$")
 
 
 def _inputs(program: ProgramRecord, visit: FrameEvaluation) -> str:
-    return "; ".join(", ".join(program.graphs[n].inputs) for n in visit.graphs) or NONE
+    """Return the inputs without indices of devices, which differ by construction; a rank that uses several devices has
+    them numbered as they come."""
+    devices: dict[str, None] = {}
+    for graph in program.graphs:
+        devices |= {match[0]: None for one in graph.inputs if (match := _DEVICE.search(one))}
+    numbers = {device: number for number, device in enumerate(devices)}
+
+    def device(match: re.Match[str]) -> str:
+        return match[1] if len(numbers) == 1 else f"{match[1]} (device {numbers[match[0]] + 1})"
+
+    graphs = (program.graphs[n] for n in visit.graphs)
+    return "; ".join(", ".join(_DEVICE.sub(device, one) for one in graph.inputs) for graph in graphs) or NONE
 
 
 def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
@@ -95,63 +129,40 @@ def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
     )
 
 
+_ADDRESS = re.compile(r"\b(0x[0-9a-f]+|\d{9,})\b|(?<=[a-z]:)\d+\b")
+"""What differs between processes by construction in the text of a guard: addresses, ids and indices of devices."""
+
+
 def _again(program: ProgramRecord, visit: FrameEvaluation) -> str:
     if visit.recompilation is None:
         return "compiled first"
     changed = visit.recompilation.change
-    return changed.text if changed is not None else "compiled again"
+    return _ADDRESS.sub("…", changed.text) if changed is not None else "compiled again"
 
 
-def collectives(program: ProgramRecord) -> list[tuple[str, Collective, bool]]:
-    """Return the collectives of graphs where the graph was compiled, and those that Python called where it did: each
-    with the id of its graph (``""``: Python called it) and whether it is compared. In a group of some ranks only,
-    Python calls what the other ranks do not."""
-    compared: list[tuple[str, Collective, bool]] = []
-    outside = list(program.eager_collectives or ())
-    for position, graph in enumerate(program.graphs):
-        while outside and outside[0].graphs_before <= position:
-            one = outside.pop(0)
-            compared.append(("", one.collective, one.all_ranks))
-        compared += [(graph.id, one, True) for one in graph.collectives]
-    return [*compared, *(("", one.collective, one.all_ranks) for one in outside)]
-
-
-def _collectives(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
-    """The first collective that is not the same everywhere: those after it stand in other places."""
-    own = {
-        rank: [(graph, one) for graph, one, compared in collectives(program) if compared]
-        for rank, program in programs.items()
-    }
-    for position, row in enumerate(zip_longest(*own.values())):
-        by_rank = dict(zip(programs, row, strict=True))
-        first = next((c for c in row if c is not None), None)
-        place = first[1].line if first is not None else None
-        by_name = _differs(
-            COLLECTIVES,
-            place,
-            position,
-            {r: difference_text(c[1] if c else None) for r, c in by_rank.items()},
-        )
-        if by_name:
-            return by_name
-    return []
-
-
-def difference_text(found: Collective | None) -> str:
-    """A collective in a line."""
-    if found is None:
-        return NONE
-    of = f" of {', '.join(found.inputs)}" if found.inputs else ""
-    return f"{found.name}{of} ({found.arguments})" if found.arguments else f"{found.name}{of}"
-
-
-def _differs(
-    level: str, place: Frame | None, position: int, values: Mapping[int, str]
-) -> list[RankDifference]:
-    by_value: dict[str, list[int]] = {}
-    for rank in sorted(values):
-        by_value.setdefault(values[rank], []).append(rank)
-    if len(by_value) < 2:
-        return []
-    values_and_ranks = tuple((value, tuple(ranks)) for value, ranks in by_value.items())
-    return [RankDifference(level, place, position, values_and_ranks)]
+def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) -> tuple[str, ...]:
+    """Return what keeps one from saying that the ranks do the same though no difference is known."""
+    reasons: dict[str, list[int]] = {}
+    for rank, program in programs.items():
+        own = program.issued
+        distinct = own.distinct if own is not None else ()
+        if program.ended not in COMPLETE:
+            reasons.setdefault("the program did not end as it should", []).append(rank)
+        if own is None or program.lacks(claims.COLLECTIVES):
+            reasons.setdefault("the collectives that were issued were not observed, or not all", []).append(
+                rank
+            )
+        if any(not one.collective.group for one in distinct):
+            reasons.setdefault("the members of a group are not known", []).append(rank)
+        if any(is_message(one) and one.peer is None for one in distinct):
+            reasons.setdefault("messages received from any rank are not matched", []).append(rank)
+        if rehearsed and any(one.sized_by_values for one in distinct):
+            reasons.setdefault("sizes that follow from values of other ranks are not compared", []).append(
+                rank
+            )
+        if any(len(graph.calls) != graph.operators for graph in program.graphs):
+            reasons.setdefault("operators are compared by number alone", []).append(rank)
+    return tuple(
+        f"{why} (rank {', '.join(map(str, ranks[:8]))}{', …' if len(ranks) > 8 else ''})"
+        for why, ranks in reasons.items()
+    )

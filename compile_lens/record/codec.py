@@ -76,10 +76,11 @@ _CLASSES = _classes(_NAMES)
 def _meet(cls: type) -> None:
     """Know the classes of a program's record too, where it is one: a capture has none of them."""
     if not issubclass(cls, Record) and "ProgramRecord" not in _CLASSES:
-        from . import program
+        from . import collectives, program
 
-        _NAMES.update(vars(program))
-        _CLASSES.update(_classes(vars(program)))
+        for module in (collectives, program):
+            _NAMES.update(vars(module))
+            _CLASSES.update(_classes(vars(module)))
 
 
 def to_json(record: Record | ProgramRecord) -> str:

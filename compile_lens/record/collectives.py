@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..errors import RecordError
 from .graph import Frame
 
 
@@ -13,10 +15,12 @@ class Collective:
 
     Attributes:
         name: torch's name (``all_reduce``).
-        arguments: what it is called with that is no tensor: the reduction, sizes, the group.
+        arguments: the reduction (``sum``), or the process from which or to which it goes (``from 0``).
         inputs: the tensors that this process gives (``float32[4, s0]``).
         bytes: of those tensors, counted from their sizes; ``None`` where a size is not known.
         line: the line of the program that calls it; ``None`` where no line did.
+        group: the ranks of its group, in the group's order; ``()`` where that is not known.
+        group_number: which of the groups with these ranks it is, in the order in which they were made.
     """
 
     name: str
@@ -24,21 +28,57 @@ class Collective:
     inputs: tuple[str, ...] = ()
     bytes: int | None = None
     line: Frame | None = None
+    group: tuple[int, ...] = ()
+    group_number: int = 0
 
 
 @dataclass(frozen=True)
-class EagerCollective:
-    """A collective that Python called outside of all graphs.
+class IssuedCollective:
+    """A collective or a message that a process issued, be it from Python, a compiled graph or torch's C++.
 
     Attributes:
-        collective: what was called.
-        graphs_before: how many graphs a backend had been called with before.
-        all_ranks: whether all processes of the program take part, and not a part of them.
+        collective: the call.
+        agreed: the tensors that all processes of the group must give alike: of one that gathers a list, its outputs.
+        sent: how many elements go to each process of the group, in its order, where each can get another number.
+        received: how many elements come from each, likewise.
+        peer: the process to which a message goes, or from which it comes; ``None`` of a collective, and of a message
+            from any process.
+        tag: of a message.
+        waits: whether the process waited for it before it went on, as far as it can be told from the call.
+        sized_by_values: whether its sizes follow from values that other collectives returned.
     """
 
     collective: Collective
-    graphs_before: int
-    all_ranks: bool = True
+    agreed: tuple[str, ...] = ()
+    sent: tuple[int, ...] = ()
+    received: tuple[int, ...] = ()
+    peer: int | None = None
+    tag: int = 0
+    waits: bool = True
+    sized_by_values: bool = False
+
+
+@dataclass(frozen=True)
+class IssuedCollectives:
+    """The collectives and messages that a process issued, in order, graphs at each of their calls.
+
+    Attributes:
+        distinct: each different one, once.
+        order: the numbers of those, in the order in which they were issued.
+    """
+
+    distinct: tuple[IssuedCollective, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(not 0 <= number < len(self.distinct) for number in self.order):
+            raise RecordError("the order of issued collectives has a number that none of them has")
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[IssuedCollective]:
+        return (self.distinct[number] for number in self.order)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import cached_property
 from .benchmark import Profile
 from .breaks import EagerFrame, Ending
 from .capture import SCHEMA_VERSION, Environment
-from .collectives import Bucket, Collective, EagerCollective
+from .collectives import Bucket, Collective, IssuedCollectives
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
@@ -285,6 +285,7 @@ class ProgramGraph:
         number: its number in the program, from 0.
         id: compile id.
         operators: calls in it; ``None`` where a log does not say.
+        calls: the operator of each, in order; ``()`` where only their number is known.
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
         seconds: wall time of the backend's call, measured; ``None`` where a log does not say.
@@ -305,6 +306,7 @@ class ProgramGraph:
     output_bytes: int | None = None
     collectives: tuple[Collective, ...] = ()
     buckets: tuple[Bucket, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -371,8 +373,7 @@ class ProgramRecord:
         profile: times that torch's profiler measured, joined from a trace.
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
         eager_frames: what ran eagerly, or may have, and is in no visit.
-        eager_collectives: each collective that Python called outside of graphs, in order; ``None`` where only those of
-            graphs were seen.
+        issued: each collective and message that the process issued, in order; ``None`` where they were not observed.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -398,7 +399,7 @@ class ProgramRecord:
     profile: Profile | None = None
     cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
     eager_frames: tuple[EagerFrame, ...] = ()
-    eager_collectives: tuple[EagerCollective, ...] | None = None
+    issued: IssuedCollectives | None = None
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

@@ -11,11 +11,11 @@ FUNCTIONS, OUTCOMES, GRAPHS, SHAPES, COLLECTIVES, BREAKS, RECOMPILES = (
     "functions", "outcomes", "graphs", "shapes", "collectives", "breaks", "recompiles",
 )  # fmt: skip
 LEVELS = {
-    COLLECTIVES: "collectives, those of a graph where it was compiled, those that Python calls where it did",
+    COLLECTIVES: "collectives and messages as a rank issues them, in order, within each group of ranks",
     FUNCTIONS: "functions that Dynamo evaluated",
     OUTCOMES: "what became of a function",
-    GRAPHS: "operators of a graph",
-    SHAPES: "what a graph takes",
+    GRAPHS: "operators of a graph, by name and order; their constants are not compared",
+    SHAPES: "what a graph takes; indices of devices are not compared",
     BREAKS: "graph breaks",
     RECOMPILES: "what made a function be compiled again",
 }
@@ -31,12 +31,15 @@ class RankDifference:
         place: the function or line.
         position: of a function's compile, or of a collective: which one, from 0.
         values: what it is, and the ranks where it is so, that of the lowest rank first.
+        group: of a collective, the ranks of its group; of a message, its ends; of ranks that wait for each other,
+            these.
     """
 
     level: str
     place: Frame | None
     position: int
     values: tuple[tuple[str, tuple[int, ...]], ...]
+    group: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +50,7 @@ class RanksRecord:
         ranks: of each program, in order.
         programs: as each process saw its own.
         differences: what is not the same on all of them, by level.
+        not_compared: what keeps one from saying that they do the same where no difference is known.
         notes: what a reader should know.
     """
 
@@ -54,3 +58,4 @@ class RanksRecord:
     programs: tuple[ProgramRecord, ...]
     differences: tuple[RankDifference, ...] = ()
     notes: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()

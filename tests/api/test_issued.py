@@ -1,5 +1,5 @@
-"""Collectives that Python calls outside of graphs: real processes (gloo) wait for each other where a rehearsal says so,
-and what one gives is what a graph that has the same call is said to give."""
+"""Collectives that a process issues: real processes (gloo) wait for each other where a rehearsal says so, and Python
+and a graph are recorded alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import torch.distributed as dist
 from samples_program import program
 
 from compile_lens import merge, rehearse
-from compile_lens.measures.ranks import collectives
 from compile_lens.results.program import Program
 
 pytestmark = [
@@ -80,16 +79,14 @@ def test_real_processes_wait_where_a_rehearsal_says_that_they_will(opposite: boo
     found = rehearse(
         lambda: torch.compile(space["f"], backend=eager)(torch.ones(4, 16), opposite), world_size=2
     )
-    calls = [[one.name for _, one, _ in collectives(p)] for p in found.programs]
+    calls = [[one.collective.name for one in p.issued or ()] for p in found.programs]
     order = ["broadcast", "all_reduce"]
     assert calls == [order, order[::-1] if opposite else order]
-    (broadcast,) = found[0].record.eager_collectives or ()
-    assert (broadcast.collective.name, broadcast.collective.bytes, broadcast.graphs_before) == (
-        "broadcast",
-        256,
-        1,
+    broadcast = next(
+        one.collective for one in found[0].record.issued or () if one.collective.name == "broadcast"
     )
-    line = broadcast.collective.line
+    assert (broadcast.bytes, broadcast.group, broadcast.arguments) == (256, (0, 1), "root 0")
+    line = broadcast.line
     assert line is not None and line.file == str(file) and line.function == "f"
     assert "dist.broadcast" in file.read_text(encoding="utf-8").splitlines()[line.line - 1]
     first = [one for one in found.differences if one.level == "collectives"]
@@ -98,21 +95,10 @@ def test_real_processes_wait_where_a_rehearsal_says_that_they_will(opposite: boo
             ("broadcast", (0,)),
             ("all_reduce", (1,)),
         ]
-        rows = [line.split()[:5] for line in str(found).splitlines() if " of float32[4, 16] " in line]
-        assert ["1", "0", "Python", "broadcast", "of"] in rows and [
-            "2",
-            "1",
-            "Python",
-            "broadcast",
-            "of",
-        ] in rows
     else:
         assert not first
     listed = found.to_dict()["collectives"]["0"]
-    assert [(one["graph"] != "", one["name"]) for one in listed] == [
-        (False, "broadcast"),
-        (True, "all_reduce"),
-    ]
+    assert [listed["distinct"][number]["collective"]["name"] for number in listed["order"]] == order
 
 
 def everything(x: torch.Tensor) -> torch.Tensor:
@@ -125,50 +111,54 @@ def everything(x: torch.Tensor) -> torch.Tensor:
     return all.sum() + part.sum()
 
 
-def test_python_and_a_graph_are_told_the_same_of_the_same_calls() -> None:
-    methods = {name: vars(dist.ProcessGroup)[name] for name in ("allreduce", "broadcast", "barrier")}
+def test_python_and_a_graph_are_recorded_alike_at_each_call() -> None:
+    kernels = torch._C._dispatch_dump("c10d::allreduce_")
 
     def both() -> None:
-        torch.compile(everything, backend=eager)(torch.ones(6))
+        compiled = torch.compile(everything, backend=eager)
+        for _ in range(3):
+            compiled(torch.ones(6))
         everything(torch.ones(6))
         dist.barrier()
 
     found = rehearse(both, world_size=3)
     assert not found.differences
+    names = ["all_gather_into_tensor", "reduce_scatter_tensor", "all_reduce", "all_to_all_single"]
     for ranked in found.programs:
-        told = [(graph, dataclasses.replace(one, line=None)) for graph, one, _ in collectives(ranked)]
-        assert [bool(graph) for graph, _ in told] == [True] * 4 + [False] * 5
-        assert [one for _, one in told[:4]] == [one for _, one in told[4:8]]
-        assert told[8][1].name == "barrier"
-        lines = [one.line.line for _, one, _ in collectives(ranked)[:8] if one.line is not None]
-        assert lines[:4] == lines[4:] and len(lines) == 8
-    assert methods == {name: vars(dist.ProcessGroup)[name] for name in methods}
+        calls = [dataclasses.replace(one.collective, line=None) for one in ranked.issued or ()]
+        assert [one.name for one in calls] == [*names * 4, "barrier"]
+        assert calls[:4] == calls[4:8] == calls[8:12] == calls[12:16]
+        assert [one.arguments for one in calls[:4]] == ["", "sum", "max", ""]
+        assert all(one.group == (0, 1, 2) for one in calls)
+        (graph,) = ranked.graphs
+        assert [one.name for one in graph.collectives] == names
+    assert torch._C._dispatch_dump("c10d::allreduce_") == kernels
 
 
-def test_what_some_ranks_call_among_themselves_is_listed_and_not_compared() -> None:
-    def some() -> None:
-        pair = dist.new_group([0, 1])
+def test_groups_are_known_by_their_members() -> None:
+    def some(fault: bool) -> None:
+        pair, other = dist.new_group([0, 1]), dist.new_group([2, 3])
+        mine = pair if dist.get_rank() < 2 else other
         torch.compile(torch.sin, backend=eager)(torch.ones(2))
-        if dist.get_rank() < 2:
-            dist.all_reduce(torch.ones(3), group=pair)
-        else:
-            dist.send(torch.ones(3), 0)
+        calls = [lambda: dist.all_reduce(torch.ones(3), group=mine), lambda: dist.broadcast(torch.ones(4), 0)]
+        for call in reversed(calls) if fault and dist.get_rank() == 1 else calls:
+            call()
 
-    found = rehearse(some, world_size=3)
-    assert [
-        [one.name for _, one, compared in collectives(p) if not compared and one.name == "all_reduce"]
-        for p in found.programs
-    ] == [["all_reduce"], ["all_reduce"], []]
-    assert not found.at("collectives")
-    assert "Python, not compared" in str(found)
+    assert not rehearse(some, False, world_size=4).differences
+    found = rehearse(some, True, world_size=4)
+    (one,) = found.at("collectives")  # each group's members agree, and wait for each other across groups
+    assert one.group == (0, 1, 2, 3)
+    assert [value.partition(" of ")[0] for value, _ in one.values] == [
+        "waits at all_reduce",
+        "waits at broadcast",
+        "waits at broadcast",
+        "waits at broadcast",
+    ]
 
 
 def test_a_merge_says_that_it_did_not_see_them() -> None:
     base = program()
     one, other = Program(lambda: base), Program(lambda: dataclasses.replace(base, seconds=base.seconds + 1))
     text = " ".join(str(merge(one, other)).split())
-    assert "recompiles and collectives of graphs" in text
-    assert (
-        "collectives that Python calls outside of graphs, as where a graph breaks at one, were not seen"
-        in text
-    )
+    assert "no difference between the 2 ranks is known" in text and "✓" not in text
+    assert "the collectives that were issued were not observed, or not all (rank 0, 1)" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ def fake_group(rank: int, world: int) -> Iterator[None]:
 
     with Undo() as undo, undo:
         undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
+        undo.add(_forget_meshes)
         undo.add(_leave_group)
         distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
         yield
@@ -27,3 +29,18 @@ def _leave_group() -> None:
 
     if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
         distributed.destroy_process_group()
+
+
+def _forget_meshes() -> None:
+    """Drop what DTensor remembers of earlier calls: it holds meshes, and those the groups of the rank that met them."""
+    tensors = "torch.distributed.tensor"
+    for name, module in list(sys.modules.items()):
+        if module is not None and (name == tensors or name.startswith(f"{tensors}.")):
+            for value in list(vars(module).values()):
+                if callable(clear := getattr(value, "cache_clear", None)) and not isinstance(value, type):
+                    clear()
+    if tensors in sys.modules:
+        debug = importlib.import_module(f"{tensors}.debug")
+        clear = getattr(debug, "_clear_sharding_prop_cache", None)
+        if clear is not None:
+            clear()

@@ -24,16 +24,22 @@ def caller() -> Frame | None:
 
 
 def program_line() -> Frame | None:
-    """Return the innermost line of the program's own, through any packages."""
+    """Return the innermost line of the program's own, through any packages and generated code."""
     return _first_outside(is_library)
 
 
 def _first_outside(others: Callable[[str], bool]) -> Frame | None:
     for frame in _outer_frames():
         code = frame.f_code
-        if not others(code.co_filename):
+        if not others(code.co_filename) and not _is_generated(frame):
             return Frame(code.co_filename, frame.f_lineno or 0, eager_lines.plain_name(code.co_name))
     return None
+
+
+def _is_generated(frame: types.FrameType) -> bool:
+    """Return True for the code of a graph, or of a module that Inductor generated."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return frame.f_code.co_filename.startswith("<eval_with_key>") or name.startswith("torch.")
 
 
 @hidden_from_dynamo

@@ -26,6 +26,7 @@ from . import (
     earlier_decisions,
     events,
     graph_collectives,
+    issued_collectives,
     observers,
     recompiles,
     retained_graphs,
@@ -96,7 +97,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
         if evaluation is not None:
             evaluation.seconds = time.perf_counter() - evaluation.began
             with observing(mine, *_EVERYTHING):
-                process = graph_collectives.process_rank()
+                process = issued_collectives.process_rank()
                 for scope in mine:
                     scope.process = process or scope.process
                 record(evaluation, frame)
@@ -310,7 +311,8 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         graph = Graph(
             next(numbers), evaluation.id, operators, _inputs(gm), _total(taken), _total(_output_sizes(gm))
         )
-        graph.collectives = graph_collectives.collectives(gm)
+        if issued_collectives.process_rank() is not None:
+            graph.collectives, graph.calls = graph_collectives.collectives(gm), graph_collectives.calls(gm)
         evaluation.dynamic = dynamo.dynamic_symbols(gm)
         eager_frames.keep_lines_at_breaks(evaluation, gm)
     if graph is not None and any(scope.keeps for scope in evaluation.scopes):

@@ -11,7 +11,7 @@ from ...record import claims
 from ...record.collectives import Bucket, Collective
 from ..graphs import fx_values
 from ..ground import source_places
-from . import scopes
+from . import issued_collectives, scopes
 from .observers import observe_late, observing, place_late
 
 _SPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d")
@@ -34,32 +34,39 @@ def collectives(gm: torch.fx.GraphModule) -> tuple[Collective, ...]:
     return tuple(calls)
 
 
+def calls(gm: torch.fx.GraphModule) -> tuple[str, ...]:
+    """Return the operator of each call of a graph, in order."""
+    return tuple(_operator(gm, node) for node in gm.graph.nodes if node.op.startswith("call_"))
+
+
+def _operator(gm: torch.fx.GraphModule, node: torch.fx.Node) -> str:
+    if node.op == "call_module":
+        return type(gm.get_submodule(str(node.target))).__name__
+    if isinstance(node.target, str):
+        return node.target
+    packet = getattr(node.target, "overloadpacket", node.target)
+    return str(getattr(packet, "__name__", None) or packet)
+
+
 def _collective(node: torch.fx.Node, name: str) -> Collective:
     given = [fx_values.tensor(x) for n in node.all_input_nodes if isinstance(x := _value(n), torch.Tensor)]
     sizes = [tensor.nbytes for tensor in given]
     known = [size for size in sizes if size is not None]
-    plain = [a for a in node.args if not isinstance(a, (torch.fx.Node, list, tuple))]
+    plain = [a for a in node.args if isinstance(a, str)]
+    group = next((ranks for a in reversed(plain) if (ranks := issued_collectives.members(a))[0]), ((), 0))
     frames = source_places.frames(node.stack_trace)
     return Collective(
         name,
-        ", ".join(map(str, plain)),
+        ", ".join(a for a in plain if a in issued_collectives.REDUCTIONS),
         tuple(f"{t.dtype}[{', '.join(map(str, t.shape))}]" for t in given),
         sum(known) if given and len(known) == len(sizes) else None,
         next((frame for frame in reversed(frames) if not frame.of_torch), None),
+        *group,
     )
 
 
 def _value(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value", node.meta.get("val"))
-
-
-def process_rank() -> tuple[int, int] | None:
-    """Return the rank of this process and how many there are; None if ``torch.distributed`` is not in use."""
-    import torch.distributed as distributed
-
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return None
-    return distributed.get_rank(), distributed.get_world_size()
 
 
 CUTS = "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn"

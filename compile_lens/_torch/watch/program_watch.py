@@ -12,6 +12,7 @@ from typing import Any
 
 from ...record import claims, failed_guards, messages
 from ...record.breaks import NOT_TRACED, EagerFrame, Ending
+from ...record.collectives import IssuedCollectives
 from ...record.graph import Frame, Source
 from ...record.missing import Missing
 from ...record.program import (
@@ -44,6 +45,7 @@ from . import (
     events,
     frame_evaluations,
     guards,
+    issued_collectives,
     observers,
     recompiles,
     scopes,
@@ -74,6 +76,7 @@ class Observations:
     overhead_seconds: float
     rank: int | None
     world: int
+    issued: IssuedCollectives | None = None
 
 
 class ProgramWatch:
@@ -97,6 +100,8 @@ class ProgramWatch:
             scope.lost.update(observers.lost_claims())
             scope.before, scope.eager_resumes, scope.eager_before = earlier_decisions.find_decisions()
             stances.begin(scope)
+            with observers.observing((scope,), claims.COLLECTIVES):
+                issued_collectives.keep(self._undo)
             scope.keeps = self._keeps
             scope.kept = None if kept is None else lambda evaluation: kept(_part(scope, evaluation))
         except BaseException:  # an interrupt: nobody else closes it
@@ -123,11 +128,6 @@ class ProgramWatch:
             return []
         codes = dict.fromkeys(evaluation.code for evaluation in self._scope.visits)
         return [code for code in codes if code not in self._scope.before]
-
-    def graphs_before(self, number: int) -> int:
-        """Return how many graphs a backend was called with before an object with a number of ``scopes.numbers``."""
-        visits = self._scope.visits if self._scope is not None else ()
-        return sum(g.number < number for v in list(visits) for g in v.graphs)
 
     def kept(self) -> list[tuple[RetainedGraph | None, list[str]]]:
         """Return for each graph the inputs for lowering it again, and the code observed for it, in their order."""
@@ -185,12 +185,13 @@ def _observations(scope: Scope) -> Observations:
         events=_with_numbers(events.paired_events(list(scope.events), scope.began_at), numbers),
         library_skips=tuple(LibrarySkips(why, count) for why, count in scope.elsewhere.most_common()),
         sources=_sources(evaluations, eager_frames.source_codes(scope, evaluations)),
-        missing=scope.not_observed(),
+        missing=(*scope.not_observed(), *scope.issued.missing()),
         notes=scopes.notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
         overhead_seconds=scope.spent / 1e9,
         rank=rank,
         world=world,
+        issued=None if claims.COLLECTIVES in lacking else scope.issued.record(),
     )
 
 
@@ -251,7 +252,17 @@ def _part(scope: Scope, one: Evaluation) -> Observations:
 def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
     return tuple(
         ProgramGraph(
-            i, g.id, g.operators, g.inputs, g.thread, g.seconds, g.takes, g.gives, g.collectives, g.buckets
+            i,
+            g.id,
+            g.operators,
+            g.inputs,
+            g.thread,
+            g.seconds,
+            g.takes,
+            g.gives,
+            g.collectives,
+            g.buckets,
+            g.calls,
         )
         for g, i in graphs.items()
     )

@@ -26,6 +26,7 @@ from ...record.missing import Missing
 from ...record.program import Break, FailedGuard, GuardOrigin, Specialization
 from ..ground import hooks
 from ..ground.undo import Undo
+from .issue_log import IssueLog
 
 numbers = itertools.count()
 """Numbers of evaluations and graphs, in the order in which they begin, over all watches."""
@@ -64,6 +65,7 @@ class Scope:
         self.codes: dict[str, list[str]] = {}  # by compile id, what Inductor generated or found in a cache
         self.spent = 0  # nanoseconds that the observers took
         self.process: tuple[int, int] | None = None  # the rank, and of how many
+        self.issued = IssueLog()
         self.doubtful: Counter[str] = Counter()
         # Graphs traced without a call, for torch.export (True) or compiled ahead of time, by the requesting line.
         self.ahead: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
@@ -146,6 +148,7 @@ class Graph:
         self.thread = threading.current_thread().name
         self.seconds = 0.0
         self.collectives: tuple[Collective, ...] = ()
+        self.calls: tuple[str, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()
         self.kept: Any = None  # what lowering it again takes (``retained_graphs.Kept``)
 

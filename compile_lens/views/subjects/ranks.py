@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from compile_lens.measures.collective_order import issued_text
 from compile_lens.measures.program import compile_seconds, counts
-from compile_lens.measures.ranks import collectives, difference_text
 from compile_lens.record.ranks import COLLECTIVES, LEVELS, RankDifference, RanksRecord
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Document, Finding, table_finding
@@ -36,41 +36,45 @@ def document(record: RanksRecord) -> Document:
 def state(record: RanksRecord) -> str:
     """``compiled`` where all ranks compiled the same, and all of it; otherwise ``partial``, or
     ``nothing``."""
+    if record.differences:
+        return "partial"
     if not any(program.graphs for program in record.programs):
         return "nothing"
-    whole = all(words.state(program) == "compiled" for program in record.programs)
-    return "compiled" if whole and not record.differences else "partial"
+    return "compiled" if is_whole(record) and not record.not_compared else "partial"
 
 
 def verdict(record: RanksRecord) -> str:
     """The comparison of all ranks in a sentence without a full stop."""
+    unknown = f"; not compared: {'; '.join(record.not_compared)}" if record.not_compared else ""
     if not record.differences and state(record) == "nothing":
-        met = plural(counts(record.programs[0]).breaks, "break")
-        calls = sum(compared for _, _, compared in collectives(record.programs[0]))
+        breaks = plural(counts(record.programs[0]).breaks, "break")
+        issued = record.programs[0].issued
+        calls = f" and {plural(len(issued), 'collective')}" if issued else ""
         nothing = "graphs or shapes" if calls else "graphs, shapes or collectives"
-        met += f" and {plural(calls, 'collective')}, called by Python" if calls else ""
         return (
             f"no graph was compiled on any of {len(record.ranks)} ranks, so that there are no {nothing} to compare; "
-            f"each met the same: {met}"
+            f"each met the same: {breaks}{calls}{unknown}"
         )
     if not record.differences:
-        rest = "" if state(record) == "compiled" else "; not all of the program was compiled"
-        same = "graphs, shapes, breaks, recompiles and collectives" + (
-            "" if _outside(record) else " of graphs"
-        )
+        rest = "" if is_whole(record) else "; not all of the program was compiled"
+        if record.not_compared:
+            return f"no difference between the {len(record.ranks)} ranks is known{rest}{unknown}"
+        same = "graphs, shapes, breaks, recompiles and collectives"
         return f"all {len(record.ranks)} ranks compiled the same: {same}{rest}"
     levels = dict.fromkeys(one.level for one in record.differences)
     sentence = f"the ranks differ in {', '.join(levels)}: {plural(len(record.differences), 'difference')}"
     if COLLECTIVES in levels:
         sentence += (
-            "; a collective that not all ranks call in the same order makes them wait for each other for ever"
+            "; a collective or message for which not all of its ranks come makes the others wait for ever"
         )
-    return sentence
+    elif not record.not_compared and any(program.issued for program in record.programs):
+        sentence += "; their collectives match"
+    return sentence + unknown
 
 
-def _outside(record: RanksRecord) -> bool:
-    """Return True if collectives outside of graphs were observed."""
-    return all(program.eager_collectives is not None for program in record.programs)
+def is_whole(record: RanksRecord) -> bool:
+    """Return True if each rank compiled all of its program."""
+    return all(words.state(program) == "compiled" for program in record.programs)
 
 
 def ranks(numbers: Iterable[int]) -> str:
@@ -91,7 +95,9 @@ def _differences(record: RanksRecord) -> Finding | None:
 
 
 def _where(one: RankDifference) -> str:
-    which = f"collective {one.position + 1}" if one.level == COLLECTIVES else f"compile {one.position + 1}"
+    which = f"compile {one.position + 1}"
+    if one.level == COLLECTIVES:
+        which = f"call {one.position + 1}" + (f" of ranks {ranks(one.group)}" if one.group else "")
     if one.place is None:
         return which
     return f"{words.place(one.place)} in {one.place.function}, {which}"
@@ -101,7 +107,7 @@ def _ranks(record: RanksRecord) -> Finding | None:
     rows = []
     for rank, program in zip(record.ranks, record.programs, strict=True):
         own = counts(program)
-        calls = len(collectives(program))
+        calls = "" if program.issued is None else len(program.issued)
         eager = own.skipped + own.partly_compiled + own.at_limit
         figures = map(str, (rank, own.graphs, own.breaks, own.recompiles, eager, calls))
         spent = compile_seconds(program)
@@ -112,38 +118,40 @@ def _ranks(record: RanksRecord) -> Finding | None:
     return table_finding("ranks", "Ranks", intro, fact, "ranks.programs", columns, rows)
 
 
-_OUTSIDE = (
-    " Those that Python calls outside of graphs each time, where it did; in a group of some ranks alone they are not "
-    "compared. Functional collectives that Python calls outside of graphs (as DTensor does), and messages from one "
-    "rank to another, are not seen."
-)
-
-
 def _collectives(record: RanksRecord) -> Finding | None:
-    rows = []
+    by_call: dict[tuple[str, ...], dict[int, int]] = {}
     for rank, program in zip(record.ranks, record.programs, strict=True):
-        for graph, one, compared in collectives(program):
-            size = "" if one.bytes is None else bytes_in_short(one.bytes)
-            of = graph or ("Python" if compared else "Python, not compared")
-            rows.append((rank, (of, difference_text(one), size, words.place(one.line) if one.line else "")))
+        for one in program.issued or ():
+            call = one.collective
+            size = "" if call.bytes is None else bytes_in_short(call.bytes)
+            line = words.place(call.line) if call.line else ""
+            cells = (issued_text(one), ranks(call.group), str(call.group_number + 1), size, line)
+            by_rank = by_call.setdefault(cells, {})
+            by_rank[rank] = by_rank.get(rank, 0) + 1
+    rows = []
+    several = any(cells[2] != "1" for cells in by_call)
+    for (text, group, number, size, line), by_rank in by_call.items():
+        by_times: dict[int, list[int]] = {}
+        for rank, times in by_rank.items():
+            by_times.setdefault(times, []).append(rank)
+        name = f"{group} (group {number})" if several else group
+        rows += [(ranks(own), str(times), text, name, size, line) for times, own in by_times.items()]
     if not rows:
         return None
-    by_cells: dict[tuple[int, tuple[str, ...]], list[int]] = {}
-    seen: dict[int, int] = {}
-    for rank, cells in rows:
-        position = seen[rank] = seen.get(rank, -1) + 1
-        by_cells.setdefault((position, cells), []).append(rank)
-    columns = {"number": NUMBER, "ranks": NAME, "graph": NAME, "collective": TEXT, "bytes given": NUMBER}
-    each = (
-        (str(position + 1), ranks(of), *cells)
-        for (position, cells), of in sorted(by_cells.items(), key=lambda one: (one[0][0], one[1]))
+    columns = {
+        "ranks": NAME,
+        "times": NUMBER,
+        "collective": TEXT,
+        "group": NAME,
+        "bytes given": NUMBER,
+        "line": NAME,
+    }
+    intro = (
+        "Collectives and messages that each rank issued, from Python, graphs and DDP, in the order of the first call. "
+        "Bytes are counted from the sizes of what one rank gives in one call."
     )
-    intro = "Those of a graph once, where it was compiled; it calls them each time that it runs."
-    intro += _OUTSIDE if _outside(record) else ""
-    intro += " Bytes are counted from the sizes of what one rank gives."
-    total, where = plural(max(seen.values()) + 1, "collective"), "program.graphs[i].collectives"
-    columns["line"] = NAME
-    return table_finding("collectives", "Collectives", intro, total, where, columns, each)
+    fact = plural(len(by_call), "different call")
+    return table_finding("collectives", "Collectives", intro, fact, "program.issued", columns, rows)
 
 
 def _buckets(record: RanksRecord) -> Finding | None:
@@ -165,13 +173,11 @@ def to_dict(record: RanksRecord) -> dict[str, Any]:
     return {
         "ranks": list(record.ranks),
         "verdict": verdict(record),
-        "same": not record.differences,
+        "same": not record.differences and not record.not_compared,
+        "not_compared": list(record.not_compared),
         "differences": [asdict(one) for one in record.differences],
         "collectives": {
-            str(rank): [
-                {"graph": graph, "compared": compared, **asdict(one)}
-                for graph, one, compared in collectives(program)
-            ]
+            str(rank): None if program.issued is None else asdict(program.issued)
             for rank, program in zip(record.ranks, record.programs, strict=True)
         },
         "buckets": {

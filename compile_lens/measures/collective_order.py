@@ -1,0 +1,238 @@
+"""Comparison of the collectives that ranks issued: each group's members must issue the same ones in the same order, and
+no ranks may wait for each other in a circle.
+
+Groups are known by their members. A collective is the same on two ranks if its name, reduction, root and the tensors on
+which all must agree are; of an exchange in which each rank gives and gets a number of its own, each pair must agree.
+Messages are matched by sender and receiver.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+from compile_lens.record.collectives import Collective, IssuedCollective, IssuedCollectives
+from compile_lens.record.graph import Frame
+from compile_lens.record.ranks import COLLECTIVES, RankDifference
+
+NONE = "none"
+"""Value of a rank that lacks what others have."""
+
+Group = tuple[tuple[int, ...], int]
+"""Ranks of a group, and which of the groups with these ranks it is."""
+
+
+def differs(
+    level: str, place: Frame | None, position: int, values: Mapping[int, str]
+) -> list[RankDifference]:
+    """Return the difference if not all ranks have the same value."""
+    by_value = _by_value(values)
+    return [RankDifference(level, place, position, by_value)] if len(by_value) > 1 else []
+
+
+def order_differences(
+    issued: Mapping[int, IssuedCollectives], rehearsed: bool = False
+) -> list[RankDifference]:
+    """Return for each group the first collective on which its members differ, messages without a partner, and, where
+    there is neither, the ranks that wait for each other."""
+    by_group: dict[Group, dict[int, list[IssuedCollective]]] = {}
+    messages: dict[tuple[int, int, Group, int], tuple[list[IssuedCollective], list[IssuedCollective]]] = {}
+    unmatched = {
+        rank for rank, own in issued.items() if any(is_message(o) and o.peer is None for o in own.distinct)
+    }
+    for rank in sorted(issued):
+        for one in issued[rank]:
+            if not one.collective.group:
+                continue
+            group = (one.collective.group, one.collective.group_number)
+            if not is_message(one):
+                by_group.setdefault(group, {}).setdefault(rank, []).append(one)
+            elif one.peer is not None and one.peer in issued and not unmatched:
+                sends = one.collective.name == "send"
+                ends = (rank, one.peer) if sends else (one.peer, rank)
+                messages.setdefault((*ends, group, one.tag), ([], []))[0 if sends else 1].append(one)
+    rank_differences = []
+    for (ranks, _), own in by_group.items():
+        rows = {rank: own.get(rank, []) for rank in ranks if rank in issued}
+        rank_differences += _first_difference(ranks, rows, rehearsed)
+    for (sender, receiver, *_), (sent, received) in messages.items():
+        rank_differences += _message_difference(sender, receiver, sent, received)
+    return rank_differences or _waiting(issued)
+
+
+def is_message(one: IssuedCollective) -> bool:
+    """Return True for a message from one rank to another."""
+    return one.collective.name in ("send", "recv")
+
+
+def collective_text(one: Collective) -> str:
+    """Return a collective in a line."""
+    inputs = f" of {', '.join(one.inputs)}" if one.inputs else ""
+    return f"{one.name}{inputs} ({one.arguments})" if one.arguments else f"{one.name}{inputs}"
+
+
+def issued_text(one: IssuedCollective) -> str:
+    """Return a collective or a message in a line."""
+    if is_message(one):
+        whom = "any rank" if one.peer is None else f"rank {one.peer}"
+        tensors = f" {', '.join(one.agreed)}" if one.agreed else ""
+        tag = f" (tag {one.tag})" if one.tag else ""
+        return (
+            f"send{tensors} to {whom}{tag}"
+            if one.collective.name == "send"
+            else f"recv{tensors} from {whom}{tag}"
+        )
+    splits = (
+        f", {list(one.sent)} elements out, {list(one.received)} in"
+        if len({*one.sent, *one.received}) > 1
+        else ""
+    )
+    return collective_text(one.collective) + splits
+
+
+def _first_difference(
+    ranks: tuple[int, ...], rows: Mapping[int, list[IssuedCollective]], rehearsed: bool
+) -> list[RankDifference]:
+    agreements: dict[int, tuple[object, ...]] = {}
+    for own in rows.values():
+        agreements |= {key: _agreement(one) for key, one in {id(one): one for one in own}.items()}
+    for position, row in enumerate(zip_longest(*rows.values())):
+        calls = [one for one in row if one is not None]
+        if len(calls) == len(row):
+            if rehearsed and any(one.sized_by_values for one in calls):
+                if len({_agreement(one, sizes=False) for one in calls}) == 1:
+                    continue
+            elif len({agreements[id(one)] for one in calls}) == 1:
+                if not calls[0].sent or len(calls) < len(ranks) or _splits_match(calls):
+                    continue
+        values = {
+            rank: NONE if one is None else issued_text(one) for rank, one in zip(rows, row, strict=True)
+        }
+        if len(set(values.values())) < 2:  # the text does not have that in which they differ
+            values = {
+                rank: f"{values[rank]}, for {', '.join(one.agreed)}"
+                for rank, one in zip(rows, row, strict=True)
+                if one is not None
+            }
+        return [RankDifference(COLLECTIVES, calls[0].collective.line, position, _by_value(values), ranks)]
+    return []
+
+
+def _by_value(values: Mapping[int, str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    by_value: dict[str, list[int]] = {}
+    for rank in sorted(values):
+        by_value.setdefault(values[rank], []).append(rank)
+    return tuple((value, tuple(ranks)) for value, ranks in by_value.items())
+
+
+def _agreement(one: IssuedCollective, sizes: bool = True) -> tuple[object, ...]:
+    """Return what must be the same on all ranks of the group."""
+    agreed = one.agreed if sizes else tuple(sorted({text.partition("[")[0] for text in one.agreed}))
+    return (one.collective.name, one.collective.arguments, agreed)
+
+
+def _splits_match(calls: Sequence[IssuedCollective]) -> bool:
+    """Return True if each rank of a group gets from each other as many elements as that one gives."""
+    every = range(len(calls))
+    if any(len(one.sent) != len(calls) or len(one.received) != len(calls) for one in calls):
+        return False
+    return all(calls[a].sent[b] == calls[b].received[a] for a in every for b in every)
+
+
+def _message_difference(
+    sender: int, receiver: int, sent: list[IssuedCollective], received: list[IssuedCollective]
+) -> list[RankDifference]:
+    for position, (out, into) in enumerate(zip_longest(sent, received)):
+        if out is not None and into is not None and out.agreed == into.agreed:
+            continue
+        known = out if out is not None else into
+        values = {
+            rank: NONE if one is None else issued_text(one) for rank, one in ((sender, out), (receiver, into))
+        }
+        place = known.collective.line if known is not None else None
+        return [RankDifference(COLLECTIVES, place, position, _by_value(values), (sender, receiver))]
+    return []
+
+
+_Event = tuple[object, ...]
+
+
+class _Simulation:
+    """Ranks that issue what they issued; each goes on until it waits for others that are not there yet."""
+
+    def __init__(self, issued: Mapping[int, IssuedCollectives]) -> None:
+        self._calls = {rank: list(own) for rank, own in issued.items()}
+        self._position = dict.fromkeys(issued, 0)
+        self._counts: Counter[_Event] = Counter()
+        self._arrived: dict[_Event, set[int]] = {}
+        self._waiters: dict[_Event, list[int]] = {}
+        self._present: dict[tuple[int, ...], int] = {}
+        """By group how many of its ranks are here."""
+        self._posted: dict[int, _Event] = {}
+        """By rank the event of the call at which it stands, once it issued it."""
+
+    def run(self) -> dict[int, tuple[int, IssuedCollective, list[int]]]:
+        """Return the ranks that wait at the end: the position of the call, the call, and for which ranks."""
+        ready = deque(self._calls)
+        while ready:
+            rank = ready.popleft()
+            while self._position[rank] < len(self._calls[rank]):
+                one = self._calls[rank][self._position[rank]]
+                if rank not in self._posted:
+                    ready.extend(self._post(rank, one))
+                event = self._posted[rank]
+                if one.waits and self._is_pending(event, one):
+                    self._waiters.setdefault(event, []).append(rank)
+                    break
+                del self._posted[rank]
+                self._position[rank] += 1
+        return {
+            rank: (self._position[rank], one, self._absent(event, one))
+            for rank, event in self._posted.items()
+            for one in (self._calls[rank][self._position[rank]],)
+        }
+
+    def _post(self, rank: int, one: IssuedCollective) -> list[int]:
+        """Issue a call; return the ranks that need not wait any more."""
+        group = (one.collective.group, one.collective.group_number)
+        if is_message(one):
+            sends = one.collective.name == "send"
+            channel: _Event = (group, *((rank, one.peer) if sends else (one.peer, rank)), one.tag)
+            count = (*channel, one.collective.name)
+        else:
+            channel, count = (group,), (group, rank)
+        self._counts[count] += 1
+        event = self._posted[rank] = (channel, self._counts[count])
+        self._arrived.setdefault(event, set()).add(rank)
+        return [] if self._is_pending(event, one) else self._waiters.pop(event, [])
+
+    def _is_pending(self, event: _Event, one: IssuedCollective) -> bool:
+        """Return True if a rank that takes part in a call did not issue it yet."""
+        if is_message(one):
+            return bool(self._absent(event, one))
+        group = one.collective.group
+        if group not in self._present:
+            self._present[group] = sum(rank in self._calls for rank in group)
+        return len(self._arrived[event]) < self._present[group]
+
+    def _absent(self, event: _Event, one: IssuedCollective) -> list[int]:
+        others = one.collective.group
+        if is_message(one):  # what is sent is buffered
+            others = (one.peer,) if one.collective.name == "recv" and one.peer is not None else ()
+        return [other for other in others if other in self._calls and other not in self._arrived[event]]
+
+
+def _waiting(issued: Mapping[int, IssuedCollectives]) -> list[RankDifference]:
+    """Return the ranks that wait for each other though each group's members agree."""
+    waiting = _Simulation(issued).run()
+    if not waiting:
+        return []
+    values = []
+    for rank, (_, one, others) in sorted(waiting.items()):
+        group = "" if is_message(one) else f" of ranks {', '.join(map(str, one.collective.group))}"
+        values.append((f"waits at {issued_text(one)}{group} for rank {', '.join(map(str, others))}", (rank,)))
+    position, first, _ = waiting[min(waiting)]
+    return [
+        RankDifference(COLLECTIVES, first.collective.line, position, tuple(values), tuple(sorted(waiting)))
+    ]
