@@ -14,11 +14,11 @@ from ..measures.quantities import OF_ALL, OF_PHASES, Quantity
 from ..record.capture import Record
 from ..record.device import DeviceModel
 from ..record.difference import DifferenceRecord
-from ..record.figures import Figure
 from ..record.what_if import FIGURES, Trial
 from ..results.capture import Capture
 from ..results.comparison import WhatIf
 from ..trials.progress import bar, interrupts, watched
+from ..trials.run_figures import LACKS, run_figure
 from ..trials.switches import SWITCHES, CaptureContents, Switch, applied, merged, only_run
 from .capture import capture
 
@@ -41,7 +41,10 @@ def what_if(
 
     Each trial is a capture with one setting of Inductor's or of ``torch.compile``'s changed, so that the function runs
     once for each, as a plain call would; with ``target`` it runs on the CPU in a child process, without results.
-    Code is only generated: launches are counted, bytes and the peak modelled, and no time is known. Switches that
+    Code is only generated: launches are counted, bytes and the peak modelled, and no time is known. With
+    ``emulate_precision_casts``, tried where numbers are of half precision, code is built (for an absent GPU,
+    interpreted) and run, as ``verify`` does; ``isolate_recompiles`` counts how often the first call compiles again
+    beside what this process has compiled for the same code (or is refused at its limit). Switches that
     cannot matter for what the capture holds are left out with the reason. An interrupt (Ctrl-C) ends it and keeps
     what it has.
 
@@ -102,12 +105,7 @@ def what_if(
         try:
             run(to_try)
             if pairs:
-                by_name = {switch.name: switch for switch in to_try}
-                some = [
-                    by_name[t.name]
-                    for t in sorted(trials, key=lambda t: (not t.lower, bool(t.higher)))
-                    if t.changes_figures
-                ]
+                some = _to_pair(to_try, trials)
                 best = sorted(itertools.combinations(range(len(some)), 2), key=lambda two: two[::-1])
                 run([merged(some[i] for i in two) for two in best[:pairs]])
         except KeyboardInterrupt:
@@ -137,6 +135,16 @@ def _wanted(names: Iterable[str] | None) -> list[Switch]:
     return [known[name] for name in dict.fromkeys(selected)]
 
 
+def _to_pair(switches: Iterable[Switch], trials: Iterable[Trial]) -> list[Switch]:
+    """Return the switches of which pairs are tried, those that help first: of one setting's values only the best."""
+    by_name = {switch.name: switch for switch in switches if not switch.run}
+    by_setting: dict[tuple[str, ...], Switch] = {}
+    for trial in sorted(trials, key=lambda t: (not t.lower, bool(t.higher))):
+        if trial.changes_figures and trial.name in by_name:
+            by_setting.setdefault(tuple(by_name[trial.name].values), by_name[trial.name])
+    return list(by_setting.values())
+
+
 def _pairs(asked: bool | int) -> int:
     if not isinstance(asked, int) or asked < 0:
         raise UsageError(
@@ -155,15 +163,14 @@ def _given(switch: Switch, own: dict[str, Any]) -> str:
     return ""
 
 
-_NO_OPTION = "this torch does not have it: "
 _UNKNOWN = ("options=", "torch._functorch.config has no")
 """Prefixes of the errors that report an unknown option."""
 
 
 def _trial(
     switch: Switch,
-    base: Record,
-    before: dict[str, Quantity],
+    base: Capture,
+    before: dict[str, Quantity | float],
     fn: Any,
     args: tuple[Any, ...],
     kwargs: Any,
@@ -178,22 +185,26 @@ def _trial(
         more["options"] = {**(options.get("options") or {}), **switch.options}
     try:
         with patched_settings(switch.partitioner):
-            changed_capture: Capture = capture(fn, *args, kwargs=kwargs, target=target, **more)
+            own = switch.options or switch.arguments or switch.partitioner
+            changed_capture = capture(fn, *args, kwargs=kwargs, target=target, **more) if own else base
+        after = _figures(changed_capture)
+        if switch.run:
+            pair = run_figure(switch, base, changed_capture, (fn, args, kwargs), options)
+            before, after = ({**known, switch.run: value} for known, value in zip((before, after), pair))
     except LensError as error:
         first = str(error).strip().partition("\n")[0]
         unknown = isinstance(error, UsageError) and first.startswith(_UNKNOWN)
-        reason = (_NO_OPTION if unknown else "") + first
+        reason = (LACKS if unknown else "") + first
         return Trial(switch.name, switch.settings, switch.meaning, (), reason, switches=switch.parts)
-    after = _figures(changed_capture)
     code = any(
         change.level != "settings" for change in difference(base, changed_capture, DifferenceRecord).changes
     )
     changed = tuple(
         (name, (_number(before[name]), _number(after[name])))
         for name in FIGURES
-        if before[name] != after[name]
+        if name in before and before[name] != after[name]
     )
-    arguments = None if switch.partitioner else more
+    arguments = None if switch.partitioner or switch.compiling else more
     to_apply = applied(fn, switch, options)
     return Trial(
         switch.name,
@@ -210,14 +221,16 @@ def _trial(
 
 
 def _unknown_here(trial: Trial) -> bool:
-    return trial.failure.startswith(_NO_OPTION)
+    return trial.failure.startswith(LACKS)
 
 
-def _figures(record: Record) -> dict[str, Quantity]:
-    return {
-        name: OF_PHASES[name](record, "") if name in OF_PHASES else OF_ALL[name](record) for name in FIGURES
-    }
+def _figures(record: Record) -> dict[str, Quantity | float]:
+    """Return the figures that a capture holds."""
+    of_phases = {name: OF_PHASES[name](record, "") for name in FIGURES if name in OF_PHASES}
+    return {**of_phases, **{name: OF_ALL[name](record) for name in FIGURES if name in OF_ALL}}
 
 
-def _number(quantity: Quantity) -> int | None:
-    return int(quantity) if isinstance(quantity, Figure) else None
+def _number(quantity: Quantity | float) -> float | None:
+    if isinstance(quantity, int):  # a Figure, too
+        return int(quantity)
+    return quantity if isinstance(quantity, float) else None

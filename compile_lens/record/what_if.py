@@ -8,10 +8,11 @@ from typing import Any
 
 from .capture import Record
 
-FIGURES = ("graphs", "launches", "extern", "bytes", "peak", "saved")
-"""Figures that are compared, in the order in which they are shown; of ``HELPS`` less is better."""
+FIGURES = ("graphs", "recompiles", "launches", "extern", "bytes", "peak", "saved", "disagreement")
+"""Figures that are compared, in the order in which they are shown; of ``HELPS`` less is better. ``disagreement`` is the
+largest difference between compiled and eager values."""
 
-HELPS = ("launches", "bytes", "peak", "saved")
+HELPS = ("recompiles", "launches", "bytes", "peak", "saved", "disagreement")
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Trial:
         failure: why there is no capture of it; ``""`` where there is.
         capture: what was captured; ``None`` where it failed.
         arguments: what ``capture`` and ``benchmark`` take to have it so; ``None`` for a setting that they do not take
-            (the partitioner's, which is set where torch has it).
+            (the partitioner's, which is set where torch has it, and ``isolate_recompiles``).
         to_apply: the code that has it so in a program: ``torch.compile(f, options={"split_reductions": False})``, and
             before it, in lines of their own, settings that it does not take.
         switches: of a pair the names of its two switches; else empty.
@@ -36,7 +37,7 @@ class Trial:
     name: str
     settings: tuple[str, ...]
     description: str
-    figures: tuple[tuple[str, tuple[int | None, int | None]], ...] = ()
+    figures: tuple[tuple[str, tuple[float | None, float | None]], ...] = ()
     failure: str = ""
     capture: Record | None = None
     code_changed: bool | None = None
@@ -51,7 +52,7 @@ class Trial:
 
     @property
     def lower(self) -> tuple[str, ...]:
-        """Names of the figures (launches, bytes, peak, bytes saved for the backward) that are lower with it."""
+        """Names of the figures (of ``HELPS``: recompiles, launches, bytes and more) that are lower with it."""
         return self._where(lambda before, after: after < before)
 
     @property
@@ -101,9 +102,9 @@ class WhatIfRecord:
 
     @property
     def helpful(self) -> tuple[Trial, ...]:
-        """Trials with fewer launches, bytes, a lower peak, or less kept for the backward: those without a drawback
-        first, the most saved first; a pair only where it is better than each of its two. Whether any of them is faster
-        nobody can tell without running it."""
+        """Trials with fewer recompiles, launches or bytes, a lower peak, less kept for the backward, or values nearer
+        to eager's: those without a drawback first, the most saved first; a pair only where it is better than each of
+        its two. Whether any of them is faster nobody can tell without running it."""
         trials = [trial for trial in self.trials if trial.lower and trial not in self.pairs_without_gain]
 
         def rank(trial: Trial) -> tuple[bool, float, int, int]:

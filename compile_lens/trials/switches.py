@@ -26,11 +26,12 @@ from ..views.words.quantities import plural
 
 @dataclass(frozen=True)
 class Switch:
-    """One setting: options of Inductor's, arguments of ``capture``, or settings of the partitioner; what it does, and
-    why it cannot matter.
+    """One setting: options of Inductor's, arguments of ``capture``, settings of the partitioner, or arguments of
+    ``torch.compile`` that ``capture`` has not; what it does, and why it cannot matter.
 
-    ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may. ``parts``
-    are the names of those that were ``merged``.
+    ``idle`` gives, for what a capture holds, the reason why turning it changes nothing; ``""`` where it may. ``run`` is
+    a figure that is measured for this switch alone, in a run: it is in no pair. ``parts`` are the names of those that
+    were ``merged``.
     """
 
     name: str
@@ -38,13 +39,20 @@ class Switch:
     options: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
     partitioner: dict[str, Any] = field(default_factory=dict)
+    compiling: dict[str, Any] = field(default_factory=dict)
+    run: str = ""
     idle: Callable[[CaptureContents], str] = lambda contents: ""
     parts: tuple[str, ...] = ()
 
     @property
     def settings(self) -> tuple[str, ...]:
         """Settings of the switch, as ``name=value``."""
-        return tuple(f"{k}={v!r}" for k, v in {**self.options, **self.arguments, **self.partitioner}.items())
+        return tuple(f"{name}={value!r}" for name, value in self.values.items())
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Value of each setting."""
+        return {**self.options, **self.arguments, **self.partitioner, **self.compiling}
 
 
 class CaptureContents:
@@ -60,6 +68,7 @@ class CaptureContents:
             self.device = capture.target.model.device
         computing = [n for stage, n in nodes if stage in ("forward", "backward", "inference", "post_grad")]
         self.operators = {n.target for n in computing}
+        self.dtypes = {o.dtype for n in computing if n.op == "call_function" for o in n.outputs}
         self.model = capture.target.model if capture.target is not None else None
         self.products = {
             (name, n.outputs[0].dtype if n.outputs else "")
@@ -139,6 +148,10 @@ def _nothing_kept(contents: CaptureContents) -> str:
     return "" if contents.kept else "nothing is saved for the backward but what the function was given"
 
 
+def _no_half(contents: CaptureContents) -> str:
+    return "" if contents.dtypes & {"float16", "bfloat16"} else "nothing is computed in float16 or bfloat16"
+
+
 def _no_kernel_of_the_users(contents: CaptureContents) -> str:
     return "" if contents.has("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional") or any(
         "triton_kernel_wrapper" in op for op in contents.operators
@@ -147,6 +160,8 @@ def _no_kernel_of_the_users(contents: CaptureContents) -> str:
 
 FUSED = 64
 """Loops that one kernel holds by default (``max_fusion_size``)."""
+
+_OF_WHAT = "of what the backward needs is saved, and the rest computed again"
 
 SWITCHES = (
     Switch(
@@ -209,14 +224,27 @@ SWITCHES = (
         "reorder_for_peak_memory", "kernels run in the order of the program, not in that of the least memory",
         {"reorder_for_peak_memory": False}, idle=_alone,
     ),
-    Switch(
-        "activation_memory_budget", "at most half of what the backward needs is saved, and the rest computed again",
-        partitioner={"activation_memory_budget": 0.5}, idle=_nothing_kept,
+    *(
+        Switch(name, saved, partitioner={"activation_memory_budget": budget}, idle=_nothing_kept)
+        for name, budget, saved in (
+            ("activation_memory_budget=0.75", 0.75, f"at most three quarters {_OF_WHAT}"),
+            ("activation_memory_budget", 0.5, f"at most half {_OF_WHAT}"),
+            ("activation_memory_budget=0.25", 0.25, f"at most a quarter {_OF_WHAT}"),
+            ("activation_memory_budget=0", 0.0, "only inputs are saved, and all that is needed computed again"),
+        )
     ),
     Switch("pattern_matcher", "no pattern of operators is rewritten", {"pattern_matcher": False}),
     Switch(
         "dynamic", "one variant for every size, instead of one for each",
         arguments={"dynamic": True}, idle=_not_compiled_again,
+    ),
+    Switch(
+        "emulate_precision_casts", "half precision is rounded where eager rounds it: nearer to eager, not to the truth",
+        {"emulate_precision_casts": True}, run="disagreement", idle=_no_half,
+    ),
+    Switch(
+        "isolate_recompiles", "cache entries of its own, which others with the same code neither meet nor fill",
+        compiling={"isolate_recompiles": True}, run="recompiles",
     ),
 )  # fmt: skip
 """Each is a change of the default: what is not listed changes neither launches nor bytes, or breaks code."""
@@ -289,6 +317,7 @@ def merged(some: Iterable[Switch]) -> Switch:
         {k: v for s in every for k, v in s.options.items()},
         {k: v for s in every for k, v in s.arguments.items()},
         {k: v for s in every for k, v in s.partitioner.items()},
+        {k: v for s in every for k, v in s.compiling.items()},
         parts=tuple(s.name for s in every),
     )
 
@@ -314,7 +343,9 @@ def applied(fn: Any, switch: Switch, given: Mapping[str, Any]) -> str:
     more = {name: given[name] for name in TAKEN if given.get(name) not in (None, False)}
     if given.get("dynamic") is False:
         more["dynamic"] = False
-    parts += [f"{name}={_text(value)}" for name, value in {**more, **switch.arguments}.items()]
+    parts += [
+        f"{name}={_text(value)}" for name, value in {**more, **switch.arguments, **switch.compiling}.items()
+    ]
     return "\n".join((*lines, f"torch.compile({', '.join(parts)})"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -121,6 +122,8 @@ def scattered(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 def test_each_line_sets_what_it_says() -> None:
     asked: list[tuple[str, dict[str, Any], bool]] = []
     for switch in SWITCHES:
+        if switch.compiling.keys() - inspect.signature(torch.compile).parameters.keys():
+            continue  # this torch does not have it
         wanted = {**switch.options, **switch.partitioner}
         asked.append((applied(f, switch, {}), wanted, switch.name == "dynamic"))
     pair = merged((BY_NAME["activation_memory_budget"], BY_NAME["combo_kernels"], BY_NAME["dynamic"]))

@@ -190,8 +190,8 @@ class _Saved:
         reply = _Reply(self, visited)
         with Undo() as undo, undo:
             _in_region(undo, self.region)
-            _match_no_entry(undo)
-            _stop_frames_of(undo, visited.code, self.code)
+            match_no_entry(undo)
+            stop_frames_of(undo, visited.code, self.code)
             _begin_frame(undo, reply)
 
 
@@ -229,8 +229,8 @@ def next_frame_treatment(code: types.CodeType) -> str:
     looked: list[bool] = []
     try:
         with Undo() as undo, undo:
-            _match_no_entry(undo, looked.append)
-            _stop_frames_of(undo, code)
+            match_no_entry(undo, looked.append)
+            stop_frames_of(undo, code)
             stopped = _begin_frame(undo, question)
     except Exception:  # this torch may refuse in any way: then the answer is unknown
         return ""
@@ -263,7 +263,7 @@ def _begin_frame(undo: Undo, callback: _Reply | _Probe) -> bool:
     eval_frame.set_eval_frame(callback)
     try:
         callback.function(*callback.arguments)
-    except _Stopped:
+    except StoppedFrame:
         return True
     finally:  # at once, or Dynamo would ask for what undoes
         eval_frame.set_eval_frame(before)
@@ -279,22 +279,26 @@ def _callable_of(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, 
     return function, (None,) * code.co_argcount
 
 
-class _Stopped(BaseException):
+class StoppedFrame(BaseException):
     """Ends a frame before its first instruction."""
 
 
-def _stop_frames_of(undo: Undo, *codes: types.CodeType) -> None:
-    """Stop every frame of these codes on this thread before it runs."""
+def stop_frames_of(undo: Undo, *codes: types.CodeType) -> Callable[..., None]:
+    """Stop every frame of these codes on this thread before it runs; return the function that does, for Python calls it
+    in a frame of its own."""
+
+    stopped = frozenset(map(id, codes))
 
     def stop(frame: types.FrameType, event: str, arg: Any) -> None:
-        if any(frame.f_code is code for code in codes):
-            raise _Stopped
+        if id(frame.f_code) in stopped:
+            raise StoppedFrame
 
     undo.add(sys.settrace, sys.gettrace())
     sys.settrace(stop)
+    return stop
 
 
-def _match_no_entry(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
+def match_no_entry(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
     """On this thread, let no entry match a frame, even if its guards pass; call ``looked`` for each lookup."""
     me = threading.get_ident()
 

@@ -63,7 +63,7 @@ def headline(record: WhatIfRecord) -> str:
     count = plural(len(record.trials), "trial")
     stopped = " It was interrupted before all were tried." if record.interrupted else ""
     if not record.helpful:
-        less = "none keeps less, has fewer launches, fewer bytes or a lower peak"
+        less = "none keeps less, has fewer recompiles, launches or bytes, a lower peak, or values nearer to eager's"
         none = "None of what was tried helps" if record.interrupted else "None of them helps"
         return f"{none}: {count}, and {less}.{stopped}"
     best = record.helpful[0]
@@ -105,5 +105,7 @@ def figures(trial: Trial) -> str:
     return ", ".join(parts) or "no figure is another"
 
 
-def _number(value: int | None) -> str:
-    return "not known" if value is None else f"{value:,}"
+def _number(value: float | None) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.3g}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,77 @@
+"""Figures of a switch that a capture does not hold: they are measured by calling the function."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from ..errors import LensError
+from ..measures.quantities import OF_ALL
+from ..record.figures import Figure
+from ..record.verification import ALIAS
+from ..results.capture import Capture
+from .switches import TAKEN, Switch
+
+LACKS = "this torch does not have it: "
+"""Begins the reason why a switch is not tried that the running torch lacks."""
+
+
+class NotMeasured(LensError):
+    """A figure could not be measured; the message says why."""
+
+
+def run_figure(
+    switch: Switch, base: Capture, changed: Capture, call: tuple[Any, Any, Any], options: dict[str, Any]
+) -> tuple[float, float]:
+    """Return the figure ``switch.run`` without the switch and with it. ``call`` is the function and its arguments,
+    ``options`` are those of ``capture``.
+
+    Raises:
+        NotMeasured: it is not known.
+    """
+    if "calls" in options:
+        raise NotMeasured("it is tried for one call, not for several")
+    if switch.run == "disagreement":
+        return _disagreement(base, *call), _disagreement(changed, *call)
+    own = OF_ALL["recompiles"](base)
+    if not isinstance(own, Figure):
+        raise NotMeasured(f"recompiles are not known: {own}")
+    given = {name: options[name] for name in (*TAKEN, "options") if options.get(name) is not None}
+    before, after = (_recompiles(call, given | more) for more in ({}, switch.compiling))
+    return own + before, own + after
+
+
+def _disagreement(capture: Capture, fn: Any, args: Any, kwargs: Any) -> float:
+    """Return the largest difference between a compiled and an eager value of a call."""
+    verification = capture.verify(fn, *args, kwargs=kwargs)
+    numbers = [check for check in verification.comparisons if check.kind != ALIAS]
+    reasons = [
+        verification.random,
+        verification.uninitialized,
+        *(why for _, why in verification.not_compared),
+    ]
+    reason = next(filter(None, reasons), "")
+    if reason or not numbers or not all(check.max_abs < float("inf") for check in numbers):
+        raise NotMeasured(f"its agreement with eager is not known: {reason or verification.verdict}")
+    return max(float(check.max_abs) for check in numbers)
+
+
+def _recompiles(call: tuple[Any, Any, Any], options: dict[str, Any]) -> int:
+    """Return 1 if the first call of the compiled function is compiled again, or would be but for the limit."""
+    from .._torch.frames import shared_entries
+
+    unknown = options.keys() - inspect.signature(torch.compile).parameters.keys()
+    if unknown:
+        raise NotMeasured(f"{LACKS}torch.compile takes no {', '.join(unknown)}")
+    fn, args, kwargs = call
+    try:
+        outcome = shared_entries.first_call(fn, args, kwargs or {}, options)
+    except Exception as error:  # of the program's: code of its own may run before the function
+        raise NotMeasured(
+            f"a call of the compiled function raises {type(error).__name__}: {error}"
+        ) from error
+    if not outcome:
+        raise NotMeasured("torch does not say which cache entries the function meets")
+    return int(outcome in (shared_entries.RECOMPILES, shared_entries.REFUSED))
