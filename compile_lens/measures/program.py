@@ -53,6 +53,8 @@ class Counts:
         permanently_eager: functions in which Dynamo met nothing to compile in a call, so that each later one runs
             eagerly.
         eager_frames: functions that ran eagerly, or may have, and are in no visit.
+        ahead: compiles of a log that no call requested (AOTInductor, ``torch.export``).
+        modules: modules that Inductor generated, of a log; a watch does not count them.
     """
 
     graphs: int
@@ -67,6 +69,8 @@ class Counts:
     raised: int
     eager_frames: int = 0
     permanently_eager: int = 0
+    ahead: int = 0
+    modules: int = 0
 
 
 def counts(program: ProgramRecord) -> Counts:
@@ -90,6 +94,8 @@ def counts(program: ProgramRecord) -> Counts:
         raised=outcomes.count(RAISED) + outcomes.count(FAILED),
         eager_frames=len({(u.file, u.line, u.function) for u in program.eager_frames}),
         permanently_eager=sum(any(is_permanently_eager(v) for v in f.evaluations) for f in program.frames),
+        ahead=len(program.ahead),
+        modules=len(program.modules),
     )
 
 

@@ -17,6 +17,7 @@ from .collectives import Bucket, Collective, IssuedCollectives
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
+from .logged_code import AheadCompilation, GeneratedModule
 from .missing import Missing, reason_for
 
 Ranges = tuple[tuple[int, int], ...]
@@ -374,6 +375,9 @@ class ProgramRecord:
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
         eager_frames: what ran eagerly, or may have, and is in no visit.
         issued: each collective and message that the process issued, in order; ``None`` where they were not observed.
+                graphs were seen.
+        modules: code that Inductor generated, of a log.
+        ahead: compiles of a log that no call requested.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -400,6 +404,8 @@ class ProgramRecord:
     cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
     eager_frames: tuple[EagerFrame, ...] = ()
     issued: IssuedCollectives | None = None
+    modules: tuple[GeneratedModule, ...] = ()
+    ahead: tuple[AheadCompilation, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

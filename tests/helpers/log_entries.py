@@ -57,15 +57,10 @@ GUARDS = (
 )
 
 
-def metrics(id: str, **facts: Any) -> str:
-    """Return the entry with which a compile ends."""
-    known = {
-        "guard_count": 1,
-        "graph_op_count": 2,
-        "entire_frame_compile_time_s": 0.25,
-        "fail_type": None,
-        **facts,
-    }
+def metrics(id: str, older: bool = False, **facts: Any) -> str:
+    """Return the entry with which a compile ends; ``older`` as of a torch that wrote down no graph breaks."""
+    known: dict[str, Any] = {"guard_count": 1, "graph_op_count": 2, "entire_frame_compile_time_s": 0.25}
+    known |= {"fail_type": None} | ({} if older else {"dynamo_cumulative_compile_time_us": 1}) | facts
     return entry("compilation_metrics", known, id=id)
 
 
@@ -79,4 +74,33 @@ def compiled(id: str, function: str = "f", line: int = 3, reasons: Sequence[str]
         + entry("inductor_output_code", {"filename": "/tmp/c.py"}, "def call(args):\n    pass", id)
         + entry("dynamo_cpp_guards_str", None, GUARDS, id)
         + metrics(id, **facts)
+    )
+
+
+AOT_GRAPH = """class <lambda>(torch.nn.Module):
+    def forward(self, arg0_1: "f32[4][1]cpu"):
+        sin: "f32[4][1]cpu" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
+        return (sin,)
+        """
+
+WRAPPER = """#include <torch/csrc/inductor/aoti_include/cpu.h>
+extern "C"  void cpp_fused_sin_0(const float* in_ptr0,
+                                 float* out_ptr0);
+"""
+
+
+def ahead(kernels: dict[str, list[str]] | None = None) -> str:
+    """Return the entries of a model that AOTInductor compiles: none has a compile id."""
+    provenance = {"preToPost": {}, "postToPre": {}, "cppCodeToPost": kernels, "postToCppCode": {}}
+    mapping = (
+        artifact("inductor_provenance_tracking_node_mappings", json.dumps(provenance)) if kernels else ""
+    )
+    wrapper = {"name": "inductor_aot_wrapper_code", "type": "cpp", "filename": "/tmp/model.wrapper.cpp"}
+    return (
+        artifact("before_pre_grad_graph", GRAPH)
+        + entry("aot_inference_graph", None, AOT_GRAPH)
+        + entry("graph_dump", wrapper, WRAPPER)
+        + entry("graph_dump", {**wrapper, "name": "inductor_aot_kernel_code"}, "// the kernels")
+        + mapping
+        + entry("compilation_metrics", {"start_time_us": 1})
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
-from log_entries import GRAPH, artifact, compiled, entry, metrics, names, start
+from log_entries import AOT_GRAPH, GRAPH, ahead, artifact, compiled, entry, metrics, names, start
 
 from compile_lens import Program
 from compile_lens.measures.causes import causes
@@ -125,7 +126,7 @@ def test_a_backend_that_raised_failed(facts: dict[str, Any], outcome: str, head:
         + start("0/0")
         + entry("dynamo_output_graph", None, GRAPH, "0/0")
         + artifact("dynamo_error", "Traceback", "0/0")
-        + metrics("0/0", guard_count=None, **failure, **facts, dynamo_cumulative_compile_time_us=1)
+        + metrics("0/0", guard_count=None, **failure, **facts)
     )
     assert [v.outcome for v in record.evaluations] == [outcome] and not record.graphs
     assert words.verdict(record) == "nothing was compiled: 1 compile that raised"
@@ -144,7 +145,9 @@ def test_an_older_torch_says_no_breaks() -> None:
         again = ["'skip function graph_break in file decorators.py'"] if number < 2 else []
         place = {"co_name": name, "co_filename": "model.py", "co_firstlineno": line}
         log += start(id, *called_by[number]) + entry("dynamo_output_graph", None, GRAPH, id)
-        log += entry("dynamo_guards", None, "[]", id) + metrics(id, restart_reasons=again, **place)
+        log += entry("dynamo_guards", None, "[]", id) + metrics(
+            id, older=True, restart_reasons=again, **place
+        )
     record = read(log)
     assert [(f.function, f.resume_line) for f in record.frames] == [("f", None), ("f", 5), ("f", 7)]
     assert [(b.outcome, b.graph, b.ending.frames[-1].line) for b in record.breaks] == [
@@ -160,7 +163,7 @@ def test_an_older_torch_says_no_breaks() -> None:
 
 
 def test_what_began_again_and_was_not_resumed_has_no_break() -> None:
-    again = {"restart_reasons": ["a size became a symbol"], "dynamo_cumulative_compile_time_us": 1}
+    again = {"restart_reasons": ["a size became a symbol"]}
     resumes = start("2/0", "torch_dynamo_resume_in_f_at_5", 5) + metrics("2/0", **again)
     for log in (
         compiled("0/0", **again) + compiled("1/0", "g", 9),
@@ -176,3 +179,90 @@ def test_guards_are_counted_as_torch_does() -> None:
     (visit,) = record.evaluations
     assert visit.guard_count == 10 and len(visit.guards) == 1
     assert "10 in all" in str(Program(lambda: record))
+
+
+def test_what_aot_inductor_compiled_is_there() -> None:
+    """Two models, one with provenance and one without; a compile of a call stands between them."""
+    kernels = {"cpp_fused_sin_0:1": ["sin"], "extern_kernels.mm:2": ["mm"]}
+    record = read(names() + ahead(kernels) + compiled("0/0") + ahead())
+    assert [(one.kind, one.operators, one.inputs, one.modules) for one in record.ahead] == [
+        ("AOTInductor", 1, ("L_x_: float32[4] cpu",), (0,)),
+        ("AOTInductor", 1, ("L_x_: float32[4] cpu",), (2,)),
+    ]
+    named = [(m.id, [(k.name, k.nodes) for k in m.kernels], m.code_lines) for m in record.modules]
+    assert named == [
+        ("", [("cpp_fused_sin_0:1", ("sin",)), ("extern_kernels.mm:2", ("mm",))], 5),
+        ("0/0", [], 2),
+        ("", [("cpp_fused_sin_0", ())], 5),
+    ]
+    by_inductor = "2 graphs compiled by AOTInductor without a call, 2 generated modules, 3 kernels"
+    assert words.verdict(record) == f"1 graph; {by_inductor}"
+    own = counts(record)
+    assert (own.graphs, own.ahead, own.modules) == (1, 2, 3)
+    page = str(Program(lambda: record))
+    assert "compiled without a call" in page and "cpp_fused_sin_0:1" in page
+    assert Program.from_json(Program(lambda: record).to_json()).record == record
+
+
+def test_a_log_of_compiles_without_a_call_is_no_watch() -> None:
+    record = read(names() + ahead())
+    assert words.state(record) == "compiled"
+    assert (
+        words.verdict(record)
+        == "1 graph compiled by AOTInductor without a call, 1 generated module, 1 kernel"
+    )
+    empty = read(names())
+    assert (words.state(empty), words.verdict(empty)) == ("nothing", "the log holds no compile")
+    for page in (str(Program(lambda: record)), str(Program(lambda: empty))):
+        assert "watched" not in page
+
+
+def test_an_exported_program_has_its_conditions() -> None:
+    line = {"line": 7, "name": "forward", "filename": 0, "loc": "return z[:a]"}
+    torchs = {"line": 9, "name": "wrapper", "filename": 1}
+    assumed = {"expr": "Eq(u0, 0)", "result": "False", "user_stack": [line, torchs]}
+    record = read(
+        names()
+        + entry("guard_added", {"expr": "u0 >= 0", "stack": []})
+        + entry("propagate_real_tensors_provenance", assumed)
+        + entry("missing_fake_kernel", {"op": "mine::f", "reason": "no fake impl"})
+        + entry("exported_program", None, "ExportedProgram:\n" + AOT_GRAPH)
+        + entry("exported_program", None, "ExportedProgram:\n" + AOT_GRAPH)
+    )
+    first, second = record.ahead
+    assert (first.kind, first.operators, second.conditions) == ("torch.export", 1, ())
+    assert [(c.text, c.line and (c.line.line, c.line.text)) for c in first.conditions] == [
+        ("u0 >= 0", None),
+        ("Eq(u0, 0) was taken to be False, as it is for the given values", (7, "return z[:a]")),
+        ("missing fake kernel of mine::f: no fake impl", None),
+    ]
+    assert words.verdict(record) == "2 exported programs"
+
+
+def test_the_lines_of_kernels_are_those_of_the_program() -> None:
+    first, second = (
+        f'  File "model.py", line {n}, in f{end}    x.sin()' for n, end in ((4, "\\n"), (5, "\n"))
+    )
+    stacks = json.dumps({"triton_poi_fused_0": [first, second]})
+    log = (
+        names()
+        + compiled("0/0")
+        + artifact("inductor_provenance_tracking_kernel_stack_traces", stacks, "0/0")
+    )
+    record = read(log)
+    ((kernel,),) = [m.kernels for m in record.modules]
+    assert [(at.file, at.line, at.function) for at in kernel.lines] == [
+        ("model.py", 4, "f"),
+        ("model.py", 5, "f"),
+    ]
+
+
+def test_blank_lines_between_and_inside_of_texts_are_no_damage() -> None:
+    """As an editor leaves a log that removes white space at the ends of lines."""
+    text = GRAPH.replace("        cos", "\n        cos")
+    log = names() + start("0/0") + entry("dynamo_output_graph", None, text, "0/0") + "\n"
+    log += metrics("0/0", graph_op_count=None)
+    edited = "\n".join("" if line == "\t" else line for line in log.split("\n"))
+    assert edited != log
+    (graph,) = read(edited).graphs
+    assert graph.operators == 2

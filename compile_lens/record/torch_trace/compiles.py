@@ -13,6 +13,7 @@ from typing import Any
 from ..compile_events import Event, event_details
 from ..graph import Frame
 from .entries import Damage, Entry
+from .generated_code import CODE_KINDS, CodeLog
 
 Place = tuple[str, str, int]
 """File, function and its first line."""
@@ -50,6 +51,7 @@ class CompileLog:
             str, LoggedCompile
         ] = {}  # by compile id, which torch gives anew after torch._dynamo.reset()
         self._generations: Counter[str] = Counter()
+        self.code = CodeLog()
         self.files: dict[int, str] = {}  # torch writes each name once, and its number afterwards
         self.events: list[Event] = []
         self.announced: Counter[tuple[str, str]] = Counter()  # events of a cache, by name and compile id
@@ -129,8 +131,8 @@ def _note(made: CompileLog, entry: Entry) -> None:
         made.announced[event[1], event[4]] += event[1] in _LOOKED_UP
     elif kind in _LOOKED_UP:
         _looked_up(made, entry)
-    elif not entry.id:
-        return
+    elif not entry.id or kind in CODE_KINDS:
+        made.code.note(entry, made.files)
     elif kind == "dynamo_start":
         own = made.begin(entry.id) if not entry.attempt else made.compile(entry.id)
         own.stack = stack_of(made, facts["stack"])

@@ -64,6 +64,9 @@ def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
                 damage.lines += 1
             payload.append(line[1:])
             continue
+        if held is not None and payload and not line.strip():
+            payload.append("")  # an editor removed the tab
+            continue
         if held is not None:
             yield from _entry(held, payload, damage)
         held, payload = _head(line), []
@@ -76,11 +79,13 @@ def entries(lines: Iterable[str], damage: Damage) -> Iterator[Entry]:
 
 def _text(lines: list[str], digest: Any) -> str | None:
     """Return the text of which a checksum is; None if it is of none. A log that was copied from another system ends
-    its lines in CR LF, and torch may have written a CR of the program's."""
-    for text in ("\n".join(lines), "\n".join(line.removesuffix("\r") for line in lines)):
-        known = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-        if known == digest:
-            return text
+    its lines in CR LF, and torch may have written a CR of the program's; empty lines may follow."""
+    last = next((i for i in range(len(lines), 0, -1) if lines[i - 1]), 0)
+    for own in (lines, lines[:last]):
+        for text in ("\n".join(own), "\n".join(line.removesuffix("\r") for line in own)):
+            known = hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+            if known == digest:
+                return text
     return None
 
 

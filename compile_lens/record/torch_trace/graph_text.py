@@ -66,6 +66,10 @@ _MANAGER = re.compile(
 )
 
 
+MARKINGS = ("DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES")
+"""Kinds of checks that a guard of a tensor brings along: a watch does not count them."""
+
+
 def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin, ...]:
     """The conditions in a printed tree of guards, each with the line that made it.
 
@@ -81,6 +85,8 @@ def guards(tree: str, files: Iterable[str], of_torch: str) -> tuple[GuardOrigin,
 
     origins = []
     for source, kind, leaf in leaves(tree):
+        if kind in MARKINGS:
+            continue
         text, at = with_place(leaf)
         origins.append(
             GuardOrigin(without_addresses(text.strip()), without_addresses(source), kind, line_of(at))

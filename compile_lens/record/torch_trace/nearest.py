@@ -176,7 +176,7 @@ def _parts(
         yield part, None
 
 
-_ASIDE = (_STATE, "DIMENSION_DYNAMIC_MARKING_GUARD", "DYNAMIC_INDICES")
+_ASIDE = (_STATE, *graph_text.MARKINGS)
 """Kinds of guards by which a watch does not compare entries either."""
 
 

@@ -101,6 +101,8 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         notes=_notes(lost),
         created=_when(began),
         log="TORCH_TRACE",
+        modules=log.code.modules(),
+        ahead=log.code.ahead(),
         rank=log.rank,
     )
 

@@ -35,7 +35,7 @@ def compile_time(program: ProgramRecord) -> Finding | None:
     by_function: list[Row] = []
     for spent in time_by_function(program):
         times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
-        name = _whose(spent, program.lacks(claims.EVALUATIONS, claims.COMPILE_IDS))
+        name = _whose(spent, program.lacks(claims.EVALUATIONS, claims.COMPILE_IDS), bool(program.ahead))
         by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
     functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
     sections: list[Section] = [functions, parts]
@@ -50,12 +50,14 @@ def compile_time(program: ProgramRecord) -> Finding | None:
     return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections), few=8)
 
 
-def _whose(spent: Spent, lacking: str) -> str:
+def _whose(spent: Spent, lacking: str, ahead: bool) -> str:
     if spent.frame is not None:
         return f"{spent.frame.function} {place_of(spent.frame)}"
     beside = not spent.ids and all(part == BUILDING for part, seconds in spent.seconds.items() if seconds)
     if beside:
         return "threads that build, for which a compile waits"
+    if ahead and not spent.ids:
+        return "without a call"
     return "of a frame evaluation that was not seen, or of none" if lacking else "of no frame evaluation"
 
 

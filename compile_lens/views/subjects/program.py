@@ -28,6 +28,7 @@ from ..document import (
 from ..findings.benchmark import finding as profile
 from ..findings.compile_time import caches, compile_time, place_of
 from ..findings.cuda_graphs import of_program as cuda_graphs
+from ..findings.logged_code import ahead, modules
 from ..findings.places import size
 from ..words import program as words
 from ..words.outcome import reason
@@ -98,6 +99,8 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
         _specialized(program),
         _guards(program),
         _compilations(program),
+        ahead(program),
+        modules(program),
         cuda_graphs(program),
         compile_time(program),
         None if program.profile is None else profile(program.profile, "program.record.profile"),

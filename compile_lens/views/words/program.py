@@ -29,6 +29,7 @@ from compile_lens.measures.program import (
 from compile_lens.record import claims
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
+from compile_lens.record.logged_code import EXPORT
 from compile_lens.record.messages import first_names, plain_name, plain_source, without_stack_names
 from compile_lens.record.program import (
     COMPILED,
@@ -60,7 +61,9 @@ _UNTRIED = "run eagerly without a compile attempt"
 def state(program: ProgramRecord) -> str:
     """``compiled``, ``partial`` or ``nothing``, as of a capture."""
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
-        return "partial" if program.lacks(claims.EVALUATIONS) else "nothing"
+        if program.lacks(claims.EVALUATIONS) or (program.ahead and program.evaluations):
+            return "partial"
+        return "compiled" if program.ahead else "nothing"
     if eager_parts_unknown(program):
         return "partial"
     own = counts(program)
@@ -83,8 +86,34 @@ def eager_parts_unknown(program: ProgramRecord) -> str:
 
 def verdict(program: ProgramRecord) -> str:
     """The result for a program in one sentence without a full stop."""
+    if not program.ahead:
+        return _verdict(program)
+    ahead = _ahead(program)
+    return (
+        f"{_verdict(program)}; {ahead}" if program.evaluations or program.lacks(claims.EVALUATIONS) else ahead
+    )
+
+
+def _ahead(program: ProgramRecord) -> str:
+    """What was compiled or exported without a call."""
+    exported = sum(one.kind == EXPORT for one in program.ahead)
+    compiled = [one for one in program.ahead if one.kind != EXPORT]
+    parts = [plural(exported, "exported program")] if exported else []
+    if compiled:
+        kinds = first_names(dict.fromkeys(one.kind for one in compiled), MOST)
+        modules = sum(len(one.modules) for one in compiled)
+        kernels = sum(len(program.modules[n].kernels) for one in compiled for n in one.modules)
+        made = (plural(modules, "generated module"), plural(kernels, "kernel") if kernels else "")
+        what = f"{plural(len(compiled), 'graph')} compiled by {kinds} without a call"
+        parts.append(", ".join(filter(None, (what, *made))))
+    return "; ".join(parts)
+
+
+def _verdict(program: ProgramRecord) -> str:
     own = counts(program)
     if state(program) == "nothing":
+        if not program.evaluations and program.log:
+            return "the log holds no compile"
         if not program.evaluations:
             before = sum(len(f.prior_ids) for f in program.prior_frames)
             known = f"; {plural(before, 'variant was', 'variants were')} compiled before" if before else ""

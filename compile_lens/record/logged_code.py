@@ -1,0 +1,68 @@
+"""Generated code, and compiles that no call requested, as a log of torch's holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .graph import Frame
+
+if TYPE_CHECKING:
+    from .program import GuardOrigin
+
+AOT_INDUCTOR = "AOTInductor"
+EXPORT = "torch.export"
+INDUCTOR = "Inductor"
+AOT_AUTOGRAD = "AOTAutograd"
+"""Values of ``AheadCompilation.kind``."""
+
+
+@dataclass(frozen=True)
+class LoggedKernel:
+    """A kernel, or a library call, of a generated module.
+
+    Attributes:
+        name: in the module; with torch's number of the launch where the log has it (``triton_poi_fused_mul_1:2``).
+        nodes: names of the post-grad nodes that it computes; empty where the log has no provenance.
+        lines: the lines of the program that they came from, as far as the log has them.
+    """
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    lines: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True)
+class GeneratedModule:
+    """A module of code that Inductor generated, or took from its cache.
+
+    Attributes:
+        id: compile id; ``""`` where it is of no call.
+        file: where torch wrote it.
+        code_lines: how many lines its texts have; ``None`` where the log's text cannot be read.
+        kernels: in the order of the code, or of the log's provenance.
+    """
+
+    id: str
+    file: str = ""
+    code_lines: int | None = None
+    kernels: tuple[LoggedKernel, ...] = ()
+
+
+@dataclass(frozen=True)
+class AheadCompilation:
+    """A compile that Dynamo gave no number, since no call requested it: a model is exported, or compiled ahead of time.
+
+    Attributes:
+        kind: ``AOTInductor``, ``torch.export``, ``Inductor`` or ``AOTAutograd``: what the log has of it last.
+        operators: calls in its graph; ``None`` where the log does not say.
+        inputs: what each input of the graph is.
+        modules: numbers in ``ProgramRecord.modules``.
+        conditions: what export assumed, or what it found wrong, each with the line of the program.
+    """
+
+    kind: str
+    operators: int | None = None
+    inputs: tuple[str, ...] = ()
+    modules: tuple[int, ...] = ()
+    conditions: tuple[GuardOrigin, ...] = ()

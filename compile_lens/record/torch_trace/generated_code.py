@@ -1,0 +1,179 @@
+"""Generated modules of a log, and its compiles without a compile id."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..graph import Frame
+from ..logged_code import (
+    AOT_AUTOGRAD,
+    AOT_INDUCTOR,
+    EXPORT,
+    INDUCTOR,
+    AheadCompilation,
+    GeneratedModule,
+    LoggedKernel,
+)
+from ..program import GuardOrigin
+from . import graph_text
+from .entries import Entry
+
+_PRE_GRAD = ("before_pre_grad_graph", "inductor_pre_grad_graph")
+_AOT = ("aot_inference_graph", "aot_forward_graph", "aot_joint_graph")
+_FINDINGS = (
+    "guard_added",
+    "propagate_real_tensors_provenance",
+    "missing_fake_kernel",
+    "mismatched_fake_kernel",
+)
+_MAPPING = "inductor_provenance_tracking_node_mappings"
+_OLD_MAPPING = "inductor_triton_kernel_to_post_grad_nodes"
+_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
+CODE_KINDS = ("inductor_output_code", "graph_dump", _MAPPING, _OLD_MAPPING, _STACKS)
+"""Kinds of entries about generated code."""
+_DEFINED = re.compile(
+    r"^(?P<python>\w+) = async_compile\.\w+\(|^static inline void call_(?P<triton>\w+)\(|"
+    r'^extern "C"\s+(?:\w+ )?void (?P<cpp>\w+)\(',
+    re.MULTILINE,
+)
+_OF_TORCH = re.compile(r"[/\\]torch[/\\](?:nn|_\w+|utils|export|fx)[/\\]")
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d{1,9})(?:, in (?P<function>[^\n\\]+))?')
+
+
+class _Module:
+    def __init__(self, id: str, file: str) -> None:
+        self.id, self.file = id, file
+        self.lines: int | None = None
+        self.defined: dict[str, None] = {}
+        self.nodes: dict[str, tuple[str, ...]] = {}
+        self.stacks: dict[str, tuple[str, ...]] = {}
+
+    def add(self, text: str | None) -> None:
+        if text is not None:
+            self.lines = (self.lines or 0) + text.count("\n") + 1
+            self.defined |= {match[match.lastgroup or 0]: None for match in _DEFINED.finditer(text)}
+
+
+class _Ahead:
+    def __init__(self) -> None:
+        self.kind = ""
+        self.graph: str | None = None
+        self.aot_graph: str | None = None
+        self.modules: list[int] = []
+        self.conditions: list[GuardOrigin] = []
+
+
+class CodeLog:
+    """The generated modules of a log, and its compiles without an id, in order."""
+
+    def __init__(self) -> None:
+        self._modules: list[_Module] = []
+        self._last: dict[str, _Module] = {}
+        self._ahead: list[_Ahead] = []
+        self._open: _Ahead | None = None
+
+    def note(self, entry: Entry, files: Mapping[int, str]) -> None:
+        """Take what an entry says of generated code, and of what is compiled without a call."""
+        kind, facts = entry.kind, entry.facts
+        text = entry.payload if entry.readable else None
+        if kind == "graph_dump":
+            kind = str(facts["name"])
+        if kind in ("inductor_output_code", "inductor_aot_wrapper_code"):
+            self._add_module(entry.id, str(facts.get("filename") or ""), text)
+            if not entry.id:
+                self._at().modules.append(len(self._modules) - 1)
+                self._at().kind = INDUCTOR if kind == "inductor_output_code" else AOT_INDUCTOR
+        elif kind == "inductor_aot_kernel_code" and entry.id in self._last:
+            self._last[entry.id].add(text)
+        elif kind in (_MAPPING, _OLD_MAPPING, _STACKS) and text is not None and entry.id in self._last:
+            self._note_provenance(self._last[entry.id], kind, json.loads(text))
+        elif not entry.id:
+            self._note_ahead(kind, facts, text, files)
+
+    def _add_module(self, id: str, file: str, text: str | None) -> None:
+        self._last[id] = _Module(id, file)
+        self._last[id].add(text)
+        self._modules.append(self._last[id])
+
+    def _note_provenance(self, module: _Module, kind: str, facts: Mapping[str, Any]) -> None:
+        if kind == _STACKS:
+            module.stacks = {str(name): tuple(map(str, stacks)) for name, stacks in facts.items()}
+            return
+        kernels = facts["cppCodeToPost"] if kind == _MAPPING else facts
+        if kind == _MAPPING or not module.nodes:
+            module.nodes = {str(name): tuple(map(str, nodes)) for name, nodes in kernels.items()}
+
+    def _at(self) -> _Ahead:
+        """The compile without an id that the log is at."""
+        if self._open is None:
+            self._open = _Ahead()
+            self._ahead.append(self._open)
+        return self._open
+
+    def _note_ahead(self, kind: str, facts: Any, text: str | None, files: Mapping[int, str]) -> None:
+        if kind in _PRE_GRAD:
+            if self._open is not None and (self._open.graph is not None or self._open.modules):
+                self._open = None
+            own = self._at()
+            own.kind, own.graph = own.kind or INDUCTOR, text or ""
+        elif kind in _AOT:
+            own = self._at()
+            own.kind, own.aot_graph = own.kind or AOT_AUTOGRAD, text or own.aot_graph
+        elif kind == "exported_program":
+            own = self._at()
+            own.kind, own.graph, own.aot_graph = EXPORT, text, text
+            self._open = None
+        elif kind in _FINDINGS:
+            self._at().conditions.append(_condition(kind, facts, files))
+        elif kind == "compilation_metrics":
+            self._open = None
+
+    def modules(self) -> tuple[GeneratedModule, ...]:
+        """Return the modules."""
+        return tuple(GeneratedModule(m.id, m.file, m.lines, tuple(_kernels(m))) for m in self._modules)
+
+    def ahead(self) -> tuple[AheadCompilation, ...]:
+        """Return the compiles without an id; what only added guards is none."""
+        compiles = []
+        for own in self._ahead:
+            if own.kind:
+                operators = graph_text.operators(own.aot_graph) if own.aot_graph else None
+                inputs = graph_text.inputs(own.graph or own.aot_graph or "", ())
+                known = tuple(own.modules), tuple(own.conditions)
+                compiles.append(AheadCompilation(own.kind, operators, inputs, *known))
+        return tuple(compiles)
+
+
+def _condition(kind: str, facts: Mapping[str, Any], files: Mapping[int, str]) -> GuardOrigin:
+    text = str(facts.get("expr") or facts.get("op") or "")
+    if kind == "propagate_real_tensors_provenance":
+        text = f"{text} was taken to be {facts.get('result')}, as it is for the given values"
+    elif kind in ("missing_fake_kernel", "mismatched_fake_kernel"):
+        text = f"{kind.replace('_', ' ')} of {text}: {facts.get('reason', '')}"
+    stack = [
+        Frame(files.get(int(f["filename"]), ""), int(f["line"]), str(f["name"]), str(f.get("loc") or ""))
+        for f in facts.get("user_stack") or ()
+    ]
+    own = [at for at in stack if not _OF_TORCH.search(at.file)]
+    return GuardOrigin(text, "", kind, own[-1] if own else None)
+
+
+def _kernels(module: _Module) -> Iterable[LoggedKernel]:
+    names = dict.fromkeys((*module.nodes, *module.stacks)) or module.defined
+    for name in names:
+        lines = (_line(stack) for stack in module.stacks.get(name, ()))
+        known = tuple(dict.fromkeys(line for line in lines if line is not None))
+        yield LoggedKernel(name, module.nodes.get(name, ()), known)
+
+
+def _line(stack: str) -> Frame | None:
+    """The program's line in a printed stack, whose line breaks may be written as two characters."""
+    own = [
+        Frame(at["file"], int(at["line"]), (at["function"] or "").strip())
+        for at in _FRAME.finditer(stack)
+        if not _OF_TORCH.search(at["file"])
+    ]
+    return own[-1] if own else None
