@@ -48,8 +48,7 @@ class _Module:
         self.id, self.file = id, file
         self.lines: int | None = None
         self.defined: dict[str, None] = {}
-        self.nodes: dict[str, tuple[str, ...]] = {}
-        self.stacks: dict[str, tuple[str, ...]] = {}
+        self.provenance: dict[str, dict[str, tuple[str, ...]]] = {}  # by kind of entry, and kernel
 
     def add(self, text: str | None) -> None:
         if text is not None:
@@ -72,6 +71,9 @@ class CodeLog:
     def __init__(self) -> None:
         self._modules: list[_Module] = []
         self._last: dict[str, _Module] = {}
+        self._provenance: dict[
+            str, dict[str, dict[str, tuple[str, ...]]]
+        ] = {}  # of modules that follow, by id
         self._ahead: list[_Ahead] = []
         self._open: _Ahead | None = None
 
@@ -88,23 +90,27 @@ class CodeLog:
                 self._at().kind = INDUCTOR if kind == "inductor_output_code" else AOT_INDUCTOR
         elif kind == "inductor_aot_kernel_code" and entry.id in self._last:
             self._last[entry.id].add(text)
-        elif kind in (_MAPPING, _OLD_MAPPING, _STACKS) and text is not None and entry.id in self._last:
-            self._note_provenance(self._last[entry.id], kind, json.loads(text))
+        elif kind in (_MAPPING, _OLD_MAPPING, _STACKS):
+            if text is not None:
+                self._note_provenance(entry.id, kind, json.loads(text))
         elif not entry.id:
             self._note_ahead(kind, facts, text, files)
 
     def _add_module(self, id: str, file: str, text: str | None) -> None:
         self._last[id] = _Module(id, file)
         self._last[id].add(text)
+        self._last[id].provenance |= self._provenance.pop(id, {})
         self._modules.append(self._last[id])
 
-    def _note_provenance(self, module: _Module, kind: str, facts: Mapping[str, Any]) -> None:
-        if kind == _STACKS:
-            module.stacks = {str(name): tuple(map(str, stacks)) for name, stacks in facts.items()}
-            return
+    def _note_provenance(self, id: str, kind: str, facts: Mapping[str, Any]) -> None:
+        """Take the provenance of the module before, or, where that has its own, of the next one."""
         kernels = facts["cppCodeToPost"] if kind == _MAPPING else facts
-        if kind == _MAPPING or not module.nodes:
-            module.nodes = {str(name): tuple(map(str, nodes)) for name, nodes in kernels.items()}
+        own = {str(name): tuple(map(str, values)) for name, values in kernels.items()}
+        module = self._last.get(id)
+        if module is None or kind in module.provenance:
+            self._provenance.setdefault(id, {})[kind] = own
+        else:
+            module.provenance[kind] = own
 
     def _at(self) -> _Ahead:
         """The compile without an id that the log is at."""
@@ -162,11 +168,12 @@ def _condition(kind: str, facts: Mapping[str, Any], files: Mapping[int, str]) ->
 
 
 def _kernels(module: _Module) -> Iterable[LoggedKernel]:
-    names = dict.fromkeys((*module.nodes, *module.stacks)) or module.defined
-    for name in names:
-        lines = (_line(stack) for stack in module.stacks.get(name, ()))
+    nodes = module.provenance.get(_MAPPING) or module.provenance.get(_OLD_MAPPING, {})
+    stacks = module.provenance.get(_STACKS, {})
+    for name in dict.fromkeys((*nodes, *stacks)) or module.defined:
+        lines = (_line(stack) for stack in stacks.get(name, ()))
         known = tuple(dict.fromkeys(line for line in lines if line is not None))
-        yield LoggedKernel(name, module.nodes.get(name, ()), known)
+        yield LoggedKernel(name, nodes.get(name, ()), known)
 
 
 def _line(stack: str) -> Frame | None:
