@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .graph import Frame
-
-if TYPE_CHECKING:
-    from .program import GuardOrigin
 
 AOT_INDUCTOR = "AOTInductor"
 EXPORT = "torch.export"
@@ -50,6 +46,21 @@ class GeneratedModule:
 
 
 @dataclass(frozen=True)
+class ExportCondition:
+    """What export checked, assumed or found wrong.
+
+    Attributes:
+        kind: ``checked``, ``assumed`` or ``wrong``.
+        text: the condition.
+        line: the line of the program that it is of; ``None`` where the log has none.
+    """
+
+    kind: str
+    text: str
+    line: Frame | None = None
+
+
+@dataclass(frozen=True)
 class AheadCompilation:
     """A compile that Dynamo gave no number, since no call requested it: a model is exported, or compiled ahead of time.
 
@@ -65,4 +76,4 @@ class AheadCompilation:
     operators: int | None = None
     inputs: tuple[str, ...] = ()
     modules: tuple[int, ...] = ()
-    conditions: tuple[GuardOrigin, ...] = ()
+    conditions: tuple[ExportCondition, ...] = ()

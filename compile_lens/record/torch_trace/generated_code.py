@@ -14,21 +14,21 @@ from ..logged_code import (
     EXPORT,
     INDUCTOR,
     AheadCompilation,
+    ExportCondition,
     GeneratedModule,
     LoggedKernel,
 )
-from ..program import GuardOrigin
 from . import graph_text
 from .entries import Entry
 
 _PRE_GRAD = ("before_pre_grad_graph", "inductor_pre_grad_graph")
 _AOT = ("aot_inference_graph", "aot_forward_graph", "aot_joint_graph")
-_FINDINGS = (
-    "guard_added",
-    "propagate_real_tensors_provenance",
-    "missing_fake_kernel",
-    "mismatched_fake_kernel",
-)
+_FINDINGS = {
+    "guard_added": "checked",
+    "propagate_real_tensors_provenance": "assumed",
+    "missing_fake_kernel": "wrong",
+    "mismatched_fake_kernel": "wrong",
+}
 _MAPPING = "inductor_provenance_tracking_node_mappings"
 _OLD_MAPPING = "inductor_triton_kernel_to_post_grad_nodes"
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
@@ -62,7 +62,7 @@ class _Ahead:
         self.graph: str | None = None
         self.aot_graph: str | None = None
         self.modules: list[int] = []
-        self.conditions: list[GuardOrigin] = []
+        self.conditions: list[ExportCondition] = []
 
 
 class CodeLog:
@@ -153,7 +153,7 @@ class CodeLog:
         return tuple(compiles)
 
 
-def _condition(kind: str, facts: Mapping[str, Any], files: Mapping[int, str]) -> GuardOrigin:
+def _condition(kind: str, facts: Mapping[str, Any], files: Mapping[int, str]) -> ExportCondition:
     text = str(facts.get("expr") or facts.get("op") or "")
     if kind == "propagate_real_tensors_provenance":
         text = f"{text} was taken to be {facts.get('result')}, as it is for the given values"
@@ -164,7 +164,7 @@ def _condition(kind: str, facts: Mapping[str, Any], files: Mapping[int, str]) ->
         for f in facts.get("user_stack") or ()
     ]
     own = [at for at in stack if not _OF_TORCH.search(at.file)]
-    return GuardOrigin(text, "", kind, own[-1] if own else None)
+    return ExportCondition(_FINDINGS[kind], text, own[-1] if own else None)
 
 
 def _kernels(module: _Module) -> Iterable[LoggedKernel]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 
-from compile_lens.record.logged_code import AheadCompilation
+from compile_lens.record.logged_code import AheadCompilation, ExportCondition
 from compile_lens.record.messages import first_names
-from compile_lens.record.program import GuardOrigin, ProgramRecord
+from compile_lens.record.program import ProgramRecord
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Row, Section, Table, table_finding
 from ..words.quantities import NOT_KNOWN, plural
 from ..words.remedies import place
-
-_CONDITIONS = {"guard_added": "checked", "propagate_real_tensors_provenance": "assumed"}
-"""What export did with a condition; of other kinds of entries the text says it."""
 
 
 def ahead(program: ProgramRecord) -> Finding | None:
@@ -24,7 +21,7 @@ def ahead(program: ProgramRecord) -> Finding | None:
     head = ("", "by", "operators", "takes", "modules", "kernels")
     sections: list[Section] = [Table("", head, (NUMBER, NAME, NUMBER, TEXT, NAME, NUMBER), rows)]
     conditions = [
-        Row((str(number), _CONDITIONS.get(c.kind, "wrong"), c.text, *_line(c)))
+        Row((str(number), c.kind, c.text, *_line(c)))
         for number, one in enumerate(program.ahead)
         for c in one.conditions
     ]
@@ -41,7 +38,7 @@ def ahead(program: ProgramRecord) -> Finding | None:
     )
 
 
-def _line(condition: GuardOrigin) -> tuple[str, str]:
+def _line(condition: ExportCondition) -> tuple[str, str]:
     at = condition.line
     return (place(at), at.text.strip()) if at is not None else ("", "")
 
