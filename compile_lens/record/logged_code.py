@@ -77,3 +77,58 @@ class AheadCompilation:
     inputs: tuple[str, ...] = ()
     modules: tuple[int, ...] = ()
     conditions: tuple[ExportCondition, ...] = ()
+
+
+@dataclass(frozen=True)
+class VllmPass:
+    """A pass of vLLM over the graph of a piece.
+
+    Attributes:
+        name: of the pass, with its number as vLLM writes it (``0.NoOpEliminationPass``).
+        operators: calls in the graph after it; ``None`` where the log does not say.
+        changed_lines: lines of the printed graph that are new after it; ``None`` where the graph before is not known.
+    """
+
+    name: str
+    operators: int | None = None
+    changed_lines: int | None = None
+
+
+@dataclass(frozen=True)
+class VllmPiece:
+    """A compile of one piece of a model for one range of sizes.
+
+    Attributes:
+        submodule: name of the piece in the split graph.
+        compile_range: first and last number of tokens that it is compiled for.
+        cudagraph_size: whether it is a size that vLLM compiles for alone.
+        operators: calls in the piece; ``None`` where the log does not say.
+        modules: numbers in ``ProgramRecord.modules``.
+        passes: in order, where vLLM logged the graph after each.
+    """
+
+    submodule: str
+    compile_range: tuple[int, int]
+    cudagraph_size: bool = False
+    operators: int | None = None
+    modules: tuple[int, ...] = ()
+    passes: tuple[VllmPass, ...] = ()
+
+
+@dataclass(frozen=True)
+class VllmCompilation:
+    """A model that vLLM compiled.
+
+    Attributes:
+        id: compile id of Dynamo; ``""`` where the log has none.
+        event: how it came about (``fresh_compile``); ``""`` where the log does not say.
+        settings: vLLM's configuration, as name and value.
+        submodules: pieces that the split graph calls, in order; those that are not compiled (attention) among them.
+        pieces: in the order in which they were compiled.
+    """
+
+    id: str
+    event: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+    submodules: tuple[str, ...] = ()
+    pieces: tuple[VllmPiece, ...] = ()

@@ -17,7 +17,7 @@ from .collectives import Bucket, Collective, IssuedCollectives
 from .compilation import DynamicDim
 from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
-from .logged_code import AheadCompilation, GeneratedModule
+from .logged_code import AheadCompilation, GeneratedModule, VllmCompilation
 from .missing import Missing, reason_for
 
 Ranges = tuple[tuple[int, int], ...]
@@ -378,6 +378,7 @@ class ProgramRecord:
                 graphs were seen.
         modules: code that Inductor generated, of a log.
         ahead: compiles of a log that no call requested.
+        vllm: models that vLLM compiled, of a log.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -406,6 +407,7 @@ class ProgramRecord:
     issued: IssuedCollectives | None = None
     modules: tuple[GeneratedModule, ...] = ()
     ahead: tuple[AheadCompilation, ...] = ()
+    vllm: tuple[VllmCompilation, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

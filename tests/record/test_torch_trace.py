@@ -266,3 +266,77 @@ def test_blank_lines_between_and_inside_of_texts_are_no_damage() -> None:
     assert edited != log
     (graph,) = read(edited).graphs
     assert graph.operators == 2
+
+
+SPLIT = """class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[s0, 64]"):
+        submod_0 = self.submod_0(x);  x = None
+        submod_1 = self.submod_1(submod_0)
+        submod_2 = self.submod_2(submod_1)
+        return submod_2
+        """
+
+
+def piece(name: str, first: int, last: int, index: int = 0) -> str:
+    """The entry with which vLLM begins to compile a piece."""
+    facts: dict[str, Any] = {"piecewise_index": index, "submod_name": name, "total_piecewise_compiles": 2}
+    facts |= {"compile_range_start": first, "compile_range_end": last, "is_single_size": first == last}
+    return artifact(
+        "vllm_piecewise_compile_start",
+        json.dumps(facts | {"is_cudagraph_capture_size": first == last}),
+        "0/0",
+    )
+
+
+def test_what_vllm_compiled_is_there() -> None:
+    """Two pieces, each for a range and for one size; attention between them is not compiled."""
+    config = {
+        "model": "llama",
+        "mode": "VLLM_COMPILE",
+        "compile_sizes": "8",
+        "use_inductor_graph_partition": False,
+    }
+    after = AOT_GRAPH.replace(
+        "        return", "        cos = torch.ops.aten.cos.default(sin)\n        return"
+    )
+    passes = artifact("before_post_grad_graph", AOT_GRAPH, "0/0")
+    passes += entry("graph_dump", {"name": "vllm_post_grad.0.NoOpEliminationPass"}, AOT_GRAPH, "0/0")
+    passes += entry("graph_dump", {"name": "vllm_post_grad.1.FusionPass"}, after, "0/0")
+    log = names() + start("0/0") + entry("dynamo_output_graph", None, GRAPH, "0/0")
+    log += artifact("vllm_compile_event", '{"type": "fresh_compile"}', "0/0")
+    log += artifact("vllm_compilation_config", json.dumps(config), "0/0")
+    log += entry("graph_dump", {"name": "vllm_piecewise_split_graph"}, SPLIT, "0/0")
+    for index, name in enumerate(("submod_0", "submod_2")):
+        for first, last in ((1, 8192), (8, 8)):
+            log += piece(name, first, last, index)
+            if first == 1:
+                log += entry("graph_dump", {"name": f"vllm_{name}"}, GRAPH, "0/0")
+            log += passes if (index, first) == (0, 1) else ""
+            log += entry(
+                "inductor_output_code", {"filename": "/tmp/c.py"}, "k_0 = async_compile.cpp('''", "0/0"
+            )
+    record = read(log + entry("dynamo_cpp_guards_str", None, "", "0/0") + metrics("0/0"))
+    (model,) = record.vllm
+    assert (model.event, dict(model.settings)["compile_sizes"], model.submodules) == (
+        "fresh_compile",
+        "8",
+        ("submod_0", "submod_1", "submod_2"),
+    )
+    assert [
+        (p.submodule, p.compile_range, p.cudagraph_size, p.operators, p.modules) for p in model.pieces
+    ] == [
+        ("submod_0", (1, 8192), False, 2, (0,)),
+        ("submod_0", (8, 8), True, 2, (1,)),
+        ("submod_2", (1, 8192), False, 2, (2,)),
+        ("submod_2", (8, 8), True, 2, (3,)),
+    ]
+    assert [(p.name, p.operators, p.changed_lines) for p in model.pieces[0].passes] == [
+        ("0.NoOpEliminationPass", 1, 0),
+        ("1.FusionPass", 2, 1),
+    ]
+    assert words.verdict(record) == "1 graph; vLLM compiled 4 pieces for 2 ranges of sizes"
+    page = str(Program(lambda: record))
+    assert all(
+        word in page for word in ("1.FusionPass", "VLLM_COMPILE", "submod_0, submod_1, submod_2", "1 to 8192")
+    )
+    assert Program.from_json(Program(lambda: record).to_json()).record == record

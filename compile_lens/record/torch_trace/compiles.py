@@ -14,6 +14,8 @@ from ..compile_events import Event, event_details
 from ..graph import Frame
 from .entries import Damage, Entry
 from .generated_code import CODE_KINDS, CodeLog
+from .vllm import KINDS as VLLM_KINDS
+from .vllm import VllmLog
 
 Place = tuple[str, str, int]
 """File, function and its first line."""
@@ -51,7 +53,7 @@ class CompileLog:
             str, LoggedCompile
         ] = {}  # by compile id, which torch gives anew after torch._dynamo.reset()
         self._generations: Counter[str] = Counter()
-        self.code = CodeLog()
+        self.code, self.vllm = CodeLog(), VllmLog()
         self.files: dict[int, str] = {}  # torch writes each name once, and its number afterwards
         self.events: list[Event] = []
         self.announced: Counter[tuple[str, str]] = Counter()  # events of a cache, by name and compile id
@@ -131,8 +133,12 @@ def _note(made: CompileLog, entry: Entry) -> None:
         made.announced[event[1], event[4]] += event[1] in _LOOKED_UP
     elif kind in _LOOKED_UP:
         _looked_up(made, entry)
-    elif not entry.id or kind in CODE_KINDS:
+    elif not entry.id or kind in (*CODE_KINDS, *VLLM_KINDS):
+        if kind in (*VLLM_KINDS, "graph_dump"):
+            made.vllm.note(entry)
         made.code.note(entry, made.files)
+        if kind == "inductor_output_code":
+            made.vllm.note_module(entry.id, len(made.code) - 1)
     elif kind == "dynamo_start":
         own = made.begin(entry.id) if not entry.attempt else made.compile(entry.id)
         own.stack = stack_of(made, facts["stack"])

@@ -77,6 +77,9 @@ class CodeLog:
         self._ahead: list[_Ahead] = []
         self._open: _Ahead | None = None
 
+    def __len__(self) -> int:
+        return len(self._modules)
+
     def note(self, entry: Entry, files: Mapping[int, str]) -> None:
         """Take what an entry says of generated code, and of what is compiled without a call."""
         kind, facts = entry.kind, entry.facts

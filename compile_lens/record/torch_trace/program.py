@@ -103,6 +103,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         log="TORCH_TRACE",
         modules=log.code.modules(),
         ahead=log.code.ahead(),
+        vllm=log.vllm.compilations(),
         rank=log.rank,
     )
 

@@ -30,6 +30,7 @@ from ..findings.compile_time import caches, compile_time, place_of
 from ..findings.cuda_graphs import of_program as cuda_graphs
 from ..findings.logged_code import ahead, modules
 from ..findings.places import size
+from ..findings.vllm import vllm
 from ..words import program as words
 from ..words.outcome import reason
 from ..words.quantities import NOT_KNOWN, duration, observed, plural
@@ -100,6 +101,7 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
         _guards(program),
         _compilations(program),
         ahead(program),
+        vllm(program),
         modules(program),
         cuda_graphs(program),
         compile_time(program),

@@ -86,12 +86,19 @@ def eager_parts_unknown(program: ProgramRecord) -> str:
 
 def verdict(program: ProgramRecord) -> str:
     """The result for a program in one sentence without a full stop."""
-    if not program.ahead:
-        return _verdict(program)
-    ahead = _ahead(program)
-    return (
-        f"{_verdict(program)}; {ahead}" if program.evaluations or program.lacks(claims.EVALUATIONS) else ahead
-    )
+    apart = "; ".join(filter(None, (_ahead(program), _vllm(program))))
+    if program.evaluations or program.lacks(claims.EVALUATIONS) or not apart:
+        return f"{_verdict(program)}; {apart}" if apart else _verdict(program)
+    return apart
+
+
+def _vllm(program: ProgramRecord) -> str:
+    """What vLLM compiled of models; ``""`` where it did not take part."""
+    pieces = [piece for model in program.vllm for piece in model.pieces]
+    if not pieces:
+        return f"vLLM compiled no piece of {plural(len(program.vllm), 'model')}" if program.vllm else ""
+    ranges = {piece.compile_range for piece in pieces}
+    return f"vLLM compiled {plural(len(pieces), 'piece')} for {plural(len(ranges), 'range')} of sizes"
 
 
 def _ahead(program: ProgramRecord) -> str:
