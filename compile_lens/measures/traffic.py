@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
@@ -150,13 +151,14 @@ def traffic(capture: Record) -> Traffic:
     many = len(capture.compilations) > 1
     kernel_traffic: list[KernelTraffic] = []
     notes: list[str] = []
+    unseen = capture.lacks(claims.LOOP_ORIGINS, claims.KERNELS)
     for compilation in capture.compilations:
         for phase in compilation.phases:
             code = compilation.code.get(phase)
             if code is None:
                 notes += [m.reason for m in compilation.missing if m.stage in (f"{phase}.code", phase)]
                 continue
-            kernel_traffic += _Phase(compilation, code, compilation.id if many else "").kernels()
+            kernel_traffic += _Phase(compilation, code, compilation.id if many else "", unseen).kernels()
     if not kernel_traffic and not notes:
         notes.append(capture.nothing_compiled or "no kernel was generated")
     total = ledger(capture).total
@@ -168,11 +170,13 @@ _Arithmetic = tuple["int | None", int, int, str, list[str]]
 
 
 class _Phase:
-    """The kernels of one phase, and the graph whose nodes they compute."""
+    """The kernels of one phase, and the graph whose nodes they compute; ``unseen`` says why of generated kernels it is
+    not known which of the nodes those are."""
 
-    def __init__(self, compilation: Compilation, code: Code, label: str) -> None:
+    def __init__(self, compilation: Compilation, code: Code, label: str, unseen: str) -> None:
         self.code = code
         self.label = label
+        self.unseen = unseen
         graph = compilation.graphs.get(f"{code.phase}.post_grad")
         self.nodes: dict[str, Node] = {}
         self.around: dict[str, Mapping[str, Node]] = {}
@@ -246,12 +250,18 @@ class _Phase:
         )
 
     def _before(self, kernel: Kernel, names: tuple[str, ...]) -> int | None:
-        if not any(name in self.nodes for name in kernel.origins):
+        if self._unseen(kernel) or not any(name in self.nodes for name in kernel.origins):
             return None
         moved = [(self.nodes[name].reads, self.nodes[name].writes) for name in names]
         return _sum([None if r is None or w is None else r + w for r, w in moved])
 
+    def _unseen(self, kernel: Kernel) -> str:
+        """Return why some of the nodes that a generated kernel computes may not be among its origins."""
+        return "" if kernel.language == "extern" else self.unseen
+
     def _arithmetic(self, kernel: Kernel, names: tuple[str, ...]) -> _Arithmetic:
+        if reason := self._unseen(kernel):
+            return None, 0, 0, "", [f"arithmetic: {reason}"]
         if not any(name in self.nodes for name in kernel.origins):
             reason = kernel.no_origin or "which operators it computes is not in the record"
             return None, 0, 0, "", [f"arithmetic: {reason}"]

@@ -281,11 +281,11 @@ def _holds(capture: Any, name: str, form: str, number: int) -> bool:
 
 _UNKNOWN = re.compile(
     r"not seen|not known|unknown|at least|≥|lacks the hook|as far as|observer|not in the record|missing|nobody knows"
-    r"|without a verdict|<unknown>"
+    r"|without a verdict|No verdict|<unknown>|published peaks"
 )
-"""Words of a sentence that admits what it does not know."""
+"""Words of a sentence that admits what it does not know, or is of the device alone."""
 
-_CLAUSES = re.compile(r"→|·|;|,|\. |: |\(|\)|\+| and |\s{2,}|another time|─+|│")
+_CLAUSES = re.compile(r"→|←|·|;|,|\. |: |\(|\)|\+| and |\s{2,}|another time|─+|│")
 
 
 def other_claims(whole: Claims, lost: Claims) -> list[str]:
@@ -299,11 +299,22 @@ def other_claims(whole: Claims, lost: Claims) -> list[str]:
             changed += [f"text: {line[:160]}" for clause in _clauses(line) if clause not in known][:1]
     for question, answer in lost.answers.items():
         before = whole.answers.get(question)
-        if before is not None and before != answer and not _UNKNOWN.search(answer):
+        if before is not None and not _is_weaker(before, answer) and not _UNKNOWN.search(answer):
             changed += [f"{question}: {before[:160]} => {answer[:160]}"]
     if not lost.admits and (lost.data != whole.data):
         changed.append("nothing is admitted to be unknown")
     return changed
+
+
+def _is_weaker(before: str, answer: str) -> bool:
+    """Return True for an answer that says no more, with the same limits or higher ones: the bytes of some operands are
+    then unknown."""
+    limits = [[int(n.replace(",", "")) for n in _AT_MOST.findall(text)] for text in (before, answer)]
+    parts, known = ({*_AT_MOST.sub("", text).split(" - ")} for text in (answer, before))
+    return parts <= known and all(b <= a for b, a in zip(*limits, strict=False))
+
+
+_AT_MOST = re.compile(r"(?<=at most )[\d,]*\d")
 
 
 def _clauses(line: str) -> list[str]:

@@ -51,11 +51,12 @@ QUERY: Slot[Query] = Slot()
 
 @dataclasses.dataclass
 class ForwardResults:
-    """Results of the partitioner's forward: names of nodes, ``""`` for other values, and how many of them are results
-    of the function."""
+    """Results of the partitioner's forward: names of nodes, ``""`` for other values, how many of them are results of
+    the function, and the partition, with the memory that the partitioner's graph gives each value."""
 
     names: tuple[str, ...]
     results: int
+    partition: Partition
 
 
 FORWARD_RESULTS: Slot[ForwardResults] = Slot()
@@ -136,12 +137,22 @@ def record(draft: Draft, forward: torch.fx.GraphModule, backward: torch.fx.Graph
     outputs = fx_values.results(forward.graph)
     chosen = _kept_values(lineage, forward.graph, dict.fromkeys(outputs[results:]), results)
     names = (n.name if isinstance(n, torch.fx.Node) else "" for n in outputs)
-    FORWARD_RESULTS.put(draft, ForwardResults(tuple(names), results))
     both = {n.name for n in forward.graph.nodes if n.op == "call_function"}
     again = [n for n in backward.graph.nodes if n.op == "call_function" and n.name in both]
     work = [n for n in again if operator_kinds.is_work(operator_kinds.kind_of(n.target))]
     recomputed = dict.fromkeys(name for n in work for name in lineage.own(n) or lineage.by_name(n)[0])
-    draft.partition = Partition(chosen, tuple(recomputed), default, note)
+    partition = Partition(chosen, tuple(recomputed), default, note)
+    FORWARD_RESULTS.put(draft, ForwardResults(tuple(names), results, partition))
+    draft.partition = dataclasses.replace(
+        partition,
+        saved=tuple(map(without_storage, chosen)),
+        default=None if default is None else tuple(map(without_storage, default)),
+    )
+
+
+def without_storage(kept: SavedTensor) -> SavedTensor:
+    """Return a saved value of which it is not known where it lies; a number lies nowhere."""
+    return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, alias_of="")
 
 
 def _default_choice(

@@ -12,20 +12,21 @@ from typing import Any
 
 from ...record.memory import SavedTensor
 from ..code import buffer_lifetimes
-from ..graphs.partitioner import FORWARD_RESULTS
+from ..graphs.partitioner import FORWARD_RESULTS, without_storage
 from ..ground.recorder import Draft
 
 
 def reconcile(draft: Draft, lowering: Any) -> None:
     """Give the values saved by ``draft``'s forward the memory in which the lowered graph returns them."""
-    returned, partition = FORWARD_RESULTS.take(draft), draft.partition
-    if returned is None or partition is None:
+    returned = FORWARD_RESULTS.take(draft)
+    if returned is None:
         return
+    partition = returned.partition
     try:
         storage = _storage_of_saved(lowering, returned.names, returned.results)
         chosen = tuple(_with_storage(kept, storage) for kept in partition.saved)
     except Exception:  # internals of torch that differ lose where it lies, and not that it is kept
-        chosen = tuple(_without_storage(kept) for kept in partition.saved)
+        chosen = tuple(without_storage(kept) for kept in partition.saved)
     default = partition.default and _by_default(
         partition.default, partition.saved, chosen, {*lowering.graph_inputs}
     )
@@ -37,10 +38,6 @@ def _with_storage(kept: SavedTensor, storage: dict[str, tuple[int | None, str]])
         return kept
     nbytes, shares = storage[kept.node]
     return dataclasses.replace(kept, nbytes=kept.nbytes if shares else nbytes, alias_of=shares)
-
-
-def _without_storage(kept: SavedTensor) -> SavedTensor:
-    return kept if kept.nbytes == 0 else dataclasses.replace(kept, nbytes=None, alias_of="")
 
 
 def _by_default(
@@ -58,7 +55,7 @@ def _by_default(
     return tuple(
         placed[kept.node]
         if kept.node in placed
-        else _without_storage(kept)
+        else without_storage(kept)
         if copies and kept.alias_of in inputs
         else kept
         for kept in default

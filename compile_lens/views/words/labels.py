@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.ledger import MODELLED, Figure
 from compile_lens.measures.operators import is_alternative, recomputing_kernels
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation, Stage
 from compile_lens.record.graph import Frame, Graph
@@ -218,13 +219,15 @@ class Origins:
         self._whose: dict[int, Whose] = {}
         self._instead: dict[int, tuple[str, ...]] = {}
         derivatives = Derivatives(capture)
+        # An origin alone may be one that Inductor copied.
+        unseen = capture.lacks(claims.KERNEL_LINES, claims.KERNELS)
         for compilation in capture.compilations:
             for code in compilation.code.values():
                 graph = compilation.graphs.get(f"{code.phase}.post_grad")
-                kinds = {n.name: n.kind for n in graph.nodes if n.compute} if graph else {}
+                kinds = {n.name: n.kind for n in graph.nodes if n.compute} if graph and not unseen else {}
                 others = recomputing_kernels(code, kinds)
                 for k in code.kernels:
-                    self._whose[id(k)] = derivatives.of(compilation.id, k)
+                    self._whose[id(k)] = () if unseen else derivatives.of(compilation.id, k)
                     shared = tuple((o, kernels) for o in k.origins if (kernels := others(k, o)))
                     parts = tuple(pair for pair in shared if kinds[pair[0]] in _PARTED)
                     self._others[id(k)] = tuple(pair for pair in shared if pair not in parts), parts
