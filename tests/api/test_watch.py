@@ -567,6 +567,7 @@ def test_a_decorated_function() -> None:
         watching.__enter__()
 
 
+@pytest.mark.full
 def test_a_program_is_kept_and_opened(tmp_path: Path) -> None:
     with compile_lens.watch() as program:
         watched.run("training")

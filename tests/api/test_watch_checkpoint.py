@@ -176,6 +176,7 @@ def test_just_what_ran_by_its_own_code_is_eager(both: Both) -> None:
     assert "while_compiling" not in found and {"while_eager", "first_after_the_break"} <= own
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("function", "operations"), [
     ("body", "acos atan"), ("twice", ""), ("quiet", "tan"), ("saved", "erf"),
 ])  # fmt: skip

@@ -31,6 +31,7 @@ def plain() -> dict[str, list[bool]]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_keeps_a_call_from_the_form_that_it_is_nearest_to(
     name: str, plain: dict[str, list[bool]]

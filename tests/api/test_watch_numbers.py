@@ -72,6 +72,7 @@ def test_a_number_that_no_graph_takes_became_a_symbol(name: str, plain: tuple[Pa
     assert forms(function, tuple(numbers), dynamic=True) == 1, "what is advised helps"
 
 
+@pytest.mark.full
 def test_a_log_says_which_numbers_became_symbols_and_what_they_were(plain: tuple[Path, str]) -> None:
     program = compile_lens.import_trace(plain[0])
     told = [words.again(v.recompilation) for v in again(program.evaluations) if v.recompilation is not None]

@@ -84,6 +84,7 @@ def test_what_is_put_into_torch_is_seen_each_time(monkeypatch: pytest.MonkeyPatc
     assert name not in sent(programs.tensor)
 
 
+@pytest.mark.full
 def test_what_is_installed_elsewhere_is_not_the_programs(tmp_path: Path) -> None:
     """For the user, for the system, or in a folder of PYTHONPATH: looking through all of it took half a minute."""
     for place in ("site-packages", "dist-packages", "mine"):

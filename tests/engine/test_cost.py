@@ -42,6 +42,7 @@ def test_the_stages_are_the_same_without_reasons() -> None:
         assert graph == part.compilations[0].graphs[key]
 
 
+@pytest.mark.full
 def test_reasons_cost_little() -> None:
     """In the calls that they make; the benchmark ``reasons`` has the time."""
     assert 1 < ratio(wave, (torch.rand(1000, requires_grad=True),)) <= 1.10

@@ -252,6 +252,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph("dynamo", "", "", tuple(nodes))
 
 
+@pytest.mark.full
 @settings(max_examples=300, deadline=None)
 @for_all(graphs(), st.integers(1, 50), st.integers(1, 50))
 def test_a_plan_keeps_every_node_once_in_order_and_within_the_limit(

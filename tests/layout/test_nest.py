@@ -187,6 +187,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph("dynamo", "", "", tuple(nodes))
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @for_all(st.lists(graphs(), min_size=1, max_size=6), st.integers(2, 12))
 def test_any_graphs_are_drawn_without_loss(many: list[Graph], limit: int) -> None:
@@ -491,6 +492,7 @@ def test_paths_of_any_depth() -> None:
     follow(graph, nest_all([graph]), 0, 60)
 
 
+@pytest.mark.full
 def test_levels_are_few() -> None:
     levels = fold(chain(20_000).nodes, None, 60).levels
     assert max(len(level.parts) for level in levels) <= 60

@@ -329,6 +329,7 @@ def test_a_record_from_json_has_the_same_chain(whole: Capture) -> None:
     assert Chain(again).lines(whole.kernels[1]) == (ADD, COS, SIN), "an equal kernel is found"
 
 
+@pytest.mark.full
 def test_links_are_built_once_and_go_with_the_capture() -> None:
     gc.collect()  # captures of other tests, which would go with this one
     one = capture()

@@ -67,6 +67,7 @@ def test_every_room_is_in_the_picture_and_in_the_table() -> None:
     assert told == folders
 
 
+@pytest.mark.full
 def test_every_arrow_of_the_picture_is_an_import() -> None:
     rooms = set(walls.between((), walls.every_arrow()))
     calls = {arrow for arrow in flow.CALLS if not set(arrow) & set(flow.YOURS)}

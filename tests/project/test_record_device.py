@@ -44,6 +44,7 @@ def scene(start: float, long: float) -> dict[str, Any]:
 LAUNCHED = event("cuda_runtime", "cudaLaunchKernel", 1010.0, 5.0, correlation=77)
 
 
+@pytest.mark.full
 @pytest.mark.torch
 def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
     ran = subprocess.run(

@@ -81,6 +81,7 @@ def test_gradients_take_longer_than_the_forward_alone(made: Capture) -> None:
     )
 
 
+@pytest.mark.full
 @builds
 def test_the_ledger_stands_beside_the_times(made: Capture) -> None:
     found = measured(made)

@@ -55,6 +55,7 @@ def test_what_depends_on_bits_or_bytes_has_no_run_in_double_precision(fn: Callab
     assert storage.nbytes() == 4
 
 
+@pytest.mark.full
 def test_a_step_that_casts_to_bfloat16_itself_agrees() -> None:
     g = torch.randn(64, 64)
     report = capture(orthogonal, g).verify(orthogonal, g)

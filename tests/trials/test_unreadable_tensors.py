@@ -151,6 +151,7 @@ def test_a_module_that_frees_what_it_gathers_is_verified() -> None:
     assert "the program resized" not in str(report)
 
 
+@pytest.mark.full
 def test_a_result_that_was_freed_is_no_result_that_differs() -> None:
     @torch._dynamo.disable
     def drop(y: torch.Tensor) -> torch.Tensor:

@@ -74,6 +74,7 @@ def test_rows_lead_to_what_the_record_has() -> None:
         assert bool(found) == (finding.key not in ("ablations", "benchmark"))
 
 
+@pytest.mark.full
 def test_made_once_and_gone_with_the_capture() -> None:
     capture = samples_findings.told()
     assert findings(capture) is findings(capture)

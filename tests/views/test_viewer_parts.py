@@ -644,6 +644,7 @@ def test_hostile_names_come_through_as_text(text: str) -> None:
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]", whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", ("sample", "missing", "nothing", "bodies", "layers", "strange_graph", "hostile7")
 )

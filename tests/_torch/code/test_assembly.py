@@ -118,6 +118,7 @@ def test_the_record_has_the_assembly(whole: dict[str, Capture]) -> None:
         assert Capture.from_json(made.to_json()).kernels[0].machine == machine
 
 
+@pytest.mark.full
 def test_the_width_is_that_of_the_instructions_that_were_picked(whole: dict[str, Capture]) -> None:
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 

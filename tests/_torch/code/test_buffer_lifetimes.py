@@ -73,6 +73,7 @@ def buffer(found: Memory, name: str) -> Buffer:
     return next(b for b in found.buffers if b.name == name)
 
 
+@pytest.mark.full
 def test_the_waves_by_hand(captured: dict[str, Capture]) -> None:
     forward, backward = memories(captured["waves"]).values()
     assert [(b.name, b.kind, b.nbytes, b.free_line) for b in forward.buffers] == [
@@ -266,6 +267,7 @@ def test_the_default_choice_is_what_the_default_partitioner_makes(
     assert [sorted(k.node for k in partition.default)] == [sorted(m) for m in made]
 
 
+@pytest.mark.full
 def test_asking_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     from compile_lens._torch.graphs import partitioner
 

@@ -68,6 +68,7 @@ def forgotten() -> Iterator[None]:
     torch._dynamo.reset()
 
 
+@pytest.mark.full
 def test_captures_beside_a_compiled_function_that_breaks_inside() -> None:
     compiles = Compiles()
     mine = torch.compile(outer, backend=compiles)

@@ -68,6 +68,7 @@ def test_counts_are_torchs(fn: Callable[..., Any]) -> None:
     assert refused == (name == "past_the_limit")
 
 
+@pytest.mark.full
 @each
 def test_each_break_is_where_torch_logs_it(fn: Callable[..., Any]) -> None:
     found, torchs = captured(fn.__name__), plain()[fn.__name__]

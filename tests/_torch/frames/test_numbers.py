@@ -25,6 +25,7 @@ def plain() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("program", broken_programs.PROGRAMS, ids=lambda p: p.__name__)
 def test_ids_and_breaks_are_those_of_a_plain_process(program: Any, plain: dict[str, Any]) -> None:
     found = capture(program, torch.rand(4))

@@ -48,6 +48,7 @@ print(json.dumps([profiled(torch.no_grad), profiled(torch.inference_mode), calle
 """
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("warm")
 def test_in_inference_mode_what_is_made_of_others_is_counted_as_those() -> None:
     """The profiler sees the same run there as without gradients, where a mode sees each of the others."""

@@ -66,6 +66,7 @@ def donated(found: Any) -> bool:
     return any(m.donated for c in found.compilations for m in c.memory if m.phase == "backward")
 
 
+@pytest.mark.full
 @pytest.mark.cases(quick=1)
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any]) -> None:

@@ -61,6 +61,7 @@ def runs(graph: Graph) -> list[Node]:
     return [n for n in graph.calls if n.target.partition("(")[0].endswith("_rng_state")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("target", "names"), [(None, CPU), ("h100", GPU)])
 def test_the_line_of_attention_leads_to_where_it_runs(target: str | None, names: tuple[str, ...]) -> None:
     found = here(target)

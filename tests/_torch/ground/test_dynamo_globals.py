@@ -32,6 +32,7 @@ def left() -> tuple[list[str], int, Any]:
     return names, utils.CleanupManager.count, dict(getattr(utils, "_cleanup_owners", {}))
 
 
+@pytest.mark.full
 def test_a_capture_of_a_function_that_breaks_leaves_no_globals() -> None:
     before = left()
     for _ in range(2):
@@ -39,6 +40,7 @@ def test_a_capture_of_a_function_that_breaks_leaves_no_globals() -> None:
         assert left() == before
 
 
+@pytest.mark.full
 def test_globals_of_the_programs_own_code_stay() -> None:
     compiled = torch.compile(breaking, backend="eager")
     compiled(torch.rand(4))

@@ -58,6 +58,7 @@ def held(path: str) -> object:
     return vars(owner).get(name)
 
 
+@pytest.mark.full
 def test_every_module_with_a_hook_is_imported_by_a_session() -> None:
     """A module that nobody imports registers nothing, and nothing says that its hook is not there."""
     room = Path(session.__file__).parent

@@ -118,6 +118,7 @@ def test_what_the_program_decided_is_not_timed(backend: dict[str, bool]) -> None
     assert padded == ("force_shape_pad" in backend)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_a_split_is_said_where_the_count_decides_it(name: str) -> None:
     shape, dim = REDUCTIONS[name]
