@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +51,21 @@ def import_trace(path: str | os.PathLike[str]) -> Program:
             record = program_from_log(lines, file.name)
     except OSError as error:
         raise UsageError(f"{str(file)!r} cannot be read: {error.strerror or error}") from None
+    if record.rank is None:
+        record = replace(record, rank=rank_of_name(file))
     return Program(lambda: record)
 
 
 def logs(folder: Path) -> list[Path]:
-    """The logs in a folder that hold something, by name."""
-    return sorted(file for file in folder.glob("*.log") if file.is_file() and file.stat().st_size)
+    """The logs in a folder that hold something, by rank and name."""
+    files = (file for file in folder.glob("*.log") if file.is_file() and file.stat().st_size)
+    return sorted(files, key=lambda file: (rank_of_name(file) or 0, file.name))
+
+
+def rank_of_name(file: Path) -> int | None:
+    """The rank in the name of a log (``…_rank_2.log``, ``…_rank_2_x8f2.log``); ``None`` where it has none."""
+    rank = re.search(r"rank_?(\d{1,6})(?=[_.])", file.name)
+    return int(rank[1]) if rank else None
 
 
 def _log(path: Path) -> Path:
@@ -72,7 +83,10 @@ def _log(path: Path) -> Path:
         )
     if len(files) > 1:
         names = ", ".join(file.name for file in files[:8]) + (", …" if len(files) > 8 else "")
-        raise UsageError(f"{str(path)!r} has {len(files)} logs, one for each process: give one of {names}")
+        raise UsageError(
+            f"{str(path)!r} has {len(files)} logs, one for each process: compile_lens.merge({str(path)!r}), or "
+            f"compile-lens merge, puts them together; give one of {names} to see it alone"
+        )
     return files[0]
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
 from ..measures.ranks import differences, not_compared
+from ..record.messages import first_names
 from ..record.program import ProgramRecord
 from ..results.program import Program, Ranks
-from .load import import_trace
+from .load import import_trace, logs, rank_of_name
 
 
 def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
@@ -25,14 +27,17 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
 
     Args:
         programs: of each rank a ``Program``, the ``.json`` that ``compile-lens run`` wrote, or a log (``.log``) of
-            ``TORCH_TRACE``. Where none says its rank, they are numbered in this order.
+            ``TORCH_TRACE``; or a folder with the logs of all ranks. The rank of a log is in its entries, or in its
+            name (``…_rank_2.log``). Where none says its rank, they are numbered in this order.
 
     Raises:
         UsageError: there are fewer than two, one is given twice, two are of the same rank, only some say their rank, or
             a file cannot be read.
         RecordError: a file is no program.
     """
-    records = [_record(one) for one in programs]
+    programs, notes = _with_folders(programs)
+    records, more = _with_ranks_of_names(programs, [_record(one) for one in programs])
+    notes += more
     if len(records) < 2:
         raise UsageError(f"merge takes the programs of two ranks or more, not {len(records)}")
     for number, record in enumerate(records):
@@ -48,7 +53,7 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
         )
     numbers = [record.rank for record in records]
     if all(rank is None for rank in numbers):
-        notes: tuple[str, ...] = ("no program says its rank: they are numbered as they were given",)
+        notes += ("no program says its rank: they are numbered as they were given",)
         return joined(dict(enumerate(records)), notes)
     by_rank: dict[int, ProgramRecord] = {}
     for record in records:
@@ -59,7 +64,40 @@ def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
         if record.rank in by_rank:
             raise UsageError(f"two programs are of rank {record.rank}: give one of each rank")
         by_rank[record.rank] = record
-    return joined(by_rank)
+    return joined(by_rank, notes)
+
+
+_One = Program | str | os.PathLike[str]
+
+
+def _with_folders(programs: tuple[_One, ...]) -> tuple[tuple[_One, ...], tuple[str, ...]]:
+    """The programs with the logs of each folder in its place, and a note on logs that hold nothing."""
+    every: list[_One] = []
+    notes: tuple[str, ...] = ()
+    for one in programs:
+        folder = None if isinstance(one, Program) else Path(one)
+        if folder is None or not folder.is_dir():
+            every.append(one)
+            continue
+        files = logs(folder)
+        every += files or [one]  # reading it says what is wrong
+        empty = sorted(file.name for file in folder.glob("*.log") if file.is_file() and file not in files)
+        if empty:
+            notes += (f"these logs hold nothing, and are left out: {first_names(empty)}",)
+    return tuple(every), notes
+
+
+def _with_ranks_of_names(
+    programs: tuple[_One, ...], records: list[ProgramRecord]
+) -> tuple[list[ProgramRecord], tuple[str, ...]]:
+    """The records under the ranks of their names, where entries say the same rank of several and names do not."""
+    names = [None if isinstance(one, Program) else rank_of_name(Path(one)) for one in programs]
+    entries = [record.rank for record in records]
+    known = None not in names and len(set(names)) == len(names)
+    if not known or len(set(entries)) == len(entries) or not all(record.log for record in records):
+        return records, ()
+    note = "entries of several logs say the same rank: the ranks are those in the names of the files"
+    return [replace(one, rank=rank) for one, rank in zip(records, names, strict=True)], (note,)
 
 
 def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kwargs: Any) -> Ranks:

@@ -262,7 +262,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE",
+        help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE; or a folder of logs",
     )
     _add_out(merged, "ranks")
 

@@ -204,7 +204,7 @@ def merge(args: argparse.Namespace) -> int:
     from ..views.render.formats import RANKS as FORMS
 
     check_endings(args.out, FORMS)
-    with progress(f"comparing {len(args.records)} ranks", quiet=args.quiet):
+    with progress("comparing ranks", quiet=args.quiet):
         ranks = merged(*args.records)
     deliver(args, ranks, ranks.to_dict(), text=not args.out)
     return OK

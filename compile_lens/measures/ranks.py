@@ -21,6 +21,7 @@ from compile_lens.record.ranks import (
 )
 
 from .collective_order import NONE, differs, is_message, order_differences
+from .logged_collectives import logged_differences
 from .program import break_line
 
 COMPLETE = ("", "the block ended", "the program ended", "the call returned", "exit 0", "exit None")
@@ -38,6 +39,7 @@ def differences(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) 
     keys = list(dict.fromkeys(key for own in visits.values() for key in own))
     issued = {rank: program.issued for rank, program in programs.items() if program.issued is not None}
     rank_differences = order_differences(issued, rehearsed) if len(issued) == len(programs) else []
+    rank_differences += logged_differences(programs)
     for key in keys:
         file, function, line, resumes = key
         place = Frame(file, resumes or line, function)
@@ -146,7 +148,9 @@ def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False)
     for rank, program in programs.items():
         own = program.issued
         distinct = own.distinct if own is not None else ()
-        if program.ended not in COMPLETE:
+        if program.log:
+            reasons.setdefault("a log does not say how the program ended", []).append(rank)
+        elif program.ended not in COMPLETE:
             reasons.setdefault("the program did not end as it should", []).append(rank)
         if own is None or program.lacks(claims.COLLECTIVES):
             reasons.setdefault("the collectives that were issued were not observed, or not all", []).append(

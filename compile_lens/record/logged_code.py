@@ -37,12 +37,15 @@ class GeneratedModule:
         file: where torch wrote it.
         code_lines: how many lines its texts have; ``None`` where the log's text cannot be read.
         kernels: in the order of the code, or of the log's provenance.
+        collectives: names of the collectives that it issues at each call, in order, as the log has them;
+            ``None`` where its text of them cannot be read.
     """
 
     id: str
     file: str = ""
     code_lines: int | None = None
     kernels: tuple[LoggedKernel, ...] = ()
+    collectives: tuple[str, ...] | None = ()
 
 
 @dataclass(frozen=True)

@@ -379,6 +379,7 @@ class ProgramRecord:
         modules: code that Inductor generated, of a log.
         ahead: compiles of a log that no call requested.
         vllm: models that vLLM compiled, of a log.
+        graph_calls: compile ids of graphs in the order of their calls, where a log has them.
         schema_version: version of the JSON form.
         unknown_fields: fields of the JSON that this version does not know, as ``path: count`` (on load only).
     """
@@ -408,6 +409,7 @@ class ProgramRecord:
     modules: tuple[GeneratedModule, ...] = ()
     ahead: tuple[AheadCompilation, ...] = ()
     vllm: tuple[VllmCompilation, ...] = ()
+    graph_calls: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

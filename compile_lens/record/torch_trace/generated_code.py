@@ -31,8 +31,10 @@ _FINDINGS = {
 }
 _MAPPING = "inductor_provenance_tracking_node_mappings"
 _OLD_MAPPING = "inductor_triton_kernel_to_post_grad_nodes"
+_SCHEDULE = "inductor_collective_schedule"
+_CALLS = ("graph_execution", "inductor_graph_execution")
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"
-CODE_KINDS = ("inductor_output_code", "graph_dump", _MAPPING, _OLD_MAPPING, _STACKS)
+CODE_KINDS = ("inductor_output_code", "graph_dump", _MAPPING, _OLD_MAPPING, _STACKS, _SCHEDULE, *_CALLS)
 """Kinds of entries about generated code."""
 _DEFINED = re.compile(
     r"^(?P<python>\w+) = async_compile\.\w+\(|^static inline void call_(?P<triton>\w+)\(|"
@@ -48,6 +50,7 @@ class _Module:
         self.id, self.file = id, file
         self.lines: int | None = None
         self.defined: dict[str, None] = {}
+        self.collectives: tuple[str, ...] | None = ()
         self.provenance: dict[str, dict[str, tuple[str, ...]]] = {}  # by kind of entry, and kernel
 
     def add(self, text: str | None) -> None:
@@ -76,6 +79,7 @@ class CodeLog:
         ] = {}  # of modules that follow, by id
         self._ahead: list[_Ahead] = []
         self._open: _Ahead | None = None
+        self._calls: list[str] = []
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -96,6 +100,10 @@ class CodeLog:
         elif kind in (_MAPPING, _OLD_MAPPING, _STACKS):
             if text is not None:
                 self._note_provenance(entry.id, kind, json.loads(text))
+        elif kind == _SCHEDULE and entry.id in self._last:
+            self._last[entry.id].collectives = None if text is None else tuple(map(str, json.loads(text)))
+        elif kind in _CALLS and text is not None:
+            self._note_calls(json.loads(text))
         elif not entry.id:
             self._note_ahead(kind, facts, text, files)
 
@@ -114,6 +122,20 @@ class CodeLog:
             self._provenance.setdefault(id, {})[kind] = own
         else:
             module.provenance[kind] = own
+
+    def _note_calls(self, facts: Mapping[str, Any]) -> None:
+        """Take the order of calls: by compile id, or, of an older torch, by the number of the module, one each."""
+        for one in facts.get("graph_execution_order", [facts]):
+            if one.get("compile_id"):
+                self._calls.append(str(one["compile_id"]).strip("[]"))
+            else:
+                number = int(str(one["graph"]).rpartition("_")[2])
+                self._calls.append(self._modules[number].id)
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """Compile ids of graphs, in the order of their calls, as far as the log has them."""
+        return tuple(self._calls)
 
     def _at(self) -> _Ahead:
         """The compile without an id that the log is at."""
@@ -142,7 +164,9 @@ class CodeLog:
 
     def modules(self) -> tuple[GeneratedModule, ...]:
         """Return the modules."""
-        return tuple(GeneratedModule(m.id, m.file, m.lines, tuple(_kernels(m))) for m in self._modules)
+        return tuple(
+            GeneratedModule(m.id, m.file, m.lines, tuple(_kernels(m)), m.collectives) for m in self._modules
+        )
 
     def ahead(self) -> tuple[AheadCompilation, ...]:
         """Return the compiles without an id; what only added guards is none."""

@@ -59,7 +59,10 @@ NOT_IN_A_LOG = (
         "frames that Dynamo evaluated and did not begin to compile",
         "a log begins where Dynamo numbers a compile",
     ),
-    ("collectives and DDP's buckets", "they are read from graphs, of which a log holds the text alone"),
+    (
+        "groups, tensors and lines of collectives, and DDP's buckets",
+        "a log has the names of the collectives that Inductor's graphs issue, and no others",
+    ),
     ("names of backends and threads", "torch writes down neither"),
     (
         "new values that are no tensor's",
@@ -104,6 +107,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         modules=log.code.modules(),
         ahead=log.code.ahead(),
         vllm=log.vllm.compilations(),
+        graph_calls=log.code.calls,
         rank=log.rank,
     )
 

@@ -100,6 +100,8 @@ def _where(one: RankDifference) -> str:
         which = f"call {one.position + 1}" + (f" of ranks {ranks(one.group)}" if one.group else "")
     if one.place is None:
         return which
+    if not one.place.file:
+        return f"{one.place.function}, {which}"
     return f"{words.place(one.place)} in {one.place.function}, {which}"
 
 
