@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from ..record import claims
 from . import targets
 from .frames import dynamo, graph_breaks, skipped_frames
 from .graphs import aot, compile_shortcuts, cpu_execution, eager_count, fx, passes
@@ -65,7 +66,7 @@ def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
     for DDP's buckets) gets a draft for each part."""
     for part in range(1_000_000):
         draft = dynamo.current_draft(recorder, code, part)
-        if "dynamo" not in draft.stages:
+        if "dynamo" not in draft.stages and "dynamo" not in draft.lost:
             return draft
     raise AssertionError("a frame with a million graphs")
 
@@ -83,20 +84,28 @@ def translator() -> Any:
 def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
     from torch._inductor.compile_fx import compile_fx
 
-    draft.put(fx.convert(gm, stage="dynamo"))
+    with draft.recording("dynamo"):
+        draft.put(fx.convert(gm, stage="dynamo"))
     if draft.ending is None:
-        draft.ending = graph_breaks.ending(getattr(gm, "compile_subgraph_reason", None))
-    context = torch._guards.TracingContext.try_get()
-    shapes = getattr(getattr(context, "fake_mode", None), "shape_env", None)
-    draft.dynamic = dynamo.with_environment_symbols(dynamo.dynamic_dims(gm), shapes)
-    draft.aliased = fx.aliases_inputs(gm)
+        with draft.recording("why the graph ends", claims.BREAKS):
+            draft.ending = graph_breaks.ending(getattr(gm, "compile_subgraph_reason", None))
+    with draft.recording("sizes", claims.SIZES):
+        context = torch._guards.TracingContext.try_get()
+        shapes = getattr(getattr(context, "fake_mode", None), "shape_env", None)
+        draft.dynamic = dynamo.with_environment_symbols(dynamo.dynamic_dims(gm), shapes)
+    with draft.recording("aliases of inputs"):
+        draft.aliased = fx.aliases_inputs(gm)
     CHAIN.put(draft, GraphChain(Lineage(gm)))
     targets.check_devices(draft, gm)
     draft.lap("dynamo")
     if not recorder.spec.step:  # a step of an ablation has the same graph as the capture that it belongs to
         stand_in = recorder.target.stand_in
         device = None if stand_in is None else stand_in.device
-        draft.eager, draft.eager_note = eager_count.count(gm, example_inputs, recorder.spec.backward, device)
+        draft.eager_note = "eager operators were not counted"
+        with draft.recording("eager operators"):
+            draft.eager, draft.eager_note = eager_count.count(
+                gm, example_inputs, recorder.spec.backward, device
+            )
     recorder.clock.lap("eager count")
     runnable = None if recorder.spec.build or recorder.spec.interpret is not None else copy_graph(gm)
     with Undo() as undo, undo:

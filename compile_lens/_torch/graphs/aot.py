@@ -167,19 +167,20 @@ def handed_over(draft: Draft, phase: str, gm: torch.fx.GraphModule) -> Lineage:
     draft.current_stage = phase
     chain = following.chain_of(draft)
     joint = chain.joint
-    if phase == "inference" or joint is None:
-        lineage, key = chain.traced
-        origins: fx.Origins | None = None
-        if chain.inference_trace is not None:
-            origins = _inference_origins(chain.inference_trace)
-        elif lineage is not None:
-            origins = joint_origins(lineage, gm)
-        graph = fx.convert(gm, stage=phase, before=key, origins=origins)
-    else:
-        graph = fx.convert(gm, stage=phase, before="joint", origins=joint.copied(gm))
-    if phase == "forward" and chain.saved is not None:
-        object.__setattr__(graph, "saved", chain.saved)  # a fresh record nobody else holds yet
-    draft.put(graph)
+    with draft.recording(phase):
+        if phase == "inference" or joint is None:
+            lineage, key = chain.traced
+            origins: fx.Origins | None = None
+            if chain.inference_trace is not None:
+                origins = _inference_origins(chain.inference_trace)
+            elif lineage is not None:
+                origins = joint_origins(lineage, gm)
+            graph = fx.convert(gm, stage=phase, before=key, origins=origins)
+        else:
+            graph = fx.convert(gm, stage=phase, before="joint", origins=joint.copied(gm))
+        if phase == "forward" and chain.saved is not None:
+            object.__setattr__(graph, "saved", chain.saved)  # a fresh record nobody else holds yet
+        draft.put(graph)
     rewrite_origins.clear_tags(gm)
     draft.lap(phase)
     draft.current_stage = f"{phase}.post_grad"

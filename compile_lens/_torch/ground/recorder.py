@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
+from ...errors import LensError
 from ...record import claims
 from ...record.autotuning import Autotuning
 from ...record.breaks import Ending, Skip
@@ -39,6 +42,7 @@ class Draft:
         self.file = file
         self.line = line
         self.stages: dict[str, Stage] = {}
+        self.lost: dict[str, str] = {}  # stages that we failed to record, each with the reason
         self.guards: tuple[Guard, ...] = ()
         self.ending: Ending | None = None
         self.resume_skip: Skip | None = None
@@ -62,6 +66,20 @@ class Draft:
     def put(self, stage: Stage) -> None:
         """Keep a stage; a later version of the same stage (an outer graph after an inner one) replaces it."""
         self.stages[stage.key] = stage
+
+    @contextlib.contextmanager
+    def recording(self, what: str, *rest_on_it: str) -> Iterator[None]:
+        """Keep an error of our own from the compile: the stage ``what`` is then missing, the claims unknown."""
+        try:
+            yield
+        except LensError:
+            raise
+        except Exception as error:
+            reason = f"compile_lens failed to record it ({type(error).__name__}: {error})"
+            self.lost[what] = reason
+            for claim in rest_on_it:
+                self.recorder.lacking.setdefault(claim, reason)
+            self.recorder.note(f"{self.id} {what}: {reason}")
 
     def drop_lowering(self, phase: str) -> None:
         """Drop what an earlier lowering of a phase recorded beside its stages."""
@@ -88,7 +106,7 @@ class Draft:
         stages = dict(self.stages)
         for absent in self._absent():
             stage = absent.key.rpartition(".")[2]
-            lost = lacking.get(stage, "") if isinstance(absent, Missing) else ""
+            lost = (lacking.get(stage) or self.lost.get(absent.key)) if isinstance(absent, Missing) else ""
             stages.setdefault(absent.key, Missing(absent.key, lost) if lost else absent)
         if claims.INPUTS in lacking and self.recorder.target.model is not None:
             # Dynamo may have read the program with tensors of the CPU: those are no graphs of the device's.
@@ -126,7 +144,7 @@ class Draft:
     def _absent(self) -> list[Missing | NotApplicable]:
         draft, stage = self.recorder.failed or (None, "")
         failed = stage if draft is self else ""
-        if "dynamo" not in self.stages:
+        if "dynamo" not in self.stages and "dynamo" not in self.lost:
             if failed:
                 return [Missing("dynamo", f"failed in stage {failed}")]
             return [NotApplicable("dynamo", "no tensor operation was captured in this frame")]
@@ -134,8 +152,9 @@ class Draft:
             reason = f"the compiler failed before it, in stage {failed}"
         else:
             reason = "the compiler did not hand it over"
-        absent: list[Missing | NotApplicable] = [Missing("pre_grad", reason)]
-        seen = {phase for phase in PHASES if phase in self.stages}
+        absent: list[Missing | NotApplicable] = [Missing(s, reason) for s in ("dynamo", "pre_grad")]
+        seen = {phase for phase in PHASES if phase in self.stages or phase in self.lost}
+        absent += [Missing(phase, reason) for phase in PHASES if phase in self.lost]
         if not seen:
             return [*absent, Missing("joint", reason), Missing("forward", reason)]
         if seen == {"inference"}:
