@@ -105,7 +105,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
 
     Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
-    gives back what the rank itself gave, or memory that nothing wrote. Graphs, breaks, recompiles, DDP's buckets, and
+    gives back what the rank itself gave, or memory that nothing wrote; a small broadcast gives what its root gave if
+    that is a lower rank. Graphs, breaks, recompiles, DDP's buckets, and
     the collectives and messages that are issued (``record.issued``: by Python, graphs, DTensor and the reducer of DDP)
     are seen as by ``watch``, so that a mismatch is found before the cluster waits for it.
 
@@ -120,8 +121,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
             rank's program says what it raised: what was compiled until then is there.
     """
+    from .._torch.watch.rehearsal import RootValues, why_impossible
     from .._torch.watch.rehearsal import rehearse as run
-    from .._torch.watch.rehearsal import why_impossible
     from ..engine.environment import environment
 
     if not callable(function):
@@ -135,8 +136,9 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     by_rank: dict[int, ProgramRecord] = {}
     errors: list[Exception] = []
+    values = RootValues()
     for rank in range(world_size):
-        done = run(lambda: function(*args, **kwargs), rank, world_size)
+        done = run(lambda: function(*args, **kwargs), rank, world_size, values)
         ended = "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
         seen = {**vars(done.seen), "rank": rank, "world": world_size}
         by_rank[rank] = ProgramRecord(

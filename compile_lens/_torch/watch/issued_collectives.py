@@ -53,9 +53,10 @@ processes must give alike."""
 
 _MESSAGES = ("send", "recv", "isend", "irecv")
 
+Finish = Callable[[Any, list[torch.Tensor], IssuedCollective], Any]
 _users: set[object] = set()
 _libraries: list[Any] = []
-_finish: list[Callable[[Any, list[torch.Tensor]], Any]] = []
+_finish: list[Finish] = []
 """How a rehearsal ends a call that no other process takes part in."""
 
 
@@ -93,8 +94,9 @@ def place_before_group(real: Any, *args: Any, **kwargs: Any) -> Any:
     return real(*args, **kwargs)
 
 
-def finish_calls(undo: Undo, finish: Callable[[Any, list[torch.Tensor]], Any]) -> None:
-    """Have ``finish`` give the result of each call, from that of the group and the tensors, until ``undo``."""
+def finish_calls(undo: Undo, finish: Finish) -> None:
+    """Have ``finish`` give the result of each call, from that of the group, the tensors that the call fills, and the
+    call, until ``undo``."""
     undo.add(_finish.clear)
     _finish.append(finish)
 
@@ -132,8 +134,8 @@ def _kernel(name: str, operator: Any, real: Any) -> Callable[..., Any]:
                 for scope in mine:
                     scope.process = process or scope.process
                     scope.issued.add(one)
-        if _finish:
-            result = _finish[-1](result, _outputs(values))
+                if _finish:
+                    return _finish[-1](result, _outputs(values), one)
         return result
 
     return hidden_from_dynamo(issue)

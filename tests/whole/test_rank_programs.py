@@ -1,0 +1,103 @@
+"""Programs of several ranks, rehearsed: no sound one alarms, no fault is green. What is sound and what hangs is by hand
+and, for all sound programs and some faults, real processes (gloo) agree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import rank_programs
+from rank_programs import DIFFERS, HANGS, world_of
+
+from compile_lens import rehearse
+from compile_lens.views.subjects.ranks import state
+
+pytestmark = [pytest.mark.torch, pytest.mark.full, pytest.mark.filterwarnings("ignore")]
+
+OWN_SHAPES = {"experts_with_own_splits"}
+"""Sound programs whose ranks compile other shapes."""
+
+
+@pytest.mark.parametrize("name", [*HANGS, *DIFFERS])
+def test_a_sound_program_raises_no_alarm_and_its_fault_is_no_green(name: str) -> None:
+    program = {**HANGS, **DIFFERS}[name]
+    sound = rehearse(program, False, world_size=world_of(name))
+    assert {one.ended for one in sound.programs} == {"the call returned"}
+    assert {one.level for one in sound.differences} == ({"shapes"} if name in OWN_SHAPES else set()), str(
+        sound
+    )
+    faulty = rehearse(program, True, world_size=world_of(name))
+    assert state(faulty) == "partial" and "✓" not in str(faulty)
+    assert bool(faulty.at("collectives")) == (name in HANGS), str(faulty)
+    if name in DIFFERS:
+        assert faulty.differences
+
+
+def test_there_are_thirty_programs_and_as_many_faults() -> None:
+    assert len(HANGS) + len(DIFFERS) >= 30
+    assert not set(HANGS) & set(DIFFERS)
+
+
+def real(names: list[str], world: int, fault: bool, folder: Path, limit: float) -> list[str]:
+    """What each rank prints in a process of its own; of one that goes on past the limit, what it printed until then."""
+    command = [sys.executable, rank_programs.__file__]
+    words = [str(folder / "store"), "fault" if fault else "sound", *names]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    files = [folder / f"out{rank}" for rank in range(world)]
+    processes = []
+    try:
+        for rank, file in enumerate(files):
+            with file.open("w") as out:
+                processes.append(
+                    subprocess.Popen(
+                        [*command, str(rank), str(world), *words], stdout=out, stderr=out, env=env
+                    )
+                )
+        until = time.monotonic() + limit
+        while any(one.poll() is None for one in processes) and time.monotonic() < until:
+            time.sleep(0.1)
+    finally:
+        for one in processes:
+            one.kill()
+            one.wait()
+    return [file.read_text() for file in files]
+
+
+@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.exhaustive
+def test_sound_programs_finish_in_real_processes(world: int, tmp_path: Path) -> None:
+    names = [name for name in (*HANGS, *DIFFERS) if world_of(name) == world]
+    for printed in real(names, world, False, tmp_path, 200):
+        assert [line for line in printed.splitlines() if line.startswith("done ")] == [
+            f"done {n}" for n in names
+        ]
+
+
+WAIT = (
+    "exchange_of_two",
+    "uneven_last_batch_of_two_in_ddp",
+    "gradients_in_another_order_of_two",
+    "two_groups_of_the_same_two",
+    "another_order_at_step_two_of_two",
+    "rows_then_columns",
+    "pipeline_and_data_parallel",
+    "experts_and_tensor_parallel",
+)
+"""Faults of which real processes are asked: with gloo these do not finish on all ranks."""
+
+
+@pytest.mark.cases(full=3)
+@pytest.mark.parametrize("name", WAIT)
+def test_a_fault_does_not_finish_in_real_processes(name: str, tmp_path: Path) -> None:
+    printed = real([name], world_of(name), True, tmp_path, 40)
+    assert not all(f"done {name}" in one for one in printed), printed
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", DIFFERS)
+def test_what_compiles_something_else_finishes_in_real_processes(name: str, tmp_path: Path) -> None:
+    assert all(f"done {name}" in one for one in real([name], 4, True, tmp_path, 60))
