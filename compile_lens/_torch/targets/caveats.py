@@ -4,7 +4,6 @@ decisions, not a measurement."""
 from __future__ import annotations
 
 import importlib.util
-import operator
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from ...record.graph import Graph
 from ...record.kernel import Kernel
 from ..operators import native_functions
 from . import attention, device_interfaces
+from .timing_decisions import TIMED, profiles_memory_budget
 
 UNTRACED = "Python that Dynamo does not trace ran with tensors of the CPU"
 """For a capture with a break."""
@@ -43,8 +43,10 @@ def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, 
     the whole process."""
     import torch._inductor.config as config
 
+    known = config.get_config_copy() | settings
+
     def on(name: str) -> bool:
-        return bool(settings[name] if name in settings else operator.attrgetter(name)(config))
+        return bool(known.get(name))
 
     sentences = [] if native_functions.table() else [NO_TABLE]
     if any(on(name) for name in AUTOTUNE):
@@ -53,6 +55,18 @@ def capture_caveats(model: DeviceModel, settings: dict[str, Any]) -> tuple[str, 
         sentences.append(
             "coordinate descent searches launch configurations (sizes of blocks, warps) by timing them on the device: "
             "left out here; the graphs and kernels are those that torch makes with it"
+        )
+    sentences += [
+        timed.caveat for timed in TIMED if on(timed.name) and (not timed.beside or on(timed.beside))
+    ]
+    if on("reorder_for_compute_comm_overlap"):
+        sentences.append(
+            "collectives are ordered by estimated times: those of kernels come from the device's driver, and are 0 here"
+        )
+    if profiles_memory_budget():
+        sentences.append(
+            "what is saved for the backward is decided by timing operators on the device, where the memory budget is "
+            "less than 1: here by counting their floating-point operations"
         )
     if on("freezing") and not torch.is_grad_enabled():  # it does where no gradient is wanted
         sentences.append(

@@ -33,6 +33,7 @@ SETTINGS = {
     "triton.autotune_at_compile_time": False,
     "freezing": False,  # computes with weights on the device
     "triton.cudagraphs": False,  # recorded by the device's driver
+    **{setting.name: False for setting in timing_decisions.TIMED},
 }
 """Inductor's settings that would need the device. Templates that it would time are recorded instead
 (``contests.py``)."""
@@ -74,6 +75,8 @@ class StandIn:
                 self._as_recorded(places)
                 # Dynamo asks for it too: weights that are frozen are the CPU's.
                 places.enter(torch._inductor.config.patch(freezing=False))
+                if timing_decisions.profiles_memory_budget():
+                    places.enter(torch._functorch.config.patch({timing_decisions.MEMORY_BUDGET: "flops"}))
                 with marked(device_interfaces.MARK):
                     yield
 

@@ -4,6 +4,7 @@ of one phase. Torch's own functions are called again, with their arguments."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +19,49 @@ SPLITS = "torch._inductor.ir:Reduction.num_splits"
 
 MIXED_REDUCTION = "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction"
 """Splits one of two reductions that it generates as one kernel, by the number of multiprocessors."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedSetting:
+    """A setting of Inductor's with which it times on the device what it then leaves out or orders.
+
+    ``caveat`` says what is different here, where it is off. It matters only if the setting ``beside`` is on too.
+    """
+
+    name: str
+    caveat: str
+    beside: str = ""
+
+
+TIMED = (
+    TimedSetting(
+        "benchmark_fusion",
+        "benchmark_fusion times fusions on the device, and leaves out those that do not pay: nothing was timed here, "
+        "and each that is possible was made",
+    ),
+    TimedSetting(
+        "benchmark_combo_kernel",
+        "benchmark_combo_kernel times kernels with one launch on the device, and leaves out those that do not pay: "
+        "nothing was timed here, and each that is possible was made",
+        beside="combo_kernels",
+    ),
+    TimedSetting(
+        "aten_distributed_optimizations.enable_overlap_scheduling",
+        "overlap scheduling orders and merges collectives by times on the device: left out here",
+    ),
+    TimedSetting(
+        "runtime_estimations_mms_benchmark",
+        "collectives are ordered by times of matrix products on the device: nothing was timed here",
+        beside="reorder_for_compute_comm_overlap",
+    ),
+)
+"""They are off here."""
+
+MEMORY_BUDGET = "activation_memory_budget_runtime_estimator"
+"""The partitioner's setting of how it weighs what it computes again."""
+
+PROFILED = "profile"
+"""Its value for times on the device; the default counts floating-point operations."""
 
 _PRODUCTS = tuple(getattr(torch.ops.aten, name).default for name in ("mm", "bmm", "addmm"))
 
@@ -90,6 +134,13 @@ class TimingDecisions:
                 return real(*args, **kwargs)
 
         return mixing
+
+
+def profiles_memory_budget() -> bool:
+    """Return True if the program has the partitioner time on the device what it may compute again."""
+    import torch._functorch.config as config
+
+    return getattr(config, MEMORY_BUDGET, "") == PROFILED
 
 
 def _is_timed(*matrices: Any, op: Any) -> bool:
