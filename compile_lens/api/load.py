@@ -28,23 +28,31 @@ def load(path: str | os.PathLike[str]) -> Capture:
 
 
 def import_trace(path: str | os.PathLike[str]) -> Program:
-    """The program that a structured trace of torch is of: a folder that ``TORCH_TRACE`` named, or a log in it.
+    """The program that a structured trace of torch is of: a folder that ``TORCH_TRACE`` named, or a log in it; or a
+    trace that ``torch.profiler`` exported.
 
     Frames, graphs, graph breaks, recompiles with what failed, guards, symbols, times and cache messages are read
     as a watch would have seen them; what such a log does not hold is in ``record.missing``, with the reason. Needs no
-    torch, and runs nothing of the log.
+    torch, and runs nothing of the log. A profiler's trace holds times alone: of compiled regions and graphs with their
+    launches, and of all that ran (``record.profile``); ``Program.join`` joins it with a record.
 
     Args:
         path: a log (``dedicated_log_torch_trace_….log``), or a folder with one. Each process writes a log of its own.
+            Or the file of ``profiler.export_chrome_trace``, ``.json`` or ``.json.gz``.
 
     Raises:
         UsageError: there is no such file, it cannot be read, or the folder has no log or several.
         RecordError: it is not a structured trace.
     """
-    from ..record.torch_trace.program import program_from_log
+    from ..measures.profile import profile_alone
+    from ..record.profiler_trace import is_profiler_trace, read_trace
+    from ..record.torch_trace.program import program_from_log, program_of_profile
     from ..results.program import Program
 
     file = _log(Path(path))
+    if is_profiler_trace(file):
+        profiled = program_of_profile(profile_alone(read_trace(file)), file.name)
+        return Program(lambda: profiled)
     try:
         # Only "\n" ends a line: what a program writes may hold others.
         with open(file, encoding="utf-8", errors="replace", newline="\n") as lines:

@@ -136,18 +136,12 @@ def imported(args: argparse.Namespace) -> int:
     """Print or convert what torch logged of a program, or a record with what torch's profiler measured of it."""
     from ..api.load import import_trace
     from ..record.files import holds_program
-    from ..record.profiler_trace import is_profiler_trace
     from ..results.program import Program
 
     if args.into is None:
         if args.id:
             raise UsageError(
                 "--id goes with --into: it says which compiled graph of a profiler's trace a capture is of"
-            )
-        if is_profiler_trace(args.record):
-            raise UsageError(
-                f"{str(args.record)!r} is a trace of torch.profiler, which holds times and no compiles: say with "
-                "--into beside which record they stand, a .json of a capture or a program"
             )
         return told(args, import_trace)
     trace: Path = args.record

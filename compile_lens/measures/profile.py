@@ -15,13 +15,14 @@ from compile_lens.record.benchmark import (
     MeasuredEvents,
     MeasuredGraph,
     MeasuredKernel,
+    MeasuredRegion,
     Profile,
 )
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.missing import Missing
-from compile_lens.record.profiler_trace import GraphRun, ProfilerTrace, TracedOperation
+from compile_lens.record.profiler_trace import GraphRun, ProfilerTrace, Times, TracedOperation
 
 NO_CPP = (
     "the trace holds no generated C++ kernel: torch marks them only where "
@@ -73,6 +74,7 @@ def unmatched(id: str, phase: str, runs: list[GraphRun], why: str) -> MeasuredGr
         sum(run.seconds for run in runs),
         unmatched_events=_others(ran for run in runs for ran in run.operations),
         missing=(Missing("kernels, lines and modules", why),),
+        launches=_launches(runs),
     )
 
 
@@ -112,7 +114,7 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
             graphs.append(unmatched(id, phase, own, why))
         else:
             graphs.append(_measured(record, joined, code, id, own, trace.device))
-    return Profile(trace.source, trace.device, tuple(graphs), tuple(missing))
+    return _profile(trace, graphs, tuple(missing))
 
 
 def profile_of_graphs(
@@ -131,7 +133,34 @@ def profile_of_graphs(
             measured = _measured(record, compilation, code, id, own, trace.device)
             graphs.append(measured)
     none = () if graphs else (Missing("compiled graphs", "the trace holds no run of one"),)
-    return Profile(trace.source, trace.device, tuple(graphs), none)
+    return _profile(trace, graphs, none)
+
+
+def profile_alone(trace: ProfilerTrace) -> Profile:
+    """The times of a trace that is joined with no record."""
+    return profile_of_graphs(trace, lambda _, __: ALONE)
+
+
+ALONE = "no record is joined"
+
+
+def _profile(trace: ProfilerTrace, graphs: list[MeasuredGraph], missing: tuple[Missing, ...]) -> Profile:
+    regions = tuple(
+        MeasuredRegion(id, len(times), sum(times), len(launched), sum(launched))
+        for id, times in trace.regions.items()
+        for launched in (trace.region_kernels.get(id, ()),)
+    )
+    known = tuple(graphs), missing, regions, _ranked(trace.kernels), _ranked(trace.operators)
+    return Profile(trace.source, trace.device, *known)
+
+
+def _ranked(times: Times) -> tuple[MeasuredEvents, ...]:
+    events = (MeasuredEvents(name, len(own), sum(own)) for name, own in times.items())
+    return tuple(sorted(events, key=lambda one: -one.seconds))
+
+
+def _launches(runs: Iterable[GraphRun]) -> int:
+    return sum(len(ran.device_kernels) for run in runs for ran in run.operations)
 
 
 def _fits(compilation: Compilation, id: str, runs: Runs) -> bool:
@@ -214,7 +243,15 @@ def _measured(
         )
     seconds = sum(run.seconds for run in runs)
     return MeasuredGraph(
-        id, code.phase, compilation, len(runs), seconds, tuple(kernels), _others(others), tuple(missing)
+        id,
+        code.phase,
+        compilation,
+        len(runs),
+        seconds,
+        tuple(kernels),
+        _others(others),
+        tuple(missing),
+        _launches(runs),
     )
 
 

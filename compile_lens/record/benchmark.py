@@ -131,6 +131,25 @@ class MeasuredEvents:
 
 
 @dataclass(frozen=True)
+class MeasuredRegion:
+    """Calls of what one compile made, with the graph and the code around it; the backward is outside.
+
+    Attributes:
+        id: compile id in the trace.
+        calls: how often it ran.
+        seconds: wall time of them on the host, together.
+        launches: how much it launched on the device.
+        device_seconds: of that, together.
+    """
+
+    id: str
+    calls: int
+    seconds: float
+    launches: int = 0
+    device_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class MeasuredGraph:
     """The runs of one compiled graph that a trace holds.
 
@@ -143,6 +162,7 @@ class MeasuredGraph:
         kernels: in the order of the code.
         unmatched_events: what else ran in it, by name.
         missing: what could not be joined, and why.
+        launches: how often something was launched on the device in it, all calls together.
     """
 
     id: str
@@ -153,6 +173,7 @@ class MeasuredGraph:
     kernels: tuple[MeasuredKernel, ...] = ()
     unmatched_events: tuple[MeasuredEvents, ...] = ()
     missing: tuple[Missing, ...] = ()
+    launches: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,12 +182,18 @@ class Profile:
 
     Attributes:
         source: name of the file.
-        device: ``cpu``, or ``cuda`` where the trace holds kernels of a GPU.
+        device: torch's name of the device whose kernels the trace holds (``cuda``), ``cpu`` where it holds none.
         graphs: each compiled graph that ran, in the order of its first run.
         missing: what of the record has no times, and why.
+        regions: compiled regions, in the order of the first call.
+        kernels: all that ran on the device, by name, what took most first.
+        operators: operators that no other operator called, with their seconds on the host, what took most first.
     """
 
     source: str
     device: str
     graphs: tuple[MeasuredGraph, ...] = ()
     missing: tuple[Missing, ...] = ()
+    regions: tuple[MeasuredRegion, ...] = ()
+    kernels: tuple[MeasuredEvents, ...] = ()
+    operators: tuple[MeasuredEvents, ...] = ()

@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ _RUN = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
 _FORWARD = "CompiledFunction"
 _BACKWARD = re.compile(r"CompiledFunctionBackward\d*")
-_ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
-_LAUNCHING = ("cuda_runtime", "cuda_driver")
-_ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+_OPERATOR = "cpu_op"
+_ON_HOST = (_OPERATOR, "user_annotation")
+_LAUNCHING = re.compile(r"(?:(\w+?)_)?(?:runtime|driver)")
+"""Categories of calls of a driver, by device: ``cuda_runtime`` (of ROCm too), ``xpu_runtime``, ``mtia_runtime``."""
+_ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events")
 
 
 @dataclass
@@ -53,26 +55,42 @@ class GraphRun:
     operations: list[TracedOperation] = field(default_factory=list)
 
 
+Times = dict[str, list[float]]
+"""Seconds of each event, by name."""
+
+
 @dataclass(frozen=True)
 class ProfilerTrace:
-    """The runs of compiled graphs in a trace, by thread and time. ``device`` is ``cuda`` where a GPU's kernels are in
-    it."""
+    """The runs of compiled graphs in a trace, by thread and time, and what else ran.
+
+    ``device`` is torch's name of the device of its kernels (``cuda`` of ROCm too), ``cpu`` where there are none.
+    ``kernels`` has the seconds on the device of all that ran there, ``regions`` those of compiled regions on the host
+    by compile id, ``region_kernels`` those of what they launched, ``operators`` those that no other called.
+    """
 
     source: str
     device: str
     runs: tuple[GraphRun, ...]
+    kernels: Times = field(default_factory=dict)
+    regions: Times = field(default_factory=dict)
+    region_kernels: Times = field(default_factory=dict)
+    operators: Times = field(default_factory=dict)
 
 
 def is_profiler_trace(path: Path) -> bool:
-    """Return True if a file looks like a profiler trace, rather than a record or a log."""
+    """Return True if a file is a profiler trace by its first event, rather than a record or a log."""
     try:
         if path.is_dir():
             return False
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            head = file.read(4000)
-    except (OSError, EOFError, zlib.error):
+            head = file.read(4000).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if head[:1] not in (b"{", b"[") or head.startswith(b'{"format":"compile_lens'):
+            return False
+        for event in elements(path, "traceEvents"):
+            return isinstance(event, dict) and "ph" in event
+    except (OSError, EOFError, zlib.error, JsonStreamError):
         return False
-    return head.lstrip()[:1] == b"{" and (b'"traceEvents"' in head or b'"deviceProperties"' in head)
+    return b'"traceEvents"' in head
 
 
 def read_trace(path: Path) -> ProfilerTrace:
@@ -116,7 +134,8 @@ def _event(raw: Any) -> _Event | None:
     if not isinstance(raw, dict) or raw.get("ph") != "X":
         return None
     category, name, start, duration = (raw.get(key) for key in ("cat", "name", "ts", "dur"))
-    known = isinstance(category, str) and category in (*_ON_HOST, *_ON_DEVICE)
+    category = category.lower() if isinstance(category, str) else ""
+    known = category in (*_ON_HOST, *_ON_DEVICE) or _LAUNCHING.fullmatch(category)
     if not (known and isinstance(name, str) and _is_time(start) and _is_time(duration)):
         return None
     args = raw.get("args")
@@ -138,24 +157,29 @@ def _is_time(value: Any) -> bool:
 def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
     launched: dict[Any, list[tuple[str, float]]] = {}
     threads: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    own = ProfilerTrace(source, "", ())
+    devices: dict[str, None] = {}
     for event in events:
-        if event.get("cat") in _ON_DEVICE:
-            launched.setdefault(_args(event).get("correlation"), []).append(
-                (event["name"], event["dur"] / 1e6)
-            )
-        elif event.get("cat") in _ON_HOST:
+        if event["cat"] in _ON_DEVICE:
+            seconds = event["dur"] / 1e6
+            own.kernels.setdefault(event["name"], []).append(seconds)
+            launched.setdefault(_args(event).get("correlation"), []).append((event["name"], seconds))
+        else:
             threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
+            calls = _LAUNCHING.fullmatch(event["cat"])
+            devices |= {calls[1]: None} if calls and calls[1] else {}
     launched.pop(None, None)
     runs: list[tuple[float, GraphRun]] = []
     forwards: dict[int, set[str]] = {}
     for events_of_thread in threads.values():
-        runs += _runs(events_of_thread, launched, forwards)
+        runs += _runs(events_of_thread, launched, forwards, own)
     runs.sort(key=lambda one: one[0])
     for _, run in runs:
         if run.phase == "backward" and run.sequence is not None:
             ids = forwards.get(run.sequence, set())
             run.id = next(iter(ids)) if len(ids) == 1 else ""  # sequence numbers are counted by thread
-    return ProfilerTrace(source, "cuda" if launched else "cpu", tuple(run for _, run in runs))
+    device = next(iter(devices), "cuda") if own.kernels else "cpu"
+    return replace(own, device=device, runs=tuple(run for _, run in runs))
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:
@@ -164,9 +188,13 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _runs(
-    events: list[dict[str, Any]], launched: dict[Any, list[tuple[str, float]]], forwards: dict[int, set[str]]
+    events: list[dict[str, Any]],
+    launched: dict[Any, list[tuple[str, float]]],
+    forwards: dict[int, set[str]],
+    whole: ProfilerTrace,
 ) -> Iterator[tuple[float, GraphRun]]:
-    """The runs on one thread; ``forwards`` gets the compile ids by the sequence number of autograd."""
+    """The runs on one thread; ``forwards`` gets the compile ids by the sequence number of autograd, ``whole`` compiled
+    regions and the outermost operators."""
     events.sort(key=lambda e: (e["ts"], -e["dur"], _args(e).get("Ev Idx", 0)))
     stack: list[
         tuple[dict[str, Any], GraphRun | None, TracedOperation | None]
@@ -175,12 +203,21 @@ def _runs(
         while stack and event["ts"] >= stack[-1][0]["ts"] + stack[-1][0]["dur"]:
             stack.pop()
         _, run, part = stack[-1] if stack else (None, None, None)
+        if region := _REGION.fullmatch(event["name"]):
+            whole.regions.setdefault(region[1], []).append(event["dur"] / 1e6)
+        elif event["cat"] == _OPERATOR and not any(outer["cat"] == _OPERATOR for outer, *_ in stack):
+            whole.operators.setdefault(event["name"], []).append(event["dur"] / 1e6)
+        if _LAUNCHING.fullmatch(event["cat"]):
+            ids = (_REGION.fullmatch(outer["name"]) for outer, *_ in reversed(stack))
+            if inside := next(filter(None, ids), None):
+                there = launched.get(_args(event).get("correlation"), ())
+                whole.region_kernels.setdefault(inside[1], []).extend(seconds for _, seconds in there)
         begun = _RUN.fullmatch(event["name"])
         if begun is not None:
             run, part = _run(event, begun[1], [e for e, _, _ in stack], forwards), None
             yield event["ts"], run
         elif run is not None:
-            calls = event.get("cat") in _LAUNCHING
+            calls = _LAUNCHING.fullmatch(event["cat"]) is not None
             there = launched.get(_args(event).get("correlation"), []) if calls else []
             if part is None and not (calls and not there):
                 # A launch that no operator stands around bears the name of its kernel.

@@ -20,6 +20,9 @@ from .graph import Frame, Source
 from .logged_code import AheadCompilation, GeneratedModule, VllmCompilation
 from .missing import Missing, reason_for
 
+PROFILER = "torch.profiler"
+"""``ProgramRecord.log`` of a program of which a trace of torch's profiler alone is known."""
+
 Ranges = tuple[tuple[int, int], ...]
 """Lines as ranges: first and last, from 1."""
 
@@ -367,8 +370,8 @@ class ProgramRecord:
         seconds: wall time of the watch.
         overhead_seconds: seconds of it that the watching itself took, as far as it measures itself.
         created: when it began, in UTC.
-        log: what it was read from where it was not watched (``TORCH_TRACE``): what such a log does not hold is in
-            ``missing``.
+        log: what it was read from where it was not watched (``TORCH_TRACE``, ``torch.profiler``): what such a log does
+            not hold is in ``missing``.
         rank: of the process in ``torch.distributed``; ``None`` where that was not in use.
         world: how many processes there are; 0 where that is not known.
         profile: times that torch's profiler measured, joined from a trace.

@@ -14,6 +14,7 @@ from compile_lens.versions import __version__
 
 from ...errors import RecordError
 from .. import claims, failed_guards, guard_values, messages
+from ..benchmark import Profile
 from ..breaks import BREAK, LIMIT, NOT_TRACED, Ending
 from ..capture import Environment
 from ..compilation import DynamicDim
@@ -28,6 +29,7 @@ from ..program import (
     FUNCTION_RUNS_EAGERLY,
     NO_GRAPH,
     NOTHING,
+    PROFILER,
     RAISED,
     SKIPPED,
     UNKNOWN,
@@ -109,6 +111,28 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         vllm=log.vllm.compilations(),
         graph_calls=log.code.calls,
         rank=log.rank,
+    )
+
+
+def program_of_profile(profile: Profile, name: str) -> ProgramRecord:
+    """The record of a program of which a profiler's trace alone is known, called ``name``."""
+    unknown = (
+        claims.EVALUATIONS,
+        claims.BREAKS,
+        claims.RECOMPILES,
+        claims.GRAPHS,
+        claims.GUARDS,
+        claims.TIMES,
+    )
+    return ProgramRecord(
+        name=name,
+        environment=Environment(__version__, "", "", "", "", "", ""),
+        ended="a trace does not say how the program ended",
+        missing=tuple(
+            Missing(claim, "a profiler's trace holds what ran, and no compiles") for claim in unknown
+        ),
+        log=PROFILER,
+        profile=profile,
     )
 
 

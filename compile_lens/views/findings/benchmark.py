@@ -14,6 +14,7 @@ from compile_lens.record.messages import first_names
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities
 from ..words.labels import places
+from ..words.program import measured
 from ..words.quantities import plural
 from .places import size
 
@@ -123,8 +124,9 @@ def profile(capture: Record) -> Finding | None:
 def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Finding:
     """The finding of a profile, which a capture or a program holds; rows lead to what ``chain`` has."""
     joined = sum(len(graph.kernels) for graph in profile.graphs)
-    fact = f"{plural(joined, 'kernel')} measured" if joined else "no kernel measured"
+    fact = f"{plural(joined, 'kernel')} measured" if joined else measured(profile)
     sections: list[Section] = [_profile_table(graph, where, chain) for graph in profile.graphs]
+    sections += _everything(profile, where)
     lacking = [Row((missing.stage, missing.reason)) for missing in profile.missing]
     lacking += [
         Row((f"{_title(graph)}: {first_names(stages)}", why))
@@ -141,15 +143,47 @@ def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Fin
             if profile.device != "cpu"
             else "The profiler's own marks are in them, which weigh on what takes microseconds. "
         )
-        + "A share is of the kernels that are joined."
-    )
+        + ("A share is of the kernels that are joined." if joined else "")
+    ).strip()
     brief = tuple(
-        f"{_title(graph)}: {seconds_text(sum(k.seconds for k in graph.kernels))} in kernels, "
-        f"{plural(graph.calls, 'call')} of {seconds_text(graph.seconds)}"
+        f"{_title(graph)}: "
+        + (
+            f"{seconds_text(sum(k.seconds for k in graph.kernels))} in kernels, "
+            if graph.kernels
+            else "not joined, "
+        )
+        + f"{plural(graph.calls, 'call')} of {seconds_text(graph.seconds)}"
         for graph in profile.graphs
-        if graph.kernels
     )
     return Finding(PROFILE_KEY, PROFILE_TITLE, intro, fact, brief, where, tuple(sections))
+
+
+def _everything(profile: Profile, where: str) -> list[Table]:
+    """The compiled regions, and all that ran on the device, or on a host alone."""
+    tables = []
+    if profile.regions:
+        regions = []
+        for region in profile.regions:
+            launches, on_device = f"{region.launches:,}", seconds_text(region.device_seconds)
+            regions.append(
+                Row((region.id, f"{region.calls:,}", seconds_text(region.seconds), launches, on_device))
+            )
+        shown, left = cut(regions, _ROWS)
+        head = ("id", "calls", "on the host", "launches", "on the device")
+        kinds = (NAME, NUMBER, NUMBER, NUMBER, NUMBER)
+        tables.append(Table("compiled regions", head, kinds, shown, (), left, where))
+    everything = profile.kernels or profile.operators
+    whole = sum(one.seconds for one in everything)
+    events = []
+    for one in everything:
+        share = f"{one.seconds / whole:.0%}" if whole else ""
+        events.append(Row((one.name, f"{one.count:,}", seconds_text(one.seconds), share)))
+    if events:
+        title = "on the device" if profile.kernels else "operators"
+        shown, left = cut(events, _ROWS)
+        columns = ("name", "times", "in all", "share")
+        tables.append(Table(title, columns, (NAME, NUMBER, NUMBER, NUMBER), shown, (), left, where))
+    return tables
 
 
 def _by_reason(graph: MeasuredGraph) -> dict[str, list[str]]:
@@ -174,6 +208,8 @@ def _profile_table(graph: MeasuredGraph, where: str, chain: Container[Address]) 
     ]
     shown, left = cut(rows, _ROWS)
     words = [f"{plural(graph.calls, 'call')}, {seconds_text(graph.seconds)} on the host"]
+    if graph.launches:
+        words.append(f"{plural(graph.launches, 'launch', 'launches')} on the device")
     if any(kernel.matched_by == BY_ORDER for kernel in graph.kernels):
         words.append(
             "library calls are distinguished by the order of the launches, generated kernels by their names"

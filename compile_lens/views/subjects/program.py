@@ -10,7 +10,7 @@ from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.record import claims
 from compile_lens.record.graph import Frame, Source
 from compile_lens.record.messages import plain_source, without_stack_names
-from compile_lens.record.program import UNKNOWN, Break, ProgramRecord
+from compile_lens.record.program import PROFILER, UNKNOWN, Break, ProgramRecord
 
 from ..document import (
     NAME,
@@ -64,12 +64,13 @@ def facts(program: ProgramRecord) -> tuple[str, ...]:
     env = program.environment
     overhead = duration(program.overhead_seconds)
     watched = f"watched for {duration(program.seconds)}, {overhead} of it taken by the watching"
+    kind = "trace" if program.log == PROFILER else "log"
     every = (
         f"torch {env.torch}" if env.torch else "",
         f"Python {env.python}" if env.python else "",
         env.platform,
         "" if program.rank is None else f"rank {program.rank}",
-        f"read from a log ({program.log})" if program.log else watched,
+        f"read from a {kind} ({program.log})" if program.log else watched,
     )
     return tuple(fact for fact in every if fact)
 
@@ -138,6 +139,8 @@ def _why(program: ProgramRecord) -> Finding | None:
     )
     least = program.lacks(*CAUSES_REST_ON)
     if not rows:
+        if program.log == PROFILER:
+            return None
         return Finding("slower", WHY, "", where="program.causes", missing=least) if least else None
     fact = f"{'at least ' if least else ''}{plural(len(rows), 'cause')}"
     return table_finding("slower", WHY, intro, fact, "program.causes", columns, rows, beside=True)

@@ -26,7 +26,9 @@ from compile_lens.measures.program import (
     program_line,
     sites_are_lower_bound,
 )
+from compile_lens.measures.timing import seconds_text
 from compile_lens.record import claims
+from compile_lens.record.benchmark import Profile
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
 from compile_lens.record.failed_guards import STATE
 from compile_lens.record.logged_code import EXPORT
@@ -36,6 +38,7 @@ from compile_lens.record.program import (
     ERROR_ON_RECOMPILE,
     FAIL_ON_RECOMPILE,
     NO_GRAPH,
+    PROFILER,
     UNKNOWN,
     FailedGuard,
     FrameEvaluation,
@@ -60,6 +63,8 @@ _UNTRIED = "run eagerly without a compile attempt"
 
 def state(program: ProgramRecord) -> str:
     """``compiled``, ``partial`` or ``nothing``, as of a capture."""
+    if program.log == PROFILER and program.profile is not None:
+        return "partial" if program.profile.graphs or program.profile.regions else "nothing"
     if not any(v.outcome in (COMPILED, NO_GRAPH) for v in program.evaluations):
         if program.lacks(claims.EVALUATIONS) or (program.ahead and program.evaluations):
             return "partial"
@@ -86,10 +91,31 @@ def eager_parts_unknown(program: ProgramRecord) -> str:
 
 def verdict(program: ProgramRecord) -> str:
     """The result for a program in one sentence without a full stop."""
+    if program.log == PROFILER and program.profile is not None:
+        return measured(program.profile)
     apart = "; ".join(filter(None, (_ahead(program), _vllm(program))))
     if program.evaluations or program.lacks(claims.EVALUATIONS) or not apart:
         return f"{_verdict(program)}; {apart}" if apart else _verdict(program)
     return apart
+
+
+def measured(profile: Profile) -> str:
+    """What a trace holds, in a sentence without a full stop."""
+    calls = sum(graph.calls for graph in profile.graphs)
+    graphs = f"{plural(len(profile.graphs), 'compiled graph')} ran in {plural(calls, 'call')}"
+    parts = [graphs if profile.graphs else "no run of a compiled graph"]
+    if profile.regions and not profile.graphs:
+        parts = [f"{plural(len(profile.regions), 'compiled region')}, and no run of a graph in it"]
+    if profile.kernels:
+        launches = sum(one.count for one in profile.kernels)
+        seconds = seconds_text(sum(one.seconds for one in profile.kernels))
+        parts.append(
+            f"{plural(launches, 'kernel or copy', 'kernels and copies')} on the device took {seconds}"
+        )
+    elif profile.operators:
+        operators = sum(one.count for one in profile.operators)
+        parts.append(f"{plural(operators, 'operator')} on the host")
+    return "; ".join(parts)
 
 
 def _vllm(program: ProgramRecord) -> str:
