@@ -5,6 +5,7 @@ The figures that are given were counted by hand: elements times the size of one,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
+from compile_lens._torch.graphs import accesses
 from compile_lens.views.render import markdown
 from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outcome, quantities
@@ -385,3 +387,41 @@ def test_one_text_that_is_launched_twice_counts_both_launches() -> None:
     found = capture(lambda x, i, v: x.scatter_add_(0, i, v), x(1000, 1000), at(1000, 5, 1000), x(5, 1000))
     (copies,) = [k for k in found.kernels if k.launches == 2]
     assert (copies.reads, copies.writes) == (2 * SQUARE, 2 * SQUARE)
+
+
+MASKS = [mask for mask in itertools.product((False, True), repeat=3) if any(mask)]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("mask", MASKS)
+def test_the_backward_of_a_convolution_reads_what_its_gradients_need(
+    mask: tuple[bool, ...], transposed: bool
+) -> None:
+    """An argument is read if a gradient that is wanted is another for another one. A library may return more."""
+    image, kernel = x(2, 3, 8, 8), x(3, 3, 3, 3)
+    rest = ([3], [1, 1], [0, 0], [1, 1], transposed, [0, 0], 1, list(mask))
+    gradient = x(*(2, 3, 10, 10) if transposed else (2, 3, 6, 6))
+    call = torch.ops.aten.convolution_backward.default
+
+    def gradients(*operands: torch.Tensor) -> list[torch.Tensor]:
+        return [one for one, wanted in zip(call(gradient, *operands, *rest), mask) if wanted]
+
+    results = gradients(image, kernel)
+    reads = gradient.nbytes
+    for changed in ((image + 1, kernel), (image, kernel + 1)):
+        others = gradients(*changed)
+        if not all(map(torch.equal, results, others)):
+            reads += (image if changed[1] is kernel else kernel).nbytes
+    moved = accesses.moved(call, (gradient, image, kernel, *rest), {}, results)
+    assert moved == (reads, sum(one.nbytes for one in results))
+
+
+@pytest.mark.parametrize("trained", ["image", "kernel", "both"])
+def test_a_convolution_that_trains_in_part_reads_in_part(trained: str) -> None:
+    image = x(2, 3, 8, 8).requires_grad_(trained != "kernel")
+    kernel = x(4, 3, 3, 3).requires_grad_(trained != "image")
+    ledger = capture(F.conv2d, image, kernel).ledger
+    gradient = 2 * 4 * 6 * 6 * F4
+    moved = {"image": kernel.nbytes + image.nbytes, "kernel": image.nbytes + kernel.nbytes}
+    moved["both"] = sum(moved.values())
+    assert ledger.backward.bytes_before == gradient + moved[trained]

@@ -156,6 +156,28 @@ def test_a_result_of_an_operator_of_the_program_is_not_guessed_either() -> None:
     assert alone.bytes_before is None and alone.eager_bytes is None
 
 
+@pytest.mark.full
+def test_a_triton_kernel_of_the_program_moves_at_least_what_its_neighbours_do() -> None:
+    """Of ``o.relu() * 2`` behind the kernel each operator reads and writes once, and so do the ones around it."""
+    pytest.importorskip("triton")
+    from triton_kernels import added, launched
+
+    def kernel_alone(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        o = torch.empty_like(x)
+        added[(1,)](x, y, o, x.numel(), BLOCK=4096)
+        return o
+
+    x, y = torch.rand(N, N), torch.rand(N, N)
+    figures = capture(launched, x, y, target="h100").ledger.total
+    assert str(figures.bytes_before) == f"≥ {4 * PART:,}" and str(figures.bytes_after) == f"≥ {2 * PART:,}"
+    figures = capture(lambda x, y: launched(x.sin(), y).cos(), x, y, target="h100").ledger.total
+    assert str(figures.bytes_before) == f"≥ {8 * PART:,}" and str(figures.bytes_after) == f"≥ {4 * PART:,}"
+    for figure in (figures.bytes_before, figures.bytes_after):
+        assert isinstance(figure, AtLeast) and figure.most is None
+    alone = capture(kernel_alone, x, y, target="h100").ledger.total
+    assert alone.bytes_before is None and alone.bytes_after is None
+
+
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_log_probabilities_that_are_never_written_are_saved_on_every_device(target: str | None) -> None:
     x, t = torch.randn(128, 512), torch.randint(0, 512, (128,))
