@@ -20,6 +20,7 @@ import torch.nn.functional as F
 import compile_lens
 from compile_lens._torch import backend, session  # noqa: F401  # registers every hook
 from compile_lens._torch.ground import hook_points, hooks
+from compile_lens._torch.inductor import pipeline
 from compile_lens._torch.targets import stand_in  # noqa: F401
 from compile_lens._torch.watch import observers, program_watch  # noqa: F401
 from compile_lens.child import process
@@ -168,14 +169,18 @@ def paths(program: str) -> list[str]:
     return [path for path in every if _find(path) is not None]
 
 
-def is_registered(path: str) -> bool:
-    """Return True if code of ours stands there, rather than that torch is only asked for what stands there."""
-    return any(path in registry for registry in _registered)
+def can_fail(path: str) -> bool:
+    """Return True if code of ours stands there that can fail. Elsewhere torch is only asked for what stands there.
+
+    Where a compile ends before its code is built, all that we do is guarded by itself.
+    """
+    return path != pipeline.MODULE and any(path in registry for registry in _registered)
 
 
 # What a record claims.
 
 _VOLATILE = re.compile(
+    r"'backend_hash': '[^']*'|# kernel path: \S+|"
     r"\d{4}-\d\d-\d\dT[\d:.+Z]+|\b\d+(\.\d+)?(e-?\d+)? ?(ms|s|µs|us|seconds|%)(?=\W|$)|0x[0-9a-f]+|/tmp/[^\s\"',)]*"
     r"|c[a-z0-9]{40,}|\b[0-9a-f]{16,}\b|__builtins_dict__\w*|AOT ID: \['\d+|___stack\w*"
 )
@@ -322,7 +327,7 @@ def _clauses(line: str) -> list[str]:
     return [part for part in parts if part and not _CUT.fullmatch(part)]
 
 
-_CUT = re.compile(r"\d+ more.*")
+_CUT = re.compile(r"\d+ (note )?more.*|capture\.ledger\.total\.notes")
 """The end of a list that is cut."""
 
 
