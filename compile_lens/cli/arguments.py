@@ -235,7 +235,7 @@ def parser() -> argparse.ArgumentParser:
         "record",
         type=Path,
         metavar="LOG",
-        help="the folder that TORCH_TRACE named, or a log in it; with --into a trace of torch.profiler",
+        help="the folder that TORCH_TRACE named, a log in it, or a trace of torch.profiler",
     )
     imported.add_argument(
         "--into",

@@ -154,6 +154,7 @@ def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Fin
         )
         + f"{plural(graph.calls, 'call')} of {seconds_text(graph.seconds)}"
         for graph in profile.graphs
+        if graph.kernels or not joined
     )
     return Finding(PROFILE_KEY, PROFILE_TITLE, intro, fact, brief, where, tuple(sections))
 
