@@ -105,10 +105,10 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
 
     Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
-    gives back what the rank itself gave, or memory that nothing wrote; a small broadcast gives what its root gave if
-    that is a lower rank. Graphs, breaks, recompiles, DDP's buckets, and
-    the collectives and messages that are issued (``record.issued``: by Python, graphs, DTensor and the reducer of DDP)
-    are seen as by ``watch``, so that a mismatch is found before the cluster waits for it.
+    gives back what the rank itself gave, or zeros. Small broadcasts and messages have the values of their senders;
+    where these are integers or objects of a higher rank, all ranks are called again. Graphs, breaks, recompiles, DDP's
+    buckets, and the collectives and messages that are issued (``record.issued``: by Python, graphs, DTensor and the
+    reducer of DDP) are seen as by ``watch``, so that a mismatch is found before the cluster waits for it.
 
     Args:
         function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
@@ -121,8 +121,9 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
             rank's program says what it raised: what was compiled until then is there.
     """
-    from .._torch.watch.rehearsal import RootValues, why_impossible
+    from .._torch.watch.rank_values import RankValues
     from .._torch.watch.rehearsal import rehearse as run
+    from .._torch.watch.rehearsal import why_impossible
     from ..engine.environment import environment
 
     if not callable(function):
@@ -134,27 +135,32 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         raise UsageError(f"nothing can be rehearsed: {lacking}")
     name = getattr(function, "__qualname__", type(function).__name__)
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    by_rank: dict[int, ProgramRecord] = {}
-    errors: list[Exception] = []
-    values = RootValues()
-    for rank in range(world_size):
-        done = run(lambda: function(*args, **kwargs), rank, world_size, values)
-        ended = "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
-        seen = {**vars(done.seen), "rank": rank, "world": world_size}
-        by_rank[rank] = ProgramRecord(
-            name=name,
-            environment=environment("", ""),
-            ended=ended,
-            created=created,
-            **seen,
-        )
-        if done.error is not None:
-            errors.append(done.error)
-        elif not rank and not by_rank[0].evaluations:
-            raise UsageError(
-                f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) of "
-                "a function, or one that makes what it compiles"
+    values = RankValues()
+    for _ in range(world_size):  # again where a rank gets what a higher one sends
+        by_rank: dict[int, ProgramRecord] = {}
+        errors: list[Exception] = []
+        values.begin_pass()
+        for rank in range(world_size):
+            done = run(lambda: function(*args, **kwargs), rank, world_size, values)
+            ended = (
+                "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
             )
+            by_rank[rank] = ProgramRecord(
+                name=name,
+                environment=environment("", ""),
+                ended=ended,
+                created=created,
+                **{**vars(done.seen), "rank": rank, "world": world_size},
+            )
+            if done.error is not None:
+                errors.append(done.error)
+            elif not rank and not by_rank[0].evaluations:
+                raise UsageError(
+                    f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) "
+                    "of a function, or one that makes what it compiles"
+                )
+        if not values.has_more():
+            break
     if len(errors) == world_size and not any(record.graphs for record in by_rank.values()):
         raise errors[0]
     notes = ("rehearsed: no other process took part, and what collectives gave are not real values",)

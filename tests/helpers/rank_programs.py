@@ -286,6 +286,19 @@ def pipeline_of_another_size(fault: bool) -> None:
 
 
 @hangs
+def pipeline_with_a_schedule(fault: bool) -> None:
+    """Torch's own pipeline: each rank first gets the shapes of the rank before, and what the one after it needs."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    rank, world = dist.get_rank(), dist.get_world_size()
+    stage = PipelineStage(torch.compile(Layer(8, 8), backend=backend), rank, world, torch.device("cpu"))
+    batches = 8 if fault and rank == 2 else 4
+    schedule = Schedule1F1B(stage, n_microbatches=batches, loss_fn=nn.functional.mse_loss)
+    x = (torch.ones(8, 8),) if rank == 0 else ()
+    schedule.step(*x, **({"target": torch.ones(8, 8), "losses": []} if rank == world - 1 else {}))
+
+
+@hangs
 def exchange_of_two(fault: bool) -> None:
     other = 1 - dist.get_rank()
     x, y = compiled(scaled)(torch.ones(4)), torch.empty(4)

@@ -53,7 +53,7 @@ processes must give alike."""
 
 _MESSAGES = ("send", "recv", "isend", "irecv")
 
-Finish = Callable[[Any, list[torch.Tensor], IssuedCollective], Any]
+Finish = Callable[[Any, list[torch.Tensor], list[torch.Tensor], IssuedCollective], Any]
 _users: set[object] = set()
 _libraries: list[Any] = []
 _finish: list[Finish] = []
@@ -95,8 +95,8 @@ def place_before_group(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def finish_calls(undo: Undo, finish: Finish) -> None:
-    """Have ``finish`` give the result of each call, from that of the group, the tensors that the call fills, and the
-    call, until ``undo``."""
+    """Have ``finish`` give the result of each call, from that of the group, the tensors that the call fills, those
+    that it gives, and the call, until ``undo``."""
     undo.add(_finish.clear)
     _finish.append(finish)
 
@@ -135,7 +135,8 @@ def _kernel(name: str, operator: Any, real: Any) -> Callable[..., Any]:
                     scope.process = process or scope.process
                     scope.issued.add(one)
                 if _finish:
-                    return _finish[-1](result, _outputs(values), one)
+                    inputs = list(_tensors(values.get(_OPERATORS[name][1], ())))
+                    return _finish[-1](result, _outputs(values), inputs, one)
         return result
 
     return hidden_from_dynamo(issue)

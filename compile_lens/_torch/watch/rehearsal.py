@@ -17,12 +17,12 @@ import torch._dynamo.convert_frame as convert_frame
 import torch._dynamo.pgo as pgo
 from torch._C._dynamo import eval_frame
 
-from ...record.collectives import IssuedCollective
 from .. import isolation
 from ..ground.process_group import fake_group
 from ..ground.undo import Undo
 from . import issued_collectives
 from .program_watch import Observations, ProgramWatch
+from .rank_values import RankValues
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,46 +63,7 @@ def why_impossible() -> str:
     return ""
 
 
-class RootValues:
-    """Small values that the root of a broadcast gave in its rehearsal, for the ranks that are rehearsed after it:
-    objects that one rank sends to all, and sizes, are as they would be."""
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[object, ...], list[torch.Tensor]] = {}
-        self._counts: Counter[tuple[object, ...]] = Counter()
-
-    def begin_rank(self) -> None:
-        """Begin with the first broadcast of each group again."""
-        self._counts.clear()
-
-    def finish(self, result: Any, tensors: list[torch.Tensor], one: IssuedCollective) -> Any:
-        """Return the result of a call with work that is done: that of the fake group holds no tensors, which the
-        reducer of DDP takes from it."""
-        call = one.collective
-        if call.name == "broadcast":
-            group = (call.group, call.group_number)
-            self._counts[group] += 1
-            key = (*group, self._counts[group])
-            if call.arguments == f"root {torch.distributed.get_rank()}":
-                if (call.bytes or 0) <= SMALL:
-                    self._values[key] = [tensor.detach().clone() for tensor in tensors]
-            else:
-                for tensor, value in zip(tensors, self._values.get(key, ()), strict=False):
-                    if tensor.shape == value.shape:
-                        tensor.data.copy_(value)
-        future: Any = torch.futures.Future()
-        future.set_result(tensors)
-        work = torch._C._distributed_c10d._create_work_from_future(future).boxed()
-        parts = result if isinstance(result, tuple) else (result,)
-        done = tuple(work if isinstance(part, torch.ScriptObject) else part for part in parts)
-        return done if isinstance(result, tuple) else done[0]
-
-
-SMALL = 65536
-"""Bytes of a broadcast of which the values are kept."""
-
-
-def rehearse(call: Callable[[], Any], rank: int, world: int, values: RootValues) -> Rehearsal:
+def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues) -> Rehearsal:
     """Make a call as the process of a rank would. Dynamo's state of it is dropped afterwards, and random numbers,
     Dynamo's memory of sizes, its frame numbers and Python's hook for errors are restored."""
     raised: list[Exception] = []
