@@ -130,9 +130,8 @@ def _kernel(name: str, operator: Any, real: Any) -> Callable[..., Any]:
         if mine:
             with observing(mine, claims.COLLECTIVES):
                 one = _issued(name, values)
-                process = process_rank()
                 for scope in mine:
-                    scope.process = process or scope.process
+                    scope.process = scope.process or process_rank()
                     scope.issued.add(one)
                 if _finish:
                     inputs = list(_tensors(values.get(_OPERATORS[name][1], ())))
