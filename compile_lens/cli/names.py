@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..results.capture import CaptureError
 from ..trials.progress import progress
+from .precheck import check_function, check_syntax, check_targets
 
 
 def resolve(text: str) -> tuple[Any, dict[str, Any]]:
@@ -35,6 +36,8 @@ def resolve(text: str) -> tuple[Any, dict[str, Any]]:
     """
     place, name = _split(text)
     here()
+    check_syntax(name, "the function")
+    check_function(place, name, text)
     module = from_file(Path(place), text) if place.endswith(".py") else _from_name(place, text)
     scope = {**vars(module), "torch": importlib.import_module("torch")}
     if name.isidentifier() and name not in scope:
@@ -135,15 +138,19 @@ def capturing(args: argparse.Namespace, name: str) -> Iterator[None]:
 
 def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
     """The function, positional and keyword arguments that the command line names."""
-    function, scope = resolve(args.function)
-    inputs = [evaluate(text, scope, "--input") for text in args.input]
-    kwargs = {}
+    expressions = {}
     for pair in args.kwarg:
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
             raise UsageError(f"--kwarg {pair!r} is not NAME=EXPR; write for example --kwarg dim=1")
-        kwargs[name] = evaluate(text, scope, f"--kwarg {name}")
-    return function, inputs, kwargs
+        expressions[name] = text
+        check_syntax(text, f"--kwarg {name}")
+    for text in args.input:
+        check_syntax(text, "--input")
+    check_targets(args)
+    function, scope = resolve(args.function)
+    inputs = [evaluate(text, scope, "--input") for text in args.input]
+    return function, inputs, {n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:

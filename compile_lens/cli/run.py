@@ -151,6 +151,8 @@ class Run:
                     _aside(path).unlink()
             if not self._out and self._document is None:
                 say(str(program), stream)
+            if not self._out and (given := _given_to_program(self._program.arguments)):
+                say(f"compile-lens: {given}", stream)
             if self._journal is not None:
                 self._journal.remove()
         except (LensError, OSError) as error:
@@ -196,6 +198,22 @@ class Run:
             why = str(error) if isinstance(error, LensError) else f"{type(error).__name__}: {error}"
             lacks = Missing(f"CUDA graphs for {self._cuda_graphs}", why)
             return dataclasses.replace(record, missing=(*record.missing, lacks))
+
+
+def _given_to_program(arguments: tuple[str, ...]) -> str:
+    """A sentence about a report that was asked for behind the script, and so of the script; ``""`` if none was."""
+    for at, word in enumerate(arguments):
+        option, equals, value = word.partition("=")
+        if word == "-o" or (option == "--out" and not equals):
+            value = "".join(arguments[at + 1 : at + 2])
+        elif option != "--out":
+            value = word[2:] if word.startswith("-o") else ""
+        if Path(value).suffix.lower() in (".html", ".json", ".md", ".txt"):
+            return (
+                f"what follows the script is the script's, {word} too, so that no report was written; for one write "
+                f"`compile-lens run -o {value} …` before the script"
+            )
+    return ""
 
 
 def _never(program: Script) -> ProgramRecord:

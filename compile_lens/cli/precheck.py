@@ -1,0 +1,112 @@
+"""Checks of a command line that need no torch, which takes seconds to import: the function by the file's syntax tree,
+expressions by their syntax, targets by their names."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.machinery
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..devices import models
+from ..errors import UsageError
+
+
+def check_syntax(text: str, what: str) -> None:
+    """Raise ``UsageError`` if a text is no Python expression; ``what`` is what it is called."""
+    try:
+        compile(text.strip(), "<string>", "eval")
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{what} {text!r} cannot be evaluated: {type(error).__name__}: {error}") from None
+
+
+def check_targets(args: argparse.Namespace) -> None:
+    """Raise ``UsageError`` if the command line names a target, and none that is known."""
+    target = getattr(args, "target", None)
+    errors = []
+    targets = target if isinstance(target, list) else [target] if target is not None else []
+    for name in targets:
+        try:
+            models.resolve(name)
+        except UsageError as error:
+            errors.append(error)
+    if errors and len(errors) == len(targets):
+        raise errors[0]
+
+
+def check_function(place: str, name: str, text: str) -> None:
+    """Raise ``UsageError`` if a file, or a module that is a file, surely defines no such name, or is no Python."""
+    file = Path(place) if place.endswith(".py") else _file_of(place)
+    if (
+        file is None or not file.is_file() or file.name == "__init__.py"
+    ):  # what a package imports becomes its name
+        return
+    try:
+        tree = ast.parse(file.read_bytes())
+    except OSError:
+        return
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{text}: importing it raised {type(error).__name__}: {error}") from None
+    except (RecursionError, MemoryError):
+        return
+    defined = dict(_defined(tree.body))
+    if not name.isidentifier() or name in defined or name == "torch" or "" in defined:
+        return
+    functions = (n for n, callable_ in defined.items() if callable_ and not n.startswith("_"))
+    raise UsageError(f"{place} has no {name!r}; what can be called there: {', '.join(functions) or 'none'}")
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module, found without importing the packages that it is in."""
+    path: list[str] | None = None
+    spec = None
+    for part in module.split("."):
+        spec = importlib.machinery.PathFinder.find_spec(part, path)
+        if spec is None:
+            return None
+        path = list(spec.submodule_search_locations or ())
+    return Path(spec.origin) if spec is not None and spec.origin and spec.origin.endswith(".py") else None
+
+
+_DYNAMIC = ("globals", "exec", "setattr", "vars", "locals")
+"""Functions with which a module can define names that its text does not have."""
+
+
+def _defined(body: list[ast.stmt]) -> Iterator[tuple[str, bool]]:
+    """Yield the names that a module may define, and True for functions and classes; ``""`` stands for names that its
+    text does not tell."""
+    for statement in body:
+        for node in _parts(statement):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                yield ("" if node.name == "__getattr__" else node.name), True
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                for alias in node.names:
+                    yield ("" if alias.name == "*" else alias.asname or alias.name.partition(".")[0]), False
+            elif isinstance(node, ast.Name):
+                if isinstance(node.ctx, ast.Store):
+                    yield node.id, False
+                elif node.id in _DYNAMIC:
+                    yield "", False
+            elif isinstance(node, ast.Attribute) and node.attr in ("modules", "__dict__"):
+                yield "", False
+            elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+                yield node.name, False
+            elif isinstance(node, ast.Global):
+                yield from ((name, False) for name in node.names)
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a statement and what is in it, of functions what they declare global or may define by other means."""
+    yield node
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from (
+                one
+                for one in _parts(inner)
+                if isinstance(one, (ast.Global, ast.Attribute))
+                or (isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+            )
+        else:
+            yield from _parts(inner)
