@@ -449,7 +449,7 @@ def test_targets_are_modules_files_and_expressions(program: Path, monkeypatch: A
 def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     broken = tmp_path / "broken_program.py"
-    broken.write_text("1 / 0\n")
+    broken.write_text("def f(x): ...\n\n1 / 0\n")
     with pytest.raises(UsageError, match="importing it raised ZeroDivisionError"):
         resolve(f"{broken}:f")
     assert "broken_program" not in sys.modules
