@@ -24,9 +24,7 @@ def snapshot() -> tuple[dict[str, Any], list[Setting]]:
     another way."""
     configs: dict[str, dict[str, Any]] = {}
     left: list[Setting] = []
-    for name in CONFIGS:
-        if name not in sys.modules:  # so no one has changed it
-            continue
+    for name in config_modules():
         values = sys.modules[name].get_config_copy()
         configs[name] = {k: v for k, v in values.items() if _plain(v)}
         left += [(name, k, v) for k, v in values.items() if k not in configs[name] and not k.startswith("_")]
@@ -39,10 +37,8 @@ def snapshot() -> tuple[dict[str, Any], list[Setting]]:
         },
         "dtype": torch.get_default_dtype(),
         "precision": _precision(),
-        "deterministic": (
-            torch.are_deterministic_algorithms_enabled(),
-            torch.is_deterministic_algorithms_warn_only_enabled(),
-        ),
+        "deterministic": _deterministic(),
+        "threads": torch.get_num_threads(),
         "attention": attention(),
         "libraries": _libraries(),
         "random": _random(),
@@ -77,14 +73,10 @@ def restored(settings: dict[str, Any]) -> Iterator[None]:
         torch.set_default_dtype(settings["dtype"])
         stack.callback(_set_precision, _precision())
         _set_precision(settings["precision"])
-        before = (
-            torch.are_deterministic_algorithms_enabled(),
-            torch.is_deterministic_algorithms_warn_only_enabled(),
-        )
-        stack.callback(lambda: torch.use_deterministic_algorithms(before[0], warn_only=before[1]))
-        torch.use_deterministic_algorithms(
-            settings["deterministic"][0], warn_only=settings["deterministic"][1]
-        )
+        stack.callback(_set_deterministic, _deterministic())
+        _set_deterministic(settings["deterministic"])
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(settings["threads"])  # C++ is generated for as many
         stack.callback(set_attention, attention())
         set_attention(settings["attention"])
         stack.callback(_set_libraries, _libraries())
@@ -105,6 +97,19 @@ def default_device() -> str:
         if isinstance(mode, DeviceContext):
             return str(mode.device)
     return ""
+
+
+def _deterministic() -> tuple[bool, bool, bool]:
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        torch._C._get_deterministic_fill_uninitialized_memory(),
+    )
+
+
+def _set_deterministic(state: tuple[bool, bool, bool]) -> None:
+    torch.use_deterministic_algorithms(state[0], warn_only=state[1])
+    torch._C._set_deterministic_fill_uninitialized_memory(state[2])
 
 
 def _random() -> dict[str, Any]:
@@ -205,6 +210,19 @@ def _plain(value: Any) -> bool:
 
 CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
 
+
+def config_modules() -> list[str]:
+    """Return the names of torch's modules of settings that are imported: no one has changed another."""
+    from torch.utils._config_module import ConfigModule
+
+    loaded = {name for name, module in list(sys.modules.items()) if isinstance(module, ConfigModule)}
+    others = sorted(name for name in loaded if name.startswith("torch.") and name not in CONFIGS)
+    return [name for name in (*CONFIGS, *others) if name in loaded]
+
+
+IDLE = ("cache_key_tag", "force_disable_caches", "job_id", "pgo_extra_")
+"""What settings of caches begin with that torch does not declare to change no code."""
+
 MOST = 200
 """Most characters of a value."""
 
@@ -212,14 +230,14 @@ MOST = 200
 def non_default_configs() -> Iterator[tuple[str, str]]:
     """Yield full names and values, as ``repr`` has them, of entries that differ from torch's defaults, without those
     that torch itself declares to change no code."""
-    for module in CONFIGS:
-        config = sys.modules.get(module)  # one that nobody imported is as torch has it
+    for module in config_modules():
+        config = sys.modules[module]
         is_default, entries = getattr(config, "_is_default", None), getattr(config, "_config", {})
         if is_default is None:
             continue
         idle = tuple(getattr(config, "_cache_config_ignore_prefix", ()) or ())
         for name, entry in list(entries.items()):
-            if name.startswith(("_", *idle)) or is_default(name):
+            if name.startswith(("_", *idle, *IDLE)) or is_default(name):
                 continue
             if getattr(entry, "deprecated", False):  # it does nothing, and reading it warns
                 continue

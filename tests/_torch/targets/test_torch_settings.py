@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -67,3 +69,55 @@ def test_one_word_is_put_in_place_and_back() -> None:
 def test_a_capture_for_a_target_with_precisions_set_apart(set_apart: list[str]) -> None:
     found = capture(lambda x: (x @ x).relu(), torch.rand(16, 16), target="h100")
     assert found.kernels and precisions() == set_apart
+
+
+def pair(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sin() + 1, y.cos()
+
+
+def filled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.sin() + y if torch.utils.deterministic.fill_uninitialized_memory else x.cos() + y
+
+
+SETTINGS: dict[str, tuple[str, str, Any, bool | None]] = {
+    "sources": ("torch.compiler.config", "dynamic_sources", "L['x']", None),
+    "duck shapes": ("torch.fx.experimental._config", "use_duck_shape", False, True),
+    "sizes of 1": ("torch.fx.experimental._config", "backed_size_oblivious", True, True),
+    "sizes": ("torch._dynamo.config", "assume_static_by_default", False, None),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_every_module_of_torch_cross(name: str) -> None:
+    """The oracle is the capture for this processor, in this process."""
+    module, setting, value, dynamic = SETTINGS[name]
+    config = importlib.import_module(module)
+    if setting not in config.get_config_copy():
+        pytest.skip(f"this torch has no {setting}")
+    args = torch.ones(1 if name == "sizes of 1" else 8, 4), torch.ones(8, 4)
+
+    def symbols(target: str | None) -> list[tuple[str, str]]:
+        record = capture(pair, *args, dynamic=dynamic, target=target)
+        return [(dim.source, dim.symbol) for one in record.compilations for dim in one.dynamic]
+
+    plain = symbols(None)
+    with config.patch({setting: value}):
+        here, there = symbols(None), symbols("cpu:avx2")
+    assert here == there != plain and symbols("cpu:avx2") == plain
+
+
+def test_threads_and_uninitialized_memory_cross() -> None:
+    x = torch.ones(100_000)
+    threads, fills = torch.get_num_threads(), torch.utils.deterministic.fill_uninitialized_memory
+
+    def there(fn: Any, target: str) -> list[str]:
+        return [kernel.source for kernel in capture(fn, x, x, target=target).kernels]
+
+    try:
+        torch.set_num_threads(7)
+        assert "num_threads(7)" in there(pair, "cpu:avx2")[0]
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        assert "cos" in there(filled, "h100")[0]
+    finally:
+        torch.set_num_threads(threads)
+        torch.utils.deterministic.fill_uninitialized_memory = fills
