@@ -11,7 +11,8 @@ import samples
 from lost_hooks import FAILS, FAILS_AFTER, LOST, PROGRAMS, WAYS, Claims, other_claims, without
 
 import compile_lens
-from compile_lens import ExpectationError, expect
+from compile_lens import ExpectationError, UsageError, expect
+from compile_lens._torch.targets import target_inputs
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
 
@@ -34,7 +35,12 @@ def whole(program: str) -> Claims:
 def test_a_claim_becomes_unknown_or_stays(program: str, way: str, path: str) -> None:
     expected = whole(program)
     with without(path, way, child=program == "target"):
-        claims = Claims(PROGRAMS[program]())
+        try:
+            claims = Claims(PROGRAMS[program]())
+        except UsageError as error:
+            assert program == "target" and path in (*target_inputs.FAKERS, target_inputs.COMPILES)
+            assert path.replace(":", ".") in str(error), "refused, since it would be the CPU's code"
+            return
     assert other_claims(expected, claims) == []
 
 
@@ -51,6 +57,12 @@ def test_a_kernel_of_which_no_group_was_seen_has_no_kind() -> None:
     with without("torch._inductor.codegen.cpp:set_kernel_post_grad_provenance_tracing"):
         capture = PROGRAMS["breaks"]()
     assert {kernel.kind for kernel in capture.kernels} == {"unknown"}
+
+
+def test_a_target_whose_tensors_would_be_on_the_cpu_is_refused() -> None:
+    for path in target_inputs.FAKERS:
+        with without(path, child=True), pytest.raises(UsageError, match="lacks the hook"):
+            PROGRAMS["target"]()
 
 
 def test_a_target_without_a_way_to_stop_lacks_its_code() -> None:

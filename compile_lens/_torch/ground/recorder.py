@@ -108,9 +108,6 @@ class Draft:
             stage = absent.key.rpartition(".")[2]
             lost = (lacking.get(stage) or self.lost.get(absent.key)) if isinstance(absent, Missing) else ""
             stages.setdefault(absent.key, Missing(absent.key, lost) if lost else absent)
-        if claims.INPUTS in lacking and self.recorder.target.model is not None:
-            # Dynamo may have read the program with tensors of the CPU: those are no graphs of the device's.
-            stages |= {k: Missing(k, lacking[claims.INPUTS]) for k in ("dynamo", "pre_grad") if k in stages}
         ordered = tuple(stages[key] for key in ORDER if key in stages)
         if claims.CALL_ENDS in lacking:
             ordered = tuple(_without_call_ends(s) if isinstance(s, Graph) else s for s in ordered)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._subclasses.meta_utils import MetaTensorDescriber
 
+from ...errors import UsageError
 from ...record import claims
 from ..ground import hook_points
 from .device_interfaces import MARK, PHASE
@@ -40,16 +41,20 @@ for _path in (*FAKERS, COMPILES):
 
 
 def place(places: Replacements, mark: str, device: torch.device) -> None:
-    """Put them on ``device`` for what ``mark``-ed threads compile."""
-    for path in FAKERS:
-        target = hook_points.find(path)
-        if target is not None:
-            owner, name = target
-            places.attribute(owner, name, mark, _within(FAKING, getattr(owner, name)))
-    compiles = hook_points.find(COMPILES)
-    if compiles is not None:
-        owner, name = compiles
-        places.attribute(owner, name, mark, _compiling(getattr(owner, name)))
+    """Put them on ``device`` for what ``mark``-ed threads compile.
+
+    Raises ``UsageError`` where this torch lacks one of these functions: what torch then compiled would be the CPU's.
+    """
+    functions = {path: hook_points.find(path) for path in (*FAKERS, COMPILES)}
+    for path, target in functions.items():
+        if target is None:
+            raise UsageError(
+                f"a capture for a target is not possible here: {hook_points.lacks(path)}, through which torch gets "
+                "tensors of the device; leave target= out, or use a torch that compile_lens was tested with"
+            )
+        owner, name = target
+        real = getattr(owner, name)
+        places.attribute(owner, name, mark, _compiling(real) if path == COMPILES else _within(FAKING, real))
     describe = MetaTensorDescriber.describe_tensor
     on_the_cpu = _cpu_optimizer_state(places)
 
