@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib.machinery
-import importlib.util
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,8 +54,27 @@ def check_function(place: str, name: str, text: str) -> None:
     defined = dict(_defined(tree.body))
     if not name.isidentifier() or name in defined or name == "torch" or "" in defined:
         return
+    if any(not _is_there(module, file.parent) for module in _imported(tree.body)):  # importing it says so
+        return
     functions = (n for n, callable_ in defined.items() if callable_ and not n.startswith("_"))
     raise UsageError(f"{place} has no {name!r}; what can be called there: {', '.join(functions) or 'none'}")
+
+
+def _imported(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the packages that a module imports by statements of its own."""
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            yield statement.module.partition(".")[0]
+
+
+def _is_there(package: str, folder: Path) -> bool:
+    """Return True if a package surely can be found, without importing it: beside the file, or on Python's path."""
+    if package in sys.builtin_module_names or package in sys.stdlib_module_names:
+        return True
+    find = importlib.machinery.PathFinder.find_spec
+    return find(package, [str(folder)]) is not None or find(package) is not None
 
 
 def _file_of(module: str) -> Path | None:

@@ -453,7 +453,7 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: An
     with pytest.raises(UsageError, match="importing it raised ZeroDivisionError"):
         resolve(f"{broken}:f")
     assert "broken_program" not in sys.modules
-    broken.write_text("import surely_not_installed_here\n\ndef f(x): ...\n")
+    broken.write_text("import surely_not_installed_here\n")
     with pytest.raises(ModuleNotFoundError, match="surely_not_installed_here"):
         resolve(f"{broken}:f")
 
