@@ -290,7 +290,7 @@ _UNKNOWN = re.compile(
 )
 """Words of a sentence that admits what it does not know, or is of the device alone."""
 
-_CLAUSES = re.compile(r"→|←|·|;|,|\. |: |\(|\)|\+| and |\s{2,}|another time|─+|│")
+_CLAUSES = re.compile(r"→|←|for the derivative of|·|;|,|\. |: |\(|\)|\+| and |\s{2,}|another time|─+|│")
 
 
 def other_claims(whole: Claims, lost: Claims) -> list[str]:
@@ -315,11 +315,14 @@ def _is_weaker(before: str, answer: str) -> bool:
     """Return True for an answer that says no more, with the same limits or higher ones: the bytes of some operands are
     then unknown."""
     limits = [[int(n.replace(",", "")) for n in _AT_MOST.findall(text)] for text in (before, answer)]
-    parts, known = ({*_AT_MOST.sub("", text).split(" - ")} for text in (answer, before))
+    parts, known = ({*_PARTS.split(_AT_MOST.sub("", text))} for text in (answer, before))
     return parts <= known and all(b <= a for b, a in zip(*limits, strict=False))
 
 
 _AT_MOST = re.compile(r"(?<=at most )[\d,]*\d")
+
+_PARTS = re.compile(r" - | (?=fusing would)| (?=to try: )")
+"""What stands between the parts of an answer."""
 
 
 def _clauses(line: str) -> list[str]:
