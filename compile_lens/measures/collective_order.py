@@ -36,13 +36,14 @@ def order_differences(
 ) -> list[RankDifference]:
     """Return for each group the first collective on which its members differ, messages without a partner, and, where
     there is neither, the ranks that wait for each other."""
+    calls = _aligned(issued)
     by_group: dict[Group, dict[int, list[IssuedCollective]]] = {}
     messages: dict[tuple[int, int, Group, int], tuple[list[IssuedCollective], list[IssuedCollective]]] = {}
     unmatched = {
         rank for rank, own in issued.items() if any(is_message(o) and o.peer is None for o in own.distinct)
     }
     for rank in sorted(issued):
-        for one in issued[rank]:
+        for one in calls[rank]:
             if not one.collective.group:
                 continue
             group = (one.collective.group, one.collective.group_number)
@@ -58,7 +59,30 @@ def order_differences(
         rank_differences += _first_difference(ranks, rows, rehearsed)
     for (sender, receiver, *_), (sent, received) in messages.items():
         rank_differences += _message_difference(sender, receiver, sent, received)
-    return rank_differences or _waiting(issued)
+    return rank_differences or _waiting(calls)
+
+
+def _aligned(issued: Mapping[int, IssuedCollectives]) -> dict[int, list[IssuedCollective]]:
+    """Return the calls of each rank from where all members of a group are observed: a watch of one may begin later."""
+    earlier = {
+        rank: {(one.group, one.group_number): one.count or 0 for one in own.earlier}
+        for rank, own in issued.items()
+    }
+    start: dict[Group, int] = {}
+    for counts in earlier.values():
+        for group, count in counts.items():
+            start[group] = max(start.get(group, 0), count)
+    calls: dict[int, list[IssuedCollective]] = {}
+    for rank, own in issued.items():
+        skips = {group: count - earlier[rank].get(group, 0) for group, count in start.items()}
+        calls[rank] = []
+        for one in own:
+            group = (one.collective.group, one.collective.group_number)
+            if not is_message(one) and skips.get(group, 0) > 0:
+                skips[group] -= 1
+            else:
+                calls[rank].append(one)
+    return calls
 
 
 def is_message(one: IssuedCollective) -> bool:
@@ -161,9 +185,9 @@ _Event = tuple[object, ...]
 class _Simulation:
     """Ranks that issue what they issued; each goes on until it waits for others that are not there yet."""
 
-    def __init__(self, issued: Mapping[int, IssuedCollectives]) -> None:
-        self._calls = {rank: list(own) for rank, own in issued.items()}
-        self._position = dict.fromkeys(issued, 0)
+    def __init__(self, calls: Mapping[int, list[IssuedCollective]]) -> None:
+        self._calls = calls
+        self._position = dict.fromkeys(calls, 0)
         self._counts: Counter[_Event] = Counter()
         self._arrived: dict[_Event, set[int]] = {}
         self._waiters: dict[_Event, list[int]] = {}
@@ -223,9 +247,9 @@ class _Simulation:
         return [other for other in others if other in self._calls and other not in self._arrived[event]]
 
 
-def _waiting(issued: Mapping[int, IssuedCollectives]) -> list[RankDifference]:
+def _waiting(calls: Mapping[int, list[IssuedCollective]]) -> list[RankDifference]:
     """Return the ranks that wait for each other though each group's members agree."""
-    waiting = _Simulation(issued).run()
+    waiting = _Simulation(calls).run()
     if not waiting:
         return []
     values = []

@@ -157,6 +157,8 @@ def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False)
             reasons.setdefault("the collectives that were issued were not observed, or not all", []).append(
                 rank
             )
+        if own is not None and own.earlier:
+            reasons.setdefault("collectives from before the watch began were not observed", []).append(rank)
         if any(not one.collective.group for one in distinct):
             reasons.setdefault("the members of a group are not known", []).append(rank)
         if any(is_message(one) and one.peer is None for one in distinct):

@@ -59,16 +59,28 @@ class IssuedCollective:
 
 
 @dataclass(frozen=True)
+class EarlierCollectives:
+    """Collectives of a group that were issued before they were observed: how many as the group counts them, ``None``
+    where it does not."""
+
+    group: tuple[int, ...]
+    group_number: int
+    count: int | None
+
+
+@dataclass(frozen=True)
 class IssuedCollectives:
     """The collectives and messages that a process issued, in order, graphs at each of their calls.
 
     Attributes:
         distinct: each different one, once.
         order: the numbers of those, in the order in which they were issued.
+        earlier: the groups that issued some before that were not observed.
     """
 
     distinct: tuple[IssuedCollective, ...] = ()
     order: tuple[int, ...] = ()
+    earlier: tuple[EarlierCollectives, ...] = ()
 
     def __post_init__(self) -> None:
         if any(not 0 <= number < len(self.distinct) for number in self.order):

@@ -36,7 +36,8 @@ def header_line(record: ProgramRecord) -> str:
             "what ran eagerly without a frame evaluation", "it is counted at the end, which was not reached"
         ),
     )
-    return journal_line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=(*record.missing, *unseen)))
+    missing = (*record.missing, *unseen)
+    return journal_line(dataclasses.replace(record, ended=NOTHING_SEEN, missing=missing, issued=None))
 
 
 def journal_line(record: ProgramRecord) -> str:

@@ -14,7 +14,9 @@ import torch
 import torch.distributed as dist
 from samples_program import program
 
+import compile_lens
 from compile_lens import merge, rehearse
+from compile_lens.record.collectives import EarlierCollectives
 from compile_lens.results.program import Program
 
 pytestmark = [
@@ -162,3 +164,18 @@ def test_a_merge_says_that_it_did_not_see_them() -> None:
     text = " ".join(str(merge(one, other)).split())
     assert "no difference between the 2 ranks is known" in text and "✓" not in text
     assert "the collectives that were issued were not observed, or not all (rank 0, 1)" in text
+
+
+def test_a_watch_that_begins_later_says_how_many_it_missed(tmp_path: Path) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        x = torch.ones(3)
+        for _ in range(2):
+            dist.all_reduce(x)
+        with compile_lens.watch() as watched:
+            dist.broadcast(x, 0)
+    finally:
+        dist.destroy_process_group()
+    issued = watched.record.issued
+    assert issued is not None and [one.collective.name for one in issued] == ["broadcast"]
+    assert issued.earlier == (EarlierCollectives((0,), 0, 2),)

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from compile_lens.measures.collective_order import order_differences
-from compile_lens.record.collectives import Collective, IssuedCollective, IssuedCollectives
+from compile_lens.record.collectives import (
+    Collective,
+    EarlierCollectives,
+    IssuedCollective,
+    IssuedCollectives,
+)
 from compile_lens.record.graph import Frame
 
 WORLD = (0, 1, 2, 3)
@@ -194,6 +199,15 @@ def test_a_rehearsal_does_not_compare_sizes_that_follow_from_values() -> None:
     assert order_differences(issued(sized)) and not order_differences(issued(sized), rehearsed=True)
     other = {**sized, 3: [call("all_gather", arguments="max", sized_by_values=True)]}
     assert order_differences(issued(other), rehearsed=True)
+
+
+def test_ranks_are_compared_from_where_all_are_observed() -> None:
+    late = IssuedCollectives((reduce, gather), (1, 0), (EarlierCollectives(WORLD, 0, 3),))
+    early = IssuedCollectives((reduce, gather), (0, 0, 1, 0), (EarlierCollectives(WORLD, 0, 1),))
+    fewer = IssuedCollectives((reduce, gather), (0, 0, 1), (EarlierCollectives(WORLD, 0, 1),))
+    assert order_differences({0: early, 1: late}) == []
+    (one,) = order_differences({0: fewer, 1: late})
+    assert (one.position, [ranks for _, ranks in one.values]) == (1, [(0,), (1,)])
 
 
 def test_the_position_is_that_in_the_group() -> None:

@@ -9,7 +9,12 @@ import pytest
 from samples_program import program
 
 from compile_lens.measures.ranks import differences, not_compared
-from compile_lens.record.collectives import Collective, IssuedCollective, IssuedCollectives
+from compile_lens.record.collectives import (
+    Collective,
+    EarlierCollectives,
+    IssuedCollective,
+    IssuedCollectives,
+)
 from compile_lens.record.program import ProgramRecord
 
 
@@ -107,6 +112,8 @@ def test_what_keeps_one_from_saying_that_ranks_do_the_same() -> None:
     assert reasons(ended="RuntimeError: no batch") == ["the program did not end as it should"]
     assert reasons(ended="exit 1") == ["the program did not end as it should"]
     assert reasons(issued=None) == ["the collectives that were issued were not observed, or not all"]
+    earlier = IssuedCollectives(earlier=(EarlierCollectives((0, 1), 0, None),))
+    assert reasons(issued=earlier) == ["collectives from before the watch began were not observed"]
     assert reasons(issued=issued(peer=0, group=())) == ["the members of a group are not known"]
     assert reasons(issued=issued(peer=None)) == ["messages received from any rank are not matched"]
     sized = issued(peer=0, sized_by_values=True)

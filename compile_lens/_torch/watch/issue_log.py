@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...record import claims
-from ...record.collectives import IssuedCollective, IssuedCollectives
+from ...record.collectives import EarlierCollectives, IssuedCollective, IssuedCollectives
 from ...record.missing import Missing
 
 LIMIT = 1_000_000
@@ -17,6 +17,7 @@ class IssueLog:
         self._numbers: dict[IssuedCollective, int] = {}
         self._order: list[int] = []
         self.dropped = 0
+        self.earlier: tuple[EarlierCollectives, ...] = ()
 
     def add(self, one: IssuedCollective) -> None:
         """Record one more."""
@@ -27,7 +28,7 @@ class IssueLog:
 
     def record(self) -> IssuedCollectives:
         """Return them as plain data."""
-        return IssuedCollectives(tuple(self._numbers), tuple(self._order))
+        return IssuedCollectives(tuple(self._numbers), tuple(self._order), self.earlier)
 
     def missing(self) -> tuple[Missing, ...]:
         """Return what is not in it."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ...record import claims
-from ...record.collectives import Collective, IssuedCollective
+from ...record.collectives import Collective, EarlierCollectives, IssuedCollective
 from ..ground import placement
 from ..ground.undo import Undo
 from . import scopes
@@ -69,7 +69,7 @@ def process_rank() -> tuple[int, int] | None:
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def keep(undo: Undo) -> None:
+def keep(undo: Undo, scope: scopes.Scope) -> None:
     """Observe the collectives from now on, or from when the program makes a process group, until ``undo``."""
     user = object()
     undo.add(_leave, user)
@@ -77,6 +77,18 @@ def keep(undo: Undo) -> None:
         _users.add(user)
     if process_rank() is not None:
         _place()
+        scope.issued.earlier = tuple(_earlier())
+
+
+def _earlier() -> Iterator[EarlierCollectives]:
+    for group in torch.distributed.distributed_c10d._world.pg_group_ranks:
+        if isinstance(group, torch.distributed.ProcessGroup):
+            try:
+                count = group._get_sequence_number_for_group()
+            except RuntimeError:  # a group that does not count
+                count = None
+            if count != 0:
+                yield EarlierCollectives(*_members(group), count)
 
 
 def _leave(user: object) -> None:

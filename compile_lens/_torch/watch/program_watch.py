@@ -101,7 +101,7 @@ class ProgramWatch:
             scope.before, scope.eager_resumes, scope.eager_before = earlier_decisions.find_decisions()
             stances.begin(scope)
             with observers.observing((scope,), claims.COLLECTIVES):
-                issued_collectives.keep(self._undo)
+                issued_collectives.keep(self._undo, scope)
             scope.keeps = self._keeps
             scope.kept = None if kept is None else lambda evaluation: kept(_part(scope, evaluation))
         except BaseException:  # an interrupt: nobody else closes it
