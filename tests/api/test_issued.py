@@ -179,3 +179,39 @@ def test_a_watch_that_begins_later_says_how_many_it_missed(tmp_path: Path) -> No
     issued = watched.record.issued
     assert issued is not None and [one.collective.name for one in issued] == ["broadcast"]
     assert issued.earlier == (EarlierCollectives((0,), 0, 2),)
+
+
+WAITS = """
+import sys, threading, time, torch.distributed as dist, compile_lens
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+ticks = []
+def tick():
+    while True:
+        ticks.append(1)
+        time.sleep(0.01)
+threading.Thread(target=tick, daemon=True).start()
+with compile_lens.watch() as watched:
+    dist.barrier()
+    if rank:
+        time.sleep(1)
+    before = len(ticks)
+    dist.monitored_barrier()
+    print(len(ticks) - before, [one.collective.name for one in watched.record.issued], flush=True)
+"""
+
+
+@pytest.mark.full
+def test_other_threads_run_while_a_watched_call_waits(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS, encoding="utf-8")
+    started = [
+        subprocess.Popen(
+            [sys.executable, "waits.py", str(rank), str(tmp_path / "store")],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]
+    first, second = (one.communicate(timeout=100)[0].decode().strip() for one in started)
+    assert all(one.endswith("['barrier', 'monitored_barrier']") for one in (first, second))
+    assert int(first.split()[0]) > 10  # rank 1 comes a second later

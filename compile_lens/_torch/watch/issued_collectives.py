@@ -1,6 +1,6 @@
 """The collectives and messages that this process issues, from wherever it does: Python, a compiled graph, DTensor, or
-the reducer of DDP. All of them reach a process group through the operators of ``torch.ops.c10d``, of which each kernel
-is wrapped while a watch is open and ``torch.distributed`` is in use.
+the reducer of DDP. All of them reach a process group through the operators of ``torch.ops.c10d``. While a watch is open
+and ``torch.distributed`` is in use, each of these has a kernel of ours before that of the device.
 
 Not observed: what a CUDA graph replays, which calls no operator.
 """
@@ -8,7 +8,6 @@ Not observed: what a CUDA graph replays, which calls no operator.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,7 +21,8 @@ from . import scopes
 from .callers import is_between, program_line
 from .observers import hidden_from_dynamo, observe, observing
 
-_KEYS = ("CPU", "CUDA", "XPU", "HPU", "MPS", "PrivateUse1")
+_BEFORE = "BackendSelect"
+"""A dispatch key that every call has, and that is asked before the kernel of the device."""
 REDUCTIONS = ("sum", "avg", "product", "min", "max", "band", "bor", "bxor", "premul_sum")
 """Reductions by torch's number, by their names in functional collectives."""
 
@@ -120,23 +120,21 @@ def _place() -> None:
             return
         library = torch.library.Library("c10d", "IMPL")
         _libraries.append(library)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch warns of a kernel in the place of another
-            for name in _OPERATORS:
-                packet: Any = getattr(torch.ops.c10d, name, None)
-                for key in _KEYS if packet is not None else ():
-                    if torch._C._dispatch_has_kernel_for_dispatch_key(f"c10d::{name}", key):
-                        real = torch.library.get_kernel(packet.default, key)
-                        library.impl(
-                            packet.default, _kernel(name, packet.default, real), key, with_keyset=True
-                        )
+        for name in _OPERATORS:
+            packet: Any = getattr(torch.ops.c10d, name, None)
+            if packet is not None:
+                library.impl(packet.default, _kernel(name, packet.default), _BEFORE, with_keyset=True)
 
 
-def _kernel(name: str, operator: Any, real: Any) -> Callable[..., Any]:
+def _kernel(name: str, operator: Any) -> Callable[..., Any]:
     defaults = {a.name: a.default_value for a in operator._schema.arguments}
 
     def issue(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        result = real.call_boxed(keyset, *args, **kwargs)  # a refused call raises here, so it is not recorded
+        below = keyset.remove(torch._C.DispatchKey.BackendSelect).highestPriorityTypeId()
+        # It lets other threads run while it waits. A refused call raises here, so it is not recorded.
+        result = operator._op_dk(below, *args, **kwargs)
+        if below == torch._C.DispatchKey.Meta:
+            return result  # Dynamo asks for the sizes
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
         mine = scopes.owners()
         if mine:
