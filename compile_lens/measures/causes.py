@@ -107,7 +107,7 @@ class Cause:
 
 def causes(program: ProgramRecord) -> tuple[Cause, ...]:
     """The causes by their kind; of one kind the program's own before torch's, then the one that took most compile
-    time, or was seen most often.
+    time, or was seen most often. What was compiled again so often that it is near its limit comes before graph breaks.
 
     How long the eager parts themselves take is not measured, so that it does not enter the order.
     """
@@ -115,7 +115,19 @@ def causes(program: ProgramRecord) -> tuple[Cause, ...]:
     spent = compile_seconds(program)
     if spent and program.graphs:
         unranked.append(Cause(COMPILE_TIME, None, "", len(program.graphs), seconds=spent))
-    return tuple(sorted(unranked, key=lambda c: (KINDS.index(c.kind), _of_torch(c), -c.seconds, -c.count)))
+    at_limit = {(c.function, c.place) for c in unranked if c.kind == RECOMPILE_LIMIT}
+    return tuple(
+        sorted(unranked, key=lambda c: (_rank(c, at_limit), _of_torch(c), -c.seconds, -c.count)),
+    )
+
+
+def _rank(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> float:
+    """The place of a cause by its kind. What recompiles at each step soon runs eagerly, if it does not yet."""
+    if cause.kind != RECOMPILED or (cause.function, cause.place) in at_limit:
+        return KINDS.index(cause.kind)
+    again = (cause.recompilation, *cause.other_recompilations)
+    near = any(one is not None and one.limit and 2 * (one.cache_entries + 1) > one.limit for one in again)
+    return KINDS.index(GRAPH_BREAK) - 0.5 if near else KINDS.index(cause.kind)
 
 
 def _of_torch(cause: Cause) -> bool:

@@ -340,3 +340,18 @@ def test_what_vllm_compiled_is_there() -> None:
         word in page for word in ("1.FusionPass", "VLLM_COMPILE", "submod_0, submod_1, submod_2", "1 to 8192")
     )
     assert Program.from_json(Program(lambda: record).to_json()).record == record
+
+
+def test_what_is_near_its_recompile_limit_comes_before_graph_breaks() -> None:
+    """Six cache entries of eight, and a break: the seventh call that differs is near to run eagerly for good."""
+    limit = {"dynamo_config": '{"recompile_limit": 8}'}
+    broken = start("1/0", "g", 9) + artifact("dynamo_graph_break_reason", BROKEN, "1/0")
+    broken += entry("dynamo_output_graph", None, GRAPH, "1/0") + metrics("1/0")
+    for entries, first in ((2, "graph break"), (6, "recompile")):
+        log = names() + compiled("0/0", **limit) + broken
+        for number in range(1, entries):
+            log += compiled(
+                f"0/{number}", reasons=[f"0/{number - 1}: self.calls == {number}"], cache_size=number, **limit
+            )
+        kinds = [cause.kind for cause in causes(read(log))]
+        assert kinds[0] == first and set(kinds) == {"graph break", "recompile"}

@@ -134,8 +134,8 @@ def _why(program: ProgramRecord) -> Finding | None:
         rows.append((str(number), words.head(cause, program), again))
     columns = {"": NUMBER, "what": TEXT, "why, and what to try": NOTE}
     intro = (
-        "What runs without compiled code first; of one kind, what took most compile time or was seen most often. How "
-        "long the eager parts take is not measured."
+        "What runs without compiled code first, and what is near its limit of recompiles; of one kind, what took most "
+        "compile time or was seen most often. How long the eager parts take is not measured."
     )
     least = program.lacks(*CAUSES_REST_ON)
     if not rows:
