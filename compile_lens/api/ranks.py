@@ -118,8 +118,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
 
     Raises:
         UsageError: ``world_size`` is less than 2, ``torch.distributed`` is in use, or nothing was compiled on rank 0.
-        Exception: what the function raised on every rank, where nothing was compiled before it. Else ``ended`` of a
-            rank's program says what it raised: what was compiled until then is there.
+        Exception: what the function raised on every rank, where nothing was compiled and no collective issued before
+            it. Else ``ended`` of a rank's program says what it raised: what was seen until then is there.
     """
     from .._torch.watch.rank_values import RankValues
     from .._torch.watch.rehearsal import rehearse as run
@@ -161,7 +161,7 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
                 )
         if not values.has_more():
             break
-    if len(errors) == world_size and not any(record.graphs for record in by_rank.values()):
+    if len(errors) == world_size and not any(record.graphs or record.issued for record in by_rank.values()):
         raise errors[0]
     notes = ("rehearsed: no other process took part, and what collectives gave are not real values",)
     return joined(by_rank, notes, rehearsed=True)

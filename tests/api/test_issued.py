@@ -158,6 +158,18 @@ def test_groups_are_known_by_their_members() -> None:
     ]
 
 
+def test_what_was_issued_before_all_ranks_raised_is_there() -> None:
+    def raises() -> None:
+        dist.all_reduce(torch.ones(2))
+        raise ValueError(f"of rank {dist.get_rank()}")
+
+    found = rehearse(raises, world_size=2)
+    assert [one.ended for one in found.programs] == ["ValueError: of rank 0", "ValueError: of rank 1"]
+    assert [[one.collective.name for one in p.issued or ()] for p in found.programs] == [["all_reduce"]] * 2
+    text = " ".join(str(found).split())
+    assert "✓" not in text and "the program did not end as it should (rank 0, 1)" in text
+
+
 def test_a_merge_says_that_it_did_not_see_them() -> None:
     base = program()
     one, other = Program(lambda: base), Program(lambda: dataclasses.replace(base, seconds=base.seconds + 1))

@@ -77,7 +77,8 @@ def keep(undo: Undo, scope: scopes.Scope) -> None:
         _users.add(user)
     if process_rank() is not None:
         _place()
-        scope.issued.earlier = tuple(_earlier())
+        if not _finish:  # a rehearsal begins with its group
+            scope.issued.earlier = tuple(_earlier())
 
 
 def _earlier() -> Iterator[EarlierCollectives]:
