@@ -15,6 +15,7 @@ from compile_lens.record.collectives import (
     IssuedCollective,
     IssuedCollectives,
 )
+from compile_lens.record.journal import from_journal, header_line, journal_line
 from compile_lens.record.program import ProgramRecord
 
 
@@ -121,3 +122,9 @@ def test_what_keeps_one_from_saying_that_ranks_do_the_same() -> None:
     assert reasons(True, issued=sized) == ["sizes that follow from values of other ranks are not compared"]
     graphs = with_graph(operators=2, calls=("sin",)).graphs[:1]
     assert reasons(graphs=graphs) == ["operators are compared by number alone"]
+
+
+def test_the_journal_of_a_run_that_was_killed_does_not_say_that_none_was_issued() -> None:
+    record = dataclasses.replace(program(), issued=IssuedCollectives())
+    killed = from_journal(header_line(record) + journal_line(record))
+    assert record.issued is not None and killed.issued is None
