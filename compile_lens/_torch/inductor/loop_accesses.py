@@ -87,10 +87,8 @@ def _accessed_bytes(deps: Iterable[Any], way: str, parts: list[Any], lowering: A
 
 
 def _data_buffer(name: str, lowering: Any) -> str:
-    """Return the buffer that holds the data: the scheduler has a new name, of no size, for one that a library call
-    changed."""
-    if _buffer(lowering, name).itemsize:
-        return name
+    """Return the buffer that holds the data: the scheduler has a new name for one that was written in place, with the
+    size of the part that was written, or none where a library call wrote it."""
     real = getattr(getattr(lowering, "scheduler", None), "mutation_real_name", {})
     return str(real.get(name, name))
 
@@ -130,7 +128,7 @@ def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> 
     counts: dict[Any, int] = {}
     for part in parts:
         body: Any = getattr(part, "_body", None)
-        for expression in _indices(body, name, way):
+        for expression in _indices(body, name, way, lowering):
             sources = _sources(body, expression)
             if sources is None:
                 return []
@@ -142,14 +140,15 @@ def _indirect_elements(name: str, way: str, parts: list[Any], lowering: Any) -> 
     return list(counts.values())
 
 
-def _indices(body: Any, name: str, way: str) -> list[Any]:
+def _indices(body: Any, name: str, way: str, lowering: Any) -> list[Any]:
     """Return the indirect indices by which a loop's body touches a buffer, each once."""
     expressions: dict[Any, None] = {}
     for kind, entries in getattr(body, "memory_usage", {}).items():
         if kind.name.startswith(way):
             for entry in entries:
                 expression = body.indexing_exprs[entry.index_name]
-                if entry.buffer_name == name and set(body.indirect_vars) & expression.free_symbols:
+                same = _data_buffer(entry.buffer_name, lowering) == name
+                if same and set(body.indirect_vars) & expression.free_symbols:
                     expressions[expression] = None
     return list(expressions)
 
