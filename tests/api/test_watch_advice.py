@@ -410,3 +410,35 @@ def test_what_is_no_number_is_not_to_be_passed_as_a_tensor() -> None:
         assert (
             "give k one length" in found or "give k the same keys" in found
         ) and "as a tensor" not in found
+
+
+def advice(fn: Any, values: list[Any]) -> str:
+    """The text of a watch of calls with these numbers."""
+    torch._dynamo.reset()
+    with compile_lens.watch() as program:
+        compiled = torch.compile(fn, backend="eager")
+        for value in values:
+            compiled(torch.rand(30), value)
+    return " ".join(str(program).split())
+
+
+def test_a_number_that_begins_at_one_has_a_variant_of_its_own() -> None:
+    """Torch takes 0 and 1 for constants: from 2 on, one variant serves all."""
+    text = advice(lambda x, s: x[:s] + 1, [1, 2, 3, 4, 5])
+    assert "a variant of its own for a number of 0 or 1" in text and "decide it outside" not in text
+
+
+def test_a_number_that_became_a_constant_again_is_no_symbol_of_a_variant() -> None:
+    text = advice(lambda x, p: torch.nn.functional.dropout(x, p), [0.1, 0.2])
+    assert "p was 0.1, now 0.2" in text and "for any int" not in text
+
+
+def test_a_number_that_python_branches_on_is_not_to_be_a_tensor() -> None:
+    def branches(x: Any, s: Any) -> Any:
+        return x + 1 if s > 3 else x - 1
+
+    text = advice(branches, [2, 3, 4, 5])
+    assert "where only arithmetic uses it (an if on it breaks the graph)" in text
+    torch._dynamo.reset()
+    as_a_tensor = torch._dynamo.explain(branches)(torch.rand(30), torch.tensor(4))
+    assert as_a_tensor.graph_break_count == 1

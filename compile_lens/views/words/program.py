@@ -216,6 +216,9 @@ def again(recompilation: Recompilation, made: bool = True) -> str:
     dims = [
         without_stack_names(f"{plain_source(d.source)} became {d.symbol}, {takes(d)}")
         for d in recompilation.dynamic
+        if not d.symbol.replace(
+            ".", ""
+        ).isdecimal()  # what the function asked of it made the symbol that number again
     ]
     if not made and (recompilation.cache_entries < recompilation.limit or not recompilation.limit):
         return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'variant')} fits"))

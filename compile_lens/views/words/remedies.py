@@ -83,6 +83,8 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
             "too"
         )
     if any(plain_source(d.source) == failed.source for d in recompilation.dynamic):
+        if failed.old in ("0", "1"):
+            return "torch has a variant of its own for a number of 0 or 1: the new one takes the others"
         if (line := _own(recompilation.specializing_line)) is not None:
             return (
                 f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
@@ -127,7 +129,8 @@ def _of_values(failed: FailedGuard) -> str:
         return f"give {failed.source} a tensor each time or None each time, or compile one function for each"
     if all(_is_number(value) for value in values if value):
         return (
-            f"give {failed.source} few different values, pass it as a tensor, or keep it out of the function"
+            f"give {failed.source} few different values, or keep it out of the function; as a tensor it needs no "
+            "variant where only arithmetic uses it (an if on it breaks the graph)"
         )
     return (
         f"give {failed.source} few different values: each needs a variant; or compile one function for each"
