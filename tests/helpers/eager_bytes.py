@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -154,6 +155,63 @@ def _sampled(named: dict[str, Any], result: torch.Tensor) -> int:
     return int(result.numel()) * neighbours ** (result.dim() - 2)
 
 
+def _each(value: Any, dims: int) -> list[int]:
+    listed = [value] if isinstance(value, int) else list(value)
+    return listed * dims if len(listed) == 1 else listed
+
+
+def _in_windows(name: str, named: dict[str, Any], results: list[torch.Tensor]) -> tuple[Any, int] | None:
+    """Return the argument that an operator with windows reads in part, and how many of its elements: each place of
+    each window is listed, in each dimension."""
+    pool = re.fullmatch(r"(?:avg|max)_pool(\d)d(?:_with_indices)?", name)
+    if pool:
+        read = named["self"]
+        dims = int(pool[1])
+        image, grid, kernel = read.shape[-dims:], results[0].shape[-dims:], _each(named["kernel_size"], dims)
+    elif name in ("im2col", "col2im"):
+        read, dims, kernel = named["self"], 2, _each(named["kernel_size"], 2)
+        image = (read if name == "im2col" else results[0]).shape[-2:]
+        grid = None
+    elif name == "convolution":
+        read, kernel = named["input"], list(named["weight"].shape[2:])
+        dims = len(kernel)
+        image, grid = read.shape[2:], results[0].shape[2:]
+        if named["transposed"]:
+            image, grid = grid, image
+    elif name == "convolution_backward":
+        transposed, kernel = named["transposed"], list(named["weight"].shape[2:])
+        dims = len(kernel)
+        read, other = (named[key] for key in ("grad_output", "input")[:: 1 if transposed else -1])
+        image, grid = read.shape[2:], other.shape[2:]
+        if named["output_mask"][2] if transposed else not named["output_mask"][1]:
+            return None
+    else:
+        return None
+    stride = _each(named.get("stride") or kernel, dims)
+    padding, dilation = _each(named.get("padding", 0), dims), _each(named.get("dilation", 1), dims)
+    count = math.prod(read.shape[:-dims])
+    if name == "col2im":
+        count = (
+            count // math.prod(kernel)
+            if read.dim() == 2
+            else read.shape[0] * read.shape[1] // math.prod(kernel)
+        )
+    for axis, size in enumerate(image):
+        span = dilation[axis] * (kernel[axis] - 1) + 1
+        windows = grid[axis] if grid is not None else (size + 2 * padding[axis] - span) // stride[axis] + 1
+        places = [
+            (window, window * stride[axis] + tap * dilation[axis] - padding[axis])
+            for window in range(windows)
+            for tap in range(kernel[axis])
+        ]
+        inside = [(window, place) for window, place in places if 0 <= place < size]
+        if name == "col2im":
+            count *= len(inside)
+        else:
+            count *= len({pair[0 if name == "convolution" and named["transposed"] else 1] for pair in inside})
+    return read, count
+
+
 def _placed(bare: str, named: dict[str, Any]) -> int:
     """Return how many elements a scatter places. A mask may select any of them."""
     base = named["self"]
@@ -207,6 +265,8 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         and "backward" not in bare
     ):
         parts.append((named["input"], _sampled(named, results[0])))
+    elif (windows := _in_windows(name, named, results)) is not None:
+        parts.append(windows)
     elif bare == "trace":
         parts.append((named["self"], min(named["self"].shape)))
     elif bare in ("triu", "tril"):

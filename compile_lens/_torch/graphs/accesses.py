@@ -18,7 +18,7 @@ import torch.fx
 
 from ...record.graph import Tensor
 from ..ground import values
-from . import fx_values, operand_reads, operator_kinds
+from . import fx_values, operand_reads, operator_kinds, windows
 from .operand_reads import elements, product
 
 Moved = tuple["int | None", "int | None"]
@@ -60,6 +60,8 @@ class Accesses:
         name = operator_kinds.base_name(node.target)
         if operator_kinds.is_own(node.target):
             return None, None
+        if windows.overload(node.target, name) is not None:
+            return self.moved(node, in_place=False)
         if not isinstance(node.target, torch._ops.OpOverload):
             return (None, None) if in_part(node.target) or name in PART_WRITES else self._plain(node)
         if name == "copy_" and self._written_already(node):
@@ -77,10 +79,13 @@ class Accesses:
             return self.moved(node, in_place=name.endswith("_"))
         return self._plain(node)
 
-    def moved(self, node: torch.fx.Node, in_place: bool) -> Moved:
-        """Return the bytes of an operator, if the caller knows whether it writes into its input."""
+    def moved(self, node: torch.fx.Node, in_place: bool, bias: bool = True) -> Moved:
+        """Return the bytes of an operator, if the caller knows whether it writes into its input, and whether it reads
+        its bias."""
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), _value)
-        return moved(node.target, args, kwargs, _value(node), in_place)
+        target = windows.overload(node.target, operator_kinds.base_name(node.target)) or node.target
+        ignored = {} if bias else {"bias": None}
+        return moved(target, args, {**kwargs, **ignored}, _value(node), in_place)
 
     def _plain(self, node: torch.fx.Node) -> Moved:
         """Count each distinct input once, views of one buffer together no more than the buffer; each output once."""
@@ -255,7 +260,10 @@ def _broadcast(shapes: list[Any]) -> list[Any]:
 def _named(target: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     schema = getattr(target, "_schema", None)
     names = [a.name for a in schema.arguments] if schema is not None else []
-    return {**dict(zip(names, args)), **(kwargs or {})}
+    named = {**dict(zip(names, args)), **(kwargs or {})}
+    if "input" in named and "self" in names:
+        named["self"] = named.pop("input")  # as the functions of torch call it
+    return named
 
 
 def _capped(tensors: list[torch.Tensor], taken: dict[int, int | None]) -> int | None:

@@ -1,4 +1,5 @@
-"""Table of what an operator looks at: of which argument it uses the shape alone, a gather, a diagonal, a prefix.
+"""Table of what an operator looks at: of which argument it uses the shape alone, a gather, a diagonal, a prefix,
+windows (``windows`` counts their elements).
 
 An argument that is not in the table is read whole. ``tests/helpers/operand_probe.py`` checks this: it changes an
 argument, or one element of it, and compares the results.
@@ -6,13 +7,14 @@ argument, or one element of it, and compares the results.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
-from . import fx_values
+from . import fx_values, windows
 
 Named = dict[str, Any]
 """The arguments of a call by name."""
@@ -153,14 +155,9 @@ def _points(taps: int) -> Reads:
     return window
 
 
-def _unless(position: int) -> Reads:
-    """Nothing if the gradient at this position of ``output_mask`` is not wanted: the other ones do without."""
-
-    def needed(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-        argument = ("weight", "input")[position]
-        return elements(named[argument].shape) if named["output_mask"][position] else 0
-
-    return needed
+def _convolved_weight(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    """The weight, if the gradient of the input is wanted: the other ones do without."""
+    return elements(named["weight"].shape) if named["output_mask"][0] else 0
 
 
 def _with(argument: str, rule: Reads, names: str) -> dict[str, dict[str, Reads]]:
@@ -178,7 +175,26 @@ READS: dict[str, dict[str, Reads]] = {
         "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
         "replication_pad2d_backward replication_pad3d_backward rrelu_with_noise_backward"),
     **_with("bias", _nothing, "native_layer_norm_backward"),
-    "convolution_backward": {"weight": _unless(0), "input": _unless(1)},
+    # The union of windows: those of adaptive pools leave no gap, and each gradient of a pool is read.
+    **{
+        f"{kind}_pool{dims}d{suffix}": {"self": functools.partial(windows.of_pool, dims)}
+        for kind, suffix in (("avg", ""), ("max", ""), ("max", "_with_indices"))
+        for dims in (1, 2, 3)
+    },
+    **_with("self", windows.of_low_memory_pool, "_low_memory_max_pool_with_offsets"),
+    **_with("self", windows.of_columns, "im2col"),
+    **_with("self", windows.of_image, "col2im"),
+    **_with("input", windows.of_convolution,
+        "convolution _convolution convolution_overrideable conv1d conv2d conv3d"),
+    **_with("input", windows.of_transposed_convolution, "conv_transpose1d conv_transpose2d conv_transpose3d"),
+    **{
+        name: {
+            "weight": _convolved_weight,
+            "input": windows.of_convolved_input,
+            "grad_output": windows.of_convolved_gradient,
+        }
+        for name in ("convolution_backward", "convolution_backward_overrideable")
+    },
     # Gathers: as many as come out, as there are targets, a row for each index, the neighbours of each point.
     **_with("self", _of_result,
         "index _unsafe_index _unsafe_masked_index gather index_select take constant_pad_nd"),

@@ -228,7 +228,9 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
     if called is not None and operator_kinds.kind_of(called) in ("view", "allocation"):
         return 0, 0
     if origin is not None and accesses.in_part(origin.target):
-        return accesses.Accesses().moved(origin, in_place=bool(ir_node.get_mutation_names()))
+        # Inductor may add the bias of a convolution in another kernel.
+        bias = operator_kinds.base_name(origin.target) != "convolution" or len(list(_inputs(ir_node))) > 2
+        return accesses.Accesses().moved(origin, bool(ir_node.get_mutation_names()), bias)
     changed = list(ir_node.get_mutation_names())
     layout = type(getattr(ir_node, "layout", None)).__name__
     ignored = changed if type(ir_node).__name__ == "InplaceCopyFallback" else []
