@@ -22,8 +22,9 @@ def main() -> None:
     assert spec is not None and spec.loader is not None
     sys.modules["compile_lens"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["compile_lens"])
-    from compile_lens.child import imports, lifetime
+    from compile_lens.child import imports, lifetime, nesting
 
+    nesting.Nesting.depth = known["depth"]
     lifetime.bind(known["life"], known["caller"])
     imports.begin(known["path"], known["files"])
     importlib.import_module(sys.argv[1]).main(*map(int, sys.argv[3:]))

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 
 from . import imports
+from .nesting import Nesting
 
 BOOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "boot.py")
 
@@ -31,6 +32,7 @@ def start(
             facts = {
                 "caller": os.getpid(),
                 "life": read,
+                "depth": Nesting.depth + 1,
                 "path": [p for p in sys.path if isinstance(p, str)],
                 "files": imports.loaded(),
             }

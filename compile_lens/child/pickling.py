@@ -81,24 +81,23 @@ class SendingRules:
     left: frozenset[str] = frozenset()
 
 
+@dataclasses.dataclass(frozen=True)
 class Parcel:
     """A request on its way.
 
     Attributes:
         data: its bytes.
         shapes_only: how many tensors went without their values.
-        left: what did not go along, so that it is there as importing its module makes it. Of a piece with a ``watch``,
-            that went along.
+        left: what did not go along: it is there as importing its module makes it. The watch of a piece went along.
         parts: what each pickle after the first one puts in place.
         registered: as of ``Sender``.
     """
 
-    def __init__(self, data: bytes, pickler: _Pickler) -> None:
-        self.data = data
-        self.shapes_only = pickler.tensors.shapes_only
-        self.left = tuple(pickler.left)
-        self.parts = tuple(pickler.parts)
-        self.registered = frozenset[str]() if pickler.along is None else pickler.along.registered
+    data: bytes = b""
+    shapes_only: int = 0
+    left: tuple[Piece, ...] = ()
+    parts: tuple[tuple[Piece, ...], ...] = ()
+    registered: frozenset[str] = frozenset()
 
 
 def pack(
@@ -125,7 +124,9 @@ def pack(
     except Exception as error:  # each object that cannot be pickled has an error of its own for it
         lines = str(error).splitlines()
         raise CannotCross(lines[0] if lines else type(error).__name__) from error
-    return Parcel(buffer.getvalue(), pickler)
+    registered = frozenset[str]() if beside is None else beside.registered
+    placed = tuple(pickler.left), tuple(pickler.parts)
+    return Parcel(buffer.getvalue(), pickler.tensors.shapes_only, *placed, registered)
 
 
 @contextlib.contextmanager

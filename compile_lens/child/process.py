@@ -14,8 +14,9 @@ from typing import Any
 
 from .. import errors
 from ..errors import ChildError
-from . import context, exceptions, imports, message, pickling
+from . import context, exceptions, imports, message, nesting, pickling, worker
 from .child import Child
+from .nesting import LIMIT, Nesting
 
 _children: dict[tuple[tuple[str, str], ...], Child] = {}
 _lock = threading.RLock()
@@ -43,7 +44,14 @@ def call(
         along: knows how more kinds of objects cross, as ``crossing.pack`` takes it.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
+
+    While a child process loads a request, the function runs in that process: a module that captures when it is imported
+    would else start child after child.
     """
+    if Nesting.loading:
+        with nesting.loading(False):
+            return worker.named(function)(*args), pickling.Parcel()
+    nesting.check()
     if not sys.executable:
         raise pickling.CannotCross("this program has no Python executable to start another process with")
     with _lock:
@@ -103,7 +111,7 @@ def ready(first: tuple[str, ...] = ()) -> None:
     """Start the child if none is kept, so that it imports ``first`` while the caller does something else."""
     with _lock, contextlib.suppress(ChildError):  # whoever calls next is told
         # Whether one that is kept still serves, the call finds out.
-        if sys.executable and () not in _children:
+        if sys.executable and () not in _children and not Nesting.loading and Nesting.depth < LIMIT:
             _child({}, first)
 
 

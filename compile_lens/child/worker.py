@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from ..errors import UsageError
-from . import exceptions, imports, message
+from . import exceptions, imports, message, nesting
 from .output import OutputWriter
 
 IDLE = 1800.0
@@ -162,12 +162,13 @@ def _answer(data: bytes) -> dict[str, Any]:
         head, body = pickle.loads(data)
         _adopt_context(head)
         placement.begin()
-        call = _named(head["call"])
+        call = named(head["call"])
         done: list[int] = []
         group, rank = head["group"]
-        with _named(group)(*rank) if rank else contextlib.nullcontext():
+        with named(group)(*rank) if rank else contextlib.nullcontext():
             try:
-                with _named(head["within"])() if head["within"] else contextlib.nullcontext():
+                within = named(head["within"])() if head["within"] else contextlib.nullcontext()
+                with within, nesting.loading():
                     args = _unpack(body, done)
             except placement.Differs as error:
                 return {"differs": str(error)}
@@ -202,7 +203,8 @@ def _unpack(body: bytes, done: list[int]) -> Any:
     return sent
 
 
-def _named(path: str) -> Any:
+def named(path: str) -> Any:
+    """Return the object at ``"module:name"``."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
 
