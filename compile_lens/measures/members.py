@@ -130,8 +130,9 @@ class _Finder:
     def check(self, thing: Members, common: list[Place], phase: str) -> None:
         """Raise ``UsageError`` where a name stands for several nodes of the graphs in question, or, where no phase was
         picked, for different ones of different functions."""
-        near = [thing.nodes[place] for place in common or thing.nodes if place in thing.nodes]
-        nodes = next((nodes for nodes in near if len(nodes) > 1), ())
+        near = {place: thing.nodes[place] for place in common or thing.nodes if place in thing.nodes}
+        several = any(len(nodes) > 1 for nodes in near.values())
+        nodes = tuple(node for nodes in near.values() for node in nodes) if several else ()
         if not nodes and not phase and len(common) < 2:
             functions = {cid.partition("/")[0]: nodes[0] for (cid, _), nodes in reversed(thing.nodes.items())}
             if len(set(map(self.chain.texts.line_of, functions.values()))) > 1:
@@ -139,7 +140,9 @@ class _Finder:
         if nodes:
             texts = [repr(text) for text in self.chain.texts.distinct(nodes, thing.name)]
             some = ", ".join(texts[:20]) + (", …" if len(texts) > 20 else "")
-            raise UsageError(f"{thing.name!r} is a name of several nodes: give one of {some}")
+            single = [place for place, nodes in near.items() if len(nodes) == 1 and several]
+            pick = f", or pick a graph with phase={_shortest(single, self.places)!r}" if single else ""
+            raise UsageError(f"{thing.name!r} is a name of several nodes: give one of {some}{pick}")
 
     def _every(self) -> list[tuple[str, Kernel]]:
         """The kernels of the capture, each with its compile id."""

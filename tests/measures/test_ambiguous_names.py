@@ -70,7 +70,7 @@ def refused(asked: Callable[[], object]) -> list[str | Address]:
     """The addresses that the error of a refused name lists."""
     with pytest.raises(UsageError, match="give one of") as caught:
         asked()
-    text = str(caught.value).rpartition("give one of ")[2]
+    text = str(caught.value).rpartition("give one of ")[2].partition(", or pick a graph with ")[0]
     assert not re.search("…", text)
     return [address for address in ast.literal_eval(f"[{text}]")]
 
@@ -170,3 +170,30 @@ def test_one_name_in_two_functions_is_refused() -> None:
     assert two.why(("0/0", "inference.post_grad", "sin"), "exp").verdict == "different graphs"
     again = Capture("f", ENVIRONMENT, compilations=(phase("inference"),))
     assert again.why("sin", "mul").verdict == "inlined", "one node of each name"
+
+
+def with_a_derivative(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    z = y.exp()
+    return (z * y).sum()
+
+
+def with_another(x: torch.Tensor) -> torch.Tensor:
+    y = x.tanh()
+    return (y.sigmoid() * y).sum()
+
+
+@pytest.mark.parametrize(("function", "other"), [(with_a_derivative, "exp"), (with_another, "sigmoid")])
+def test_a_name_of_both_phases_is_refused_with_the_nodes_of_each(
+    function: Callable[..., torch.Tensor], other: str
+) -> None:
+    found = compile_lens.capture(function, torch.randn(8, 8, requires_grad=True))
+    expected = compile_lens.expect(found)
+    texts = refused(lambda: expected.not_fused("mul", other))
+    places = [found.why(text, other).where for text in texts]
+    assert places.count("0/0 forward") == 1 and set(places) == {"0/0 forward", "0/0 backward"}
+    with pytest.raises(UsageError, match=re.escape(", or pick a graph with phase='forward'")):
+        expected.not_fused("mul", other)
+    expected.fused("mul", other, phase="forward")
+    backward = refused(lambda: expected.not_fused("mul", other, phase="backward"))
+    assert set(backward) < set(texts)
