@@ -10,6 +10,7 @@ import torch
 
 from ..engine.options import name_of
 from ..errors import LensError, UsageError
+from ..record import messages
 from ..record.capture import Record
 from ..record.verification import ValueCheck, Verification
 from ..results.capture import CaptureError
@@ -33,6 +34,14 @@ UNINITIALISED = (
     "some of its values are what happened to be in memory (torch.empty), in eager as in compiled code: compared is "
     "what does not depend on them, and the type, shape and strides of what does"
 )
+
+
+RAISED = "torch.compile raised {where}, eager PyTorch did not: {type}: {message}"
+"""Reason why a call that eager PyTorch makes was not compared."""
+
+
+NOT_RUNNABLE = ("BuildError", "NotLaunched")
+"""Errors of compile_lens about code that cannot be built or run here; their message is the reason."""
 
 
 def left_to_python(built: Record) -> tuple[tuple[str, str], ...]:
@@ -77,7 +86,23 @@ class Trial:
         self.unwritten = unwritten
 
     def against(self, compiled: Any) -> Verification:
-        """The comparison with another way to make the call. Raises what that raises."""
+        """Return the comparison with another way to make the call. If that raises where eager does not, or cannot be
+        built, there is none, with the reason."""
+        try:
+            return self._against(compiled)
+        except CaptureError as error:
+            failure = error.capture.failure
+            if failure is None:
+                raise
+            name = error.capture.function
+            if failure.type in NOT_RUNNABLE:
+                return Verification((), None, not_run=((name, failure.message),))
+            where = "when it ran" if failure.stage == "run" else f"in stage {failure.stage}"
+            message = messages.summary(failure.message)
+            reason = RAISED.format(where=where, type=failure.type, message=message)
+            return Verification((), None, not_compared=((name, reason),))
+
+    def _against(self, compiled: Any) -> Verification:
         from .._torch.isolation import eager_random_numbers
 
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}

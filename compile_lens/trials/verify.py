@@ -33,7 +33,6 @@ def verify(
     Raises:
         UsageError: the function or an input of the capture is gone and none was passed, the function raises
             without a compiler, too, or the capture insisted on a backward and this call has none.
-        CaptureError: the code could not be built or run.
     """
     from .._torch.frames import code_copies
 
@@ -60,6 +59,8 @@ def verify(
         return result
 
     verification = trial.against(compiled)
+    if not built:  # it raised, and the reason is there
+        return verification
     if built[0].nothing_compiled:  # eager was compared with eager
         return Verification((), None, not_run=((capture.function, built[0].nothing_compiled),))
     same = same_code(capture, built[0])

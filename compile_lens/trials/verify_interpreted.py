@@ -15,13 +15,13 @@ from ..engine.call import Call
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..errors import UsageError
-from ..record.verification import DISAGREES, ValueCheck, Verification
+from ..record.verification import DISAGREES, NOT_RUN, ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
 from ..views.words import stamp
 from .copies import copied
 from .observation import observed
 from .restoration import SavedState
-from .trial import Trial, draws, left_to_python, shows_unwritten
+from .trial import NOT_RUNNABLE, Trial, draws, left_to_python, shows_unwritten
 
 LIMIT = 8 << 20
 """Bytes that kernels may move, by the model, to be interpreted at their full size: some ten seconds."""
@@ -153,13 +153,15 @@ def serve(
             verification, other, drew = _tried(trial, compiled, as_there)
         except CaptureError as error:
             failure = error.capture.failure
-            if failure is None or failure.type not in ("BuildError", NotLaunched.__name__):
+            if failure is None or failure.type not in NOT_RUNNABLE:
                 raise
             verification = Verification((), None, not_run=((error.capture.function, failure.message),))
         except UsageError as error:
             if not isinstance(error.__cause__, NotLaunched):
                 raise
             verification = Verification((), None, not_run=((call.name, str(error.__cause__)),))
+        if verification.verdict == NOT_RUN:
+            other = ""
         if captures and captures[0].nothing_compiled:  # eager was compared with eager
             verification = Verification(
                 (), None, not_run=((captures[0].function, captures[0].nothing_compiled),)
