@@ -267,6 +267,12 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         parts.append((named["input"], _sampled(named, results[0])))
     elif (windows := _in_windows(name, named, results)) is not None:
         parts.append(windows)
+    elif bare.startswith("fractional_max_pool") and "backward" not in bare:
+        image, grid = named["self"], list(named["output_size"])
+        sizes = zip(image.shape[-len(grid) :], _each(named["kernel_size"], len(grid)), grid)
+        parts.append(
+            (image, math.prod(image.shape[: -len(grid)]) * math.prod(min(n, k * m) for n, k, m in sizes))
+        )
     elif bare == "trace":
         parts.append((named["self"], min(named["self"].shape)))
     elif bare in ("triu", "tril"):

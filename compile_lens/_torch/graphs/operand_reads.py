@@ -182,6 +182,7 @@ READS: dict[str, dict[str, Reads]] = {
         for dims in (1, 2, 3)
     },
     **_with("self", windows.of_low_memory_pool, "_low_memory_max_pool_with_offsets"),
+    **_with("self", windows.of_fractional_pool, "fractional_max_pool2d fractional_max_pool3d"),
     **_with("self", windows.of_columns, "im2col"),
     **_with("self", windows.of_image, "col2im"),
     **_with("input", windows.of_convolution,

@@ -81,6 +81,17 @@ def of_low_memory_pool(named: dict[str, Any], results: Sequence[torch.Tensor]) -
     return of_pool(len(named["kernel_size"]), named, results)
 
 
+def of_fractional_pool(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
+    """Return how many elements of ``self`` a pool reads at most whose windows lie where random numbers place them."""
+    dims = len(named["output_size"])
+    image = named["self"].shape
+    return _covered(_apart, image[:-dims], image[-dims:], results[0].shape[-dims:], named)
+
+
+def _apart(windows: Windows) -> int:
+    return min(windows.size, windows.kernel * windows.total)
+
+
 def of_columns(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
     """Return how many elements of an image ``im2col`` reads."""
     image = named["self"].shape

@@ -87,6 +87,14 @@ def adaptive_pool(draw: random.Random, dims: int) -> Call:
     return getattr(aten, name).default, (torch.randn(1, 2, *size), [draw.randint(2, 7) for _ in size]), {}
 
 
+def fractional_pool(draw: random.Random, dims: int) -> Call:
+    """Windows with a gap between any two: where they lie then does not change how much they cover."""
+    kernel = [draw.randint(1, 2) for _ in range(dims)]
+    size = [draw.randint(9, 10) if dims < 3 else 7 for _ in range(dims)]
+    args = (kernel, [2] * dims, torch.rand(1, 2, dims))
+    return getattr(aten, f"fractional_max_pool{dims}d").default, (torch.randn(1, 2, *size), *args), {}
+
+
 def columns(draw: random.Random, dims: int) -> Call:
     sizes = window(draw, 2)
     args = (sizes["kernel"], sizes["dilation"], [draw.randint(0, 2) for _ in range(2)], sizes["stride"])
@@ -118,8 +126,9 @@ def convolution_backward(draw: random.Random, dims: int) -> Call:
 
 Draw = Callable[[random.Random, int], Call]
 DRAWN: list[tuple[Draw, int]] = [
-    (max_pool, 2), (max_pool, 3), (avg_pool, 2), (avg_pool, 3), (adaptive_pool, 2), (adaptive_pool, 3), (columns, 2),
-    (image, 2), (convolution, 1), (convolution, 2), (convolution_backward, 1), (convolution_backward, 2),
+    (max_pool, 2), (max_pool, 3), (avg_pool, 2), (avg_pool, 3), (adaptive_pool, 2), (adaptive_pool, 3),
+    (fractional_pool, 2), (columns, 2), (image, 2),
+    (convolution, 1), (convolution, 2), (convolution_backward, 1), (convolution_backward, 2),
 ]  # fmt: skip
 
 
@@ -133,7 +142,10 @@ def wrong(draw: Draw, dims: int, seed: int) -> str:
         return ""
     func, args, kwargs = call
     tensors = [one for one in args if isinstance(one, torch.Tensor)]
-    expected = sum(count * one.element_size() for count, one in zip(read(call), tensors))
+    counts = read(call)
+    if draw is fractional_pool:
+        counts[1] = tensors[1].numel()  # a place that is no number is refused by chance
+    expected = sum(count * one.element_size() for count, one in zip(counts, tensors))
     reads, _ = accesses.moved(func, args, kwargs, out)
     shapes = [tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in args]
     return f"{func}{shapes} {kwargs}: {reads}, and {expected} B are read" if reads != expected else ""
