@@ -60,7 +60,7 @@ def _for_target(program: Program, number: int, kept: RetainedGraph, target: Any)
             f"graph {number} ({graph.id}) was compiled in a region of autocast, which is of a device: capture the "
             "function for the target, with the region in it"
         )
-    called = keeping.as_call(kept, "cpu" if model.device == "cpu" else "meta")
+    called = keeping.as_call(kept, "cpu" if model.device == "cpu" else "meta", model.device)
     if called is None:
         raise UsageError(
             f"graph {number} ({graph.id}) has an input whose size is known only when it runs: capture the function "

@@ -115,9 +115,9 @@ class GraphCall:
     fixed: tuple[tuple[str, int], ...]
 
 
-def as_call(kept: RetainedGraph, device: str) -> GraphCall | None:
-    """Return a retained graph with arguments on a device, ``meta`` or ``cpu`` (zeros there); None if a size is not
-    known."""
+def as_call(kept: RetainedGraph, device: str, target: str) -> GraphCall | None:
+    """Return a retained graph for a kind of device, ``target``, with arguments on ``meta`` or ``cpu`` (zeros there);
+    None if a size is not known."""
     fixed: dict[str, int] = {}
 
     def known(number: Any) -> Any:
@@ -147,7 +147,22 @@ def as_call(kept: RetainedGraph, device: str) -> GraphCall | None:
         if kind is not None and isinstance(arg, torch.Tensor):
             # As a parameter has it, which the graph alone is given as any other input.
             setattr(arg, _STATIC, kind)
-    return GraphCall(_code_module(backend.copy_graph(kept.gm)), args, tuple(sorted(fixed.items())))
+    gm = backend.copy_graph(kept.gm)
+    _create_on(gm, target, {value.device for value in kept.inputs if isinstance(value, torch.Tensor)})
+    return GraphCall(_code_module(gm), args, tuple(sorted(fixed.items())))
+
+
+def _create_on(gm: torch.fx.GraphModule, target: str, devices: set[torch.device]) -> None:
+    """Let operators that create a tensor on the device of the inputs create it on ``target``: the program asked one of
+    these for its device, or the operator would not get on with them there."""
+    for node in gm.graph.nodes:
+        device = node.kwargs.get("device")
+        if isinstance(device, torch.device) and device in devices and not node.all_input_nodes:
+            node.kwargs = {**node.kwargs, "device": torch.device(target)}
+    gm.recompile()
+    for inner in gm.children():
+        if isinstance(inner, torch.fx.GraphModule):
+            _create_on(inner, target, devices)
 
 
 def _code_module(gm: torch.fx.GraphModule) -> torch.nn.Module:
