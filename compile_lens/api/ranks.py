@@ -136,7 +136,7 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     name = getattr(function, "__qualname__", type(function).__name__)
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     values = RankValues()
-    for _ in range(world_size):  # again where a rank gets what a higher one sends
+    for _ in range(world_size):  # again where a rank gets what a higher one sends, or met older cache entries
         by_rank: dict[int, ProgramRecord] = {}
         errors: list[Exception] = []
         values.begin_pass()
@@ -159,12 +159,18 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
                     f"{name} came to no torch.compile on rank 0, or to what was compiled before; give torch.compile(f) "
                     "of a function, or one that makes what it compiles"
                 )
-        if not values.has_more():
+        # The calls dropped what Dynamo held of their codes: rank 0 alone met what the process had compiled before.
+        if not values.has_more() and not _met_entries_of_before(by_rank[0]):
             break
     if len(errors) == world_size and not any(record.graphs or record.issued for record in by_rank.values()):
         raise errors[0]
     notes = ("rehearsed: no other process took part, and what collectives gave are not real values",)
     return joined(by_rank, notes, rehearsed=True)
+
+
+def _met_entries_of_before(record: ProgramRecord) -> bool:
+    """Return True if the first compile of a code found older cache entries, which a new process has not."""
+    return any(one.recompilation is not None and one.id.endswith("/0") for one in record.evaluations)
 
 
 def joined(by_rank: dict[int, ProgramRecord], notes: tuple[str, ...] = (), rehearsed: bool = False) -> Ranks:

@@ -365,3 +365,16 @@ def test_an_error_in_ddp_is_not_met_again_by_the_next_rehearsal() -> None:
     first, second = done.stdout.splitlines()
     assert first.startswith("First bucket should be smaller") and first.endswith(" None")
     assert second == str(["the call returned"] * 2)
+
+
+def test_what_the_process_compiled_before_is_no_recompile_of_rank_0() -> None:
+    """Code of torch's that another shape was compiled of: a process of its own would not know it."""
+    torch._dynamo.reset()
+    torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8)), backend="eager")(torch.ones(4, 8))
+
+    def step() -> None:
+        torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4)), backend="eager")(torch.ones(2, 4))
+
+    ranks = compile_lens.rehearse(step, world_size=2)
+    assert not ranks.differences, str(ranks)
+    assert [one.recompilation for rank in ranks.programs for one in rank.evaluations] == [None] * 2
