@@ -83,9 +83,9 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
             "too"
         )
     if any(plain_source(d.source) == failed.source for d in recompilation.dynamic):
-        if failed.old in ("0", "1"):
-            return "torch has a variant of its own for a number of 0 or 1: the new one takes the others"
         if (line := _own(recompilation.specializing_line)) is not None:
+            if failed.old in ("0", "1"):
+                return "torch has a variant of its own for a number of 0 or 1: the new one takes the others"
             return (
                 f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
             )
