@@ -58,7 +58,8 @@ def test_a_capture_is_not_searched_for_garbage_again_and_again() -> None:
     x = torch.rand(1000, requires_grad=True)
     capture(wave, x)
     with settings(700, 10, 10):
-        assert collections({0, 1, 2}, lambda: capture(wave, x)) <= 18  # with Python's own settings 24
+        # With Python's own settings 24; the least of three, since what other tests left is looked through as well.
+        assert min(collections({0, 1, 2}, lambda: capture(wave, x)) for _ in range(3)) <= 18
 
 
 def test_everything_is_looked_through_less_often() -> None:
