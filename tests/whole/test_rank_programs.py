@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 import rank_programs
-import torch
 from rank_programs import DIFFERS, HANGS, world_of
 
 from compile_lens import rehearse
 from compile_lens.views.subjects.ranks import state
 
 pytestmark = [pytest.mark.torch, pytest.mark.full, pytest.mark.filterwarnings("ignore")]
-
-
-@pytest.fixture(autouse=True)
-def as_in_a_new_process() -> None:
-    """Entries that other tests left of torch's own code (``Sequential.forward``) are what rank 0 alone would meet."""
-    torch._dynamo.reset()
-
 
 SIZED_BY_VALUES = {"experts_with_own_splits", "objects_of_other_sizes", "pipeline_with_a_schedule"}
 """Programs of which a rehearsal cannot compare all sizes: they follow from values of other ranks."""
