@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from ..errors import UsageError
-from ..measures.quantities import OF_ALL, OF_PHASES
+from ..measures.quantities import of_name
 from ..record import claims
 from ..record.compilation import PHASES
 from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
@@ -78,7 +78,8 @@ STAGES: dict[str, tuple[str, ...]] = {
 """The stages of a record that a level compares."""
 
 NO_QUESTION = "there is no ", "the capture was made with "
-"""What a figure says that is no question of a record, such as the bytes kept for a backward that it has not."""
+"""Beginnings of what stands for a figure that is no question of a record, as the bytes kept for a backward that is not
+there."""
 
 ANY = "!="
 """Suffix of a name of which any difference fails, an improvement too."""
@@ -125,10 +126,10 @@ def _unseen(found: DifferenceRecord, name: str) -> Iterator[str]:
             if lacking := record.lacks(claim):
                 yield f"{claim} were not all seen in the {side}: {lacking}"
         figures = FIGURES if every or bare == "figures" else ("launches",) if bare == "kernels" else (bare,)
-        for figure in set(figures) & set(FIGURES):
-            quantity = OF_PHASES[figure](record, "") if figure in OF_PHASES else OF_ALL[figure](record)
-            if isinstance(quantity, str) and not quantity.startswith(NO_QUESTION):
-                yield f"{figure} of the {side} are not known: {quantity}"
+        for figure in (one for one in FIGURES if one in figures):
+            value = of_name(record, figure)
+            if isinstance(value, str) and not value.startswith(NO_QUESTION):
+                yield f"{figure} of the {side} are not known: {value}"
         for missing in record.missing:
             if missing.stage.rpartition(" ")[2].rpartition(".")[2] in stages:
                 yield f"the stage {missing.stage} of the {side} was not seen: {missing.reason}"

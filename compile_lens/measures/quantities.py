@@ -136,6 +136,11 @@ OF_ALL: Mapping[str, Callable[[Record], Quantity]] = {
 """Figures of a capture as a whole."""
 
 
+def of_name(capture: Record, name: str, phase: str = "") -> Quantity:
+    """Return a figure by its name; of ``phase`` only where each phase has it by itself."""
+    return OF_PHASES[name](capture, phase) if name in OF_PHASES else OF_ALL[name](capture)
+
+
 def phases(capture: Record) -> tuple[str, ...]:
     """The phases of which the ledger has a row."""
     whole = ledger_of(capture)

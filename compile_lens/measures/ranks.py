@@ -132,8 +132,8 @@ def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
 
 
 _ADDRESS = re.compile(r"\b(0x[0-9a-f]+|\d{9,})\b|(?<=[a-z]:)\d+\b|(?<=group_name == )'[^']*'")
-"""What differs between processes by construction in the text of a guard: addresses, ids, indices of devices, and names
-of groups."""
+"""Parts of the text of a guard that differ between processes by construction: addresses, ids, indices of devices, and
+names of groups."""
 
 
 def _again(program: ProgramRecord, visit: FrameEvaluation) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
 from ..measures import quantities
-from ..measures.quantities import Bounds, Quantity
+from ..measures.quantities import Bounds
 from ..record.delegates import delegate
 from ..record.figures import AtLeast, Figure
 from .capture import Capture
@@ -188,15 +188,12 @@ class Expectations:
 
     def _figure(self, name: str, bounds: Bounds, phase: str = "") -> Expectations:
         __tracebackhide__ = True
-        of_phase = quantities.OF_PHASES.get(name)
-        if phase and of_phase is None:
+        if phase and name not in quantities.OF_PHASES:
             raise UsageError(f"{name} is a number of the whole: leave phase={phase!r} out")
         words = name.replace("_", " ") + (f" of the {phase}" if phase else "")
         self._went_well(f"{words}: {bounds}", nothing=name == "graphs")
         self._phase(phase)
-        figure: Quantity = (
-            of_phase(self.capture, phase) if of_phase else quantities.OF_ALL[name](self.capture)
-        )
+        figure = quantities.of_name(self.capture, name, phase)
         if isinstance(figure, str):
             raise self._error(
                 f"{words}: expected {bounds}, but it is not known: {figure}", self._why(name, phase)
@@ -207,9 +204,8 @@ class Expectations:
         finding = f"found {self._said(figure)}, {figure.basis}"
         if holds is None:
             finding = f"which is not sure: {finding}"
-        rest = (
-            quantities.unknown_parts(self.capture, phase) if isinstance(figure, AtLeast) and of_phase else ()
-        )
+        parts = isinstance(figure, AtLeast) and name in quantities.OF_PHASES
+        rest = quantities.unknown_parts(self.capture, phase) if parts else ()
         raise self._error(f"{words}: expected {bounds}, {finding}", self._why(name, phase), *rest)
 
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:

@@ -221,7 +221,7 @@ def config_modules() -> list[str]:
 
 
 IDLE = ("cache_key_tag", "force_disable_caches", "job_id", "pgo_extra_")
-"""What settings of caches begin with that torch does not declare to change no code."""
+"""Beginnings of settings of caches that torch does not declare to change no code."""
 
 MOST = 200
 """Most characters of a value."""

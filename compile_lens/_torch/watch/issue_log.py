@@ -7,7 +7,7 @@ from ...record.collectives import EarlierCollectives, IssuedCollective, IssuedCo
 from ...record.missing import Missing
 
 LIMIT = 1_000_000
-"""How many are recorded of one program."""
+"""Most calls that are recorded of one program."""
 
 
 class IssueLog:

@@ -57,7 +57,7 @@ Finish = Callable[[Any, list[torch.Tensor], list[torch.Tensor], IssuedCollective
 _users: set[object] = set()
 _libraries: list[Any] = []
 _finish: list[Finish] = []
-"""How a rehearsal ends a call that no other process takes part in."""
+"""The function by which a rehearsal ends a call that no other process takes part in; empty in a watch."""
 
 
 def process_rank() -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from compile_lens.record.figures import AtLeast, Figure
 from compile_lens.record.kernel import Kernel
 
 from ..operators import called
-from ..quantities import OF_ALL, OF_PHASES, Quantity
+from ..quantities import Quantity, of_name
 from .matching import Match
 from .operators import counted, name
 from .side import Side
@@ -203,8 +203,7 @@ def figures(a: Record, b: Record) -> Iterator[Change]:
         "peak",
         "saved",
     ):
-        of = OF_PHASES.get(figure)
-        before, after = (of(record, "") if of else OF_ALL[figure](record) for record in (a, b))
+        before, after = (of_name(record, figure) for record in (a, b))
         if _value(before) == _value(after):
             continue
         title = figure.replace("_", " ")

@@ -30,6 +30,7 @@ from compile_lens.measures.timing import seconds_text
 from compile_lens.record import claims
 from compile_lens.record.benchmark import Profile
 from compile_lens.record.breaks import SKIPPED_BEFORE, STANCE
+from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import STATE
 from compile_lens.record.logged_code import EXPORT
 from compile_lens.record.messages import first_names, plain_name, plain_source, without_stack_names
@@ -210,15 +211,18 @@ def _changed(failed: FailedGuard) -> str:
     return failed.text
 
 
+def _is_constant(dim: DynamicDim) -> bool:
+    """Return True for a symbol that what the function asked of it made a number again."""
+    return dim.symbol.replace(".", "").isdecimal()
+
+
 def again(recompilation: Recompilation, made: bool = True) -> str:
     """The reason for a recompile, the number of recompiles, and what became a symbol."""
     newest = changed(recompilation.change) if recompilation.change is not None else _none(recompilation)
     dims = [
         without_stack_names(f"{plain_source(d.source)} became {d.symbol}, {takes(d)}")
         for d in recompilation.dynamic
-        if not d.symbol.replace(
-            ".", ""
-        ).isdecimal()  # what the function asked of it made the symbol that number again
+        if not _is_constant(d)
     ]
     if not made and (recompilation.cache_entries < recompilation.limit or not recompilation.limit):
         return "; ".join((newest, *dims, f"none of {plural(recompilation.cache_entries, 'variant')} fits"))
