@@ -48,7 +48,7 @@ SHAPE_ONLY: dict[str, str] = {
 """Operators that take the shape of one argument and no number of it: set to NaN, it changes nothing."""
 
 GATHERS = {
-    **dict.fromkeys("index _unsafe_index gather index_select take constant_pad_nd".split(), "self"),
+    **dict.fromkeys("index _unsafe_index gather index_select take".split(), "self"),
     **dict.fromkeys("narrow_copy diagonal_copy select_copy slice_copy as_strided_copy".split(), "self"),
     "embedding": "weight",
 }
@@ -59,9 +59,6 @@ SCATTERS = set(
     "put _unsafe_masked_index_put_accumulate".split()
 )
 ADDS = set("scatter_add scatter_reduce index_add index_reduce _unsafe_masked_index_put_accumulate".split())
-
-TAPS = {"nearest": 1, "nearest_exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 4}
-"""Elements that one point of an interpolation reads in each dimension."""
 
 
 def base_name(func: Any) -> str:
@@ -141,12 +138,27 @@ def _searched(named: dict[str, Any]) -> tuple[str, int]:
     return sorted_name, min(per_row * length.bit_length(), length) * rows
 
 
-def _interpolated(name: str, image: torch.Tensor, result: torch.Tensor) -> int:
-    kind = name.removeprefix("_upsample_").removeprefix("upsample_").rstrip("123d")
-    if kind not in TAPS:  # with antialias each element counts
-        return image.numel()
-    outer = math.prod(image.shape[:2])
-    return outer * math.prod(min(n, TAPS[kind] * m) for n, m in zip(image.shape[2:], result.shape[2:]))
+def _interpolated(func: Any, args: Any, kwargs: Any) -> int:
+    """Return how many elements of an image an interpolation reads: NaN is put into one row of a dimension after
+    another."""
+    named = arguments(func, args, kwargs)
+    image = named["input"] if "input" in named else named["self"]
+    others = {name: value for name, value in named.items() if value is not image}
+    dtype = image.dtype if image.dtype.is_floating_point else torch.float32
+    count = math.prod(image.shape[:2])
+    for axis in range(2, image.dim()):
+        rows = 0
+        for row in range(image.shape[axis]):
+            probe = torch.zeros(1, 1, *image.shape[2:], dtype=dtype)
+            probe.select(axis, row).fill_(float("nan"))
+            rows += bool(func(probe, **others).isnan().any())
+        count *= rows
+    return count
+
+
+def _unpadded(named: dict[str, Any]) -> int:
+    """Return how many elements of a tensor are in the padded one."""
+    return int(torch.constant_pad_nd(torch.ones(named["self"].shape), list(named["pad"])).sum())
 
 
 def _sampled(named: dict[str, Any], result: torch.Tensor) -> int:
@@ -255,8 +267,9 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
     if bare in GATHERS and results:
         parts.append((named[GATHERS[bare]], results[0].numel()))
     elif bare.startswith(("upsample_", "_upsample_")) and "backward" not in bare:
-        image = named["input"] if "input" in named else named["self"]
-        parts.append((image, _interpolated(bare, image, results[0])))
+        parts.append((named.get("input", named.get("self")), _interpolated(func, args, kwargs)))
+    elif bare == "constant_pad_nd":
+        parts.append((named["self"], _unpadded(named)))
     elif bare in ("bucketize", "searchsorted"):
         sorted_name, count = _searched(named)
         parts += [(named[sorted_name], count), (named.get("sorter"), count)]
@@ -280,7 +293,7 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         parts.append((named["self"], 0 if name.endswith("_") else kept))
         if name.endswith("_"):
             writes = (named["self"].numel() - kept) * named["self"].element_size()
-    elif bare in ("_embedding_bag", "_embedding_bag_forward_only"):
+    elif bare.startswith("_embedding_bag") and bare != "_embedding_bag_backward":
         parts.append((named["weight"], named["indices"].numel() * math.prod(named["weight"].shape[1:])))
     elif bare.startswith("nll_loss"):
         if bare.endswith("forward"):

@@ -227,6 +227,12 @@ PATTERNS: dict[str, Pattern] = {
     ),
     "reflection": (lambda x: F.pad(x.relu(), (1, 1, 1, 1), mode="reflect"), lambda: (grad(2, 4, 8, 8),)),
     "pad": (lambda x: F.pad(x.sin(), (1, 1)), lambda: (grad(8, 16),)),
+    "pad and crop": (lambda x: F.pad(x.sin(), (-3, 5, 2, -1)), lambda: (grad(4, 8, 16),)),
+    "shrink between corners": (
+        lambda x: F.interpolate(x, size=(3, 5), mode="bilinear", align_corners=True).sin(),
+        lambda: (grad(2, 4, 9, 16),)
+    ),
+    "shrink by a scale": (lambda x: F.interpolate(x, scale_factor=0.3).sin(), lambda: (grad(2, 4, 16),)),
     "unfold": (lambda x: F.unfold(x, 3).sin(), lambda: (grad(2, 4, 8, 8),)),
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x.sin(), 2), lambda: (grad(2, 4, 8, 8),)),
     "conv2d": (lambda x, w: F.conv2d(x, w, padding=1).relu(), lambda: (grad(2, 4, 8, 8), grad(8, 4, 3, 3))),

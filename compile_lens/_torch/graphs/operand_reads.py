@@ -1,5 +1,5 @@
 """Table of what an operator looks at: of which argument it uses the shape alone, a gather, a diagonal, a prefix,
-windows (``windows`` counts their elements).
+windows (``windows`` counts their elements), the neighbours of points (``interpolation``).
 
 An argument that is not in the table is read whole. ``tests/helpers/operand_probe.py`` checks this: it changes an
 argument, or one element of it, and compares the results.
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import fx_values, windows
+from . import fx_values, interpolation, windows
 
 Named = dict[str, Any]
 """The arguments of a call by name."""
@@ -142,17 +142,31 @@ def _searched(sorted_name: str) -> Reads:
     return steps
 
 
-def _points(taps: int) -> Reads:
-    """Return ``taps`` elements, in each dimension that is interpolated, for each one that comes out."""
+def _padded(reads: Callable[[int, int, int], int]) -> Reads:
+    """Return what a padded tensor reads: in each dimension, of its size and the padding before and after."""
 
-    def window(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-        image = named["input"] if "input" in named else named["self"]
-        sizes = [fx_values.hint(n) for n in image.shape[2:]]
-        points = [fx_values.hint(n) for n in results[0].shape[2:]]
-        touched = (None if n is None or m is None else min(n, taps * m) for n, m in zip(sizes, points))
-        return product(elements(image.shape[:2]), *touched)
+    def inside(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+        pad = list(named["pad"] if "pad" in named else named["padding"])
+        sizes = list(named["self"].shape)
+        for at, both in enumerate(zip(pad[::2], pad[1::2]), 1):
+            size, before, after = (fx_values.hint(n) for n in (sizes[-at], *both))
+            if size is None or before is None or after is None:
+                return None
+            sizes[-at] = reads(size, before, after)
+        return elements(sizes)
 
-    return window
+    return inside
+
+
+def _kept(size: int, before: int, after: int) -> int:
+    """What negative padding does not cut off."""
+    return max(0, size + min(before, 0) + min(after, 0))
+
+
+def _mirrored(size: int, before: int, after: int) -> int:
+    """What is kept, and what the padding mirrors, of which the other side may be cut off."""
+    kept = range(max(0, -before), min(size, size + after))
+    return windows.union([kept, range(1, before + 1), range(size - 1 - after, size - 1)])
 
 
 def _convolved_weight(named: Named, results: Sequence[torch.Tensor]) -> int | None:
@@ -198,7 +212,9 @@ READS: dict[str, dict[str, Reads]] = {
     },
     # Gathers: as many as come out, as there are targets, a row for each index, the neighbours of each point.
     **_with("self", _of_result,
-        "index _unsafe_index _unsafe_masked_index gather index_select take constant_pad_nd"),
+        "index _unsafe_index _unsafe_masked_index gather index_select take"),
+    **_with("self", _padded(_kept), "constant_pad_nd replication_pad1d replication_pad2d replication_pad3d"),
+    **_with("self", _padded(_mirrored), "reflection_pad1d reflection_pad2d reflection_pad3d"),
     **_with("self", _of_results, "narrow_copy"),
     **_with("weight", _of_result, "embedding"),
     **_with("weight", _rows,
@@ -213,14 +229,14 @@ READS: dict[str, dict[str, Reads]] = {
     "bucketize": {"boundaries": _searched("boundaries")},
     "searchsorted": {name: _searched("sorted_sequence") for name in ("sorted_sequence", "sorter")},
     **{
-        kind: {argument: _points(taps) for argument in ("self", "input")}
-        for kinds, taps in (
-            ("upsample_nearest1d upsample_nearest2d upsample_nearest3d", 1),
-            ("_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d", 1),
-            ("upsample_linear1d upsample_bilinear2d upsample_trilinear3d", 2),
-            ("upsample_bicubic2d", 4),
+        name: {argument: functools.partial(interpolation.elements, kind) for argument in ("self", "input")}
+        for kind, names in (
+            ("nearest", "upsample_nearest1d upsample_nearest2d upsample_nearest3d"),
+            ("nearest_exact", "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d"),
+            ("linear", "upsample_linear1d upsample_bilinear2d upsample_trilinear3d"),
+            ("cubic", "upsample_bicubic2d"),
         )
-        for kind in kinds.split()
+        for name in names.split()
     },
 }  # fmt: skip
 """By the base name of an operator, the arguments that it does not read whole. A name that ends with ``_`` is of the

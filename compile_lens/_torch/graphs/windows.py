@@ -46,13 +46,13 @@ def elements(windows: Windows) -> int:
     for tap, inside in enumerate(windows.taps()):
         step, offset = divmod(tap * windows.dilation - windows.padding, windows.stride)
         by_offset.setdefault(offset, []).append(range(inside.start + step, inside.stop + step))
-    return sum(map(_union, by_offset.values()))
+    return sum(map(union, by_offset.values()))
 
 
 @functools.lru_cache(maxsize=1024)
 def occupied(windows: Windows) -> int:
     """Return how many windows have an element that is not padding."""
-    return _union(windows.taps())
+    return union(windows.taps())
 
 
 @functools.lru_cache(maxsize=1024)
@@ -61,7 +61,8 @@ def places(windows: Windows) -> int:
     return sum(map(len, windows.taps()))
 
 
-def _union(ranges: Iterable[range]) -> int:
+def union(ranges: Iterable[range]) -> int:
+    """Return how many numbers are in one of several ranges."""
     covered = end = 0
     for one in sorted(filter(None, ranges), key=lambda one: one.start):
         covered += max(0, one.stop - max(end, one.start))

@@ -101,8 +101,11 @@ DIFFER: dict[str, str] = {
         for variant in ("chunked", "chunked_none")
     },
     "addcdiv": "with a value, handle_addcdiv of Dynamo decomposes it, to prevent a graph break",
+    "nn.functional.embedding_bag torch.bfloat16": "is_fast_path_index_select of _meta_registrations.py knows float and "
+    "half: it gives offset2bag elements where the CPU's kernel, which is as fast for bfloat16, leaves it empty",
 }
-"""Entries of OpInfo whose eager operators or bytes differ, with the reason that torch gives."""
+"""Entries of OpInfo, or one type of an entry, whose eager operators or bytes differ, with the reason that torch
+gives."""
 
 
 def unlike(names: Sequence[str]) -> list[str]:
@@ -113,7 +116,8 @@ def unlike(names: Sequence[str]) -> list[str]:
         row for name in names if name in known and name not in DIFFER for row in of_entry(name, known[name])
     ]
     assert any(not row["unlike"] for row in rows)
-    return [f"{r['name']} {r['dtype']} {r['sample']}: {r['rows']}" for r in rows if r["rows"]]
+    differing = [(f"{r['name']} {r['dtype']}", r) for r in rows if r["rows"]]
+    return [f"{name} {r['sample']}: {r['rows']}" for name, r in differing if name not in DIFFER]
 
 
 @pytest.mark.full

@@ -1,4 +1,5 @@
-"""Elements that an operator with windows reads, against the same operator with NaN in one element after another."""
+"""Elements that an operator reads of windows, points or what padding leaves, against the same operator with NaN in one
+element after another."""
 
 from __future__ import annotations
 
@@ -124,11 +125,39 @@ def convolution_backward(draw: random.Random, dims: int) -> Call:
     return aten.convolution_backward.default, args, {}
 
 
+INTERPOLATIONS = {
+    1: ["upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d"],
+    2: ["upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_bilinear2d", "upsample_bicubic2d"],
+    3: ["upsample_nearest3d", "_upsample_nearest_exact3d", "upsample_trilinear3d"],
+}
+
+
+def interpolation(draw: random.Random, dims: int) -> Call:
+    """An image that shrinks or grows, often by a scale that is not the one of its sizes."""
+    name = draw.choice(INTERPOLATIONS[dims])
+    size = [draw.randint(1, 12 if dims < 3 else 5) for _ in range(dims)]
+    total = [draw.randint(1, 9 if dims < 3 else 5) for _ in range(dims)]
+    corners = [] if "nearest" in name else [draw.random() < 0.5]
+    scales = [draw.choice([None, m / n, draw.uniform(0.2, 2.0)]) for n, m in zip(size, total)]
+    dtype = draw.choice([torch.float32, torch.float64])
+    return getattr(aten, name).default, (torch.randn(1, 2, *size, dtype=dtype), total, *corners, *scales), {}
+
+
+def padding(draw: random.Random, dims: int) -> Call:
+    """Padding that is negative on some sides: what it cuts off is not read, however large the result is."""
+    size = [draw.randint(3, 6) for _ in range(dims)]
+    kind = draw.choice(["constant_pad_nd", f"replication_pad{dims}d", f"reflection_pad{dims}d"])
+    pad = [draw.randint(-2, min(4, n - 1)) for n in reversed(size) for _ in range(2)]
+    value = [1.5] if kind == "constant_pad_nd" else []
+    return getattr(aten, kind).default, (torch.randn(1, 2, *size), pad, *value), {}
+
+
 Draw = Callable[[random.Random, int], Call]
 DRAWN: list[tuple[Draw, int]] = [
     (max_pool, 2), (max_pool, 3), (avg_pool, 2), (avg_pool, 3), (adaptive_pool, 2), (adaptive_pool, 3),
     (fractional_pool, 2), (columns, 2), (image, 2),
     (convolution, 1), (convolution, 2), (convolution_backward, 1), (convolution_backward, 2),
+    (interpolation, 1), (interpolation, 2), (interpolation, 3), (padding, 1), (padding, 2), (padding, 3),
 ]  # fmt: skip
 
 
