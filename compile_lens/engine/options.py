@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
 import inspect
@@ -13,6 +12,7 @@ import torch
 
 from .._torch.ground.program_hooks import without_torch_function
 from ..errors import UsageError
+from ..record import syntax
 from ..record.capture import Options
 from ..record.device import DeviceModel
 
@@ -128,7 +128,7 @@ def inductor_patches(
 
 def _plain(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
+        return syntax.literal(text)
     except (ValueError, SyntaxError):
         raise UsageError(
             f"the capture's option {text} is not a plain value: capture again with build=True"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from compile_lens.record import syntax
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Source
 
@@ -90,7 +91,7 @@ def _spans(file: str) -> tuple[_Span, ...]:
 def _spans_of(text: str) -> tuple[_Span, ...]:
     """The statements of a module, each before the functions in it. They are kept: one file has many captures."""
     try:
-        body = ast.parse(text).body
+        body = syntax.parse(text).body
     except (SyntaxError, ValueError):  # a notebook cell with magics in it, or no Python at all
         return ()
     spans = []

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from compile_lens.record import syntax
 from compile_lens.record.graph import Node, Ref, Tensor
 
 MOVES = frozenset(
@@ -273,7 +274,7 @@ def length(size: int | str, sizes: Mapping[str, int]) -> int:
     value = -1
     if len(size) <= LONGEST:
         try:
-            value = _value(ast.parse(size, mode="eval").body, sizes)
+            value = _value(syntax.parse(size, mode="eval").body, sizes)
         except (SyntaxError, ValueError, TypeError, KeyError, ZeroDivisionError, RecursionError, MemoryError):
             raise Unknown(f"the size {size} depends on data") from None
     if not 0 <= value < 2**64:

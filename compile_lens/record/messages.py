@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from . import syntax
 from .breaks import BREAK, Ending
 from .compilation import DynamicDim
 from .graph import Frame
@@ -160,7 +161,7 @@ def with_place(guard: str) -> tuple[str, Frame | None]:
 def parse_expression(guard: str) -> ast.expr | None:
     """The expression of a guard, ``None`` where it is none."""
     try:
-        return ast.parse(guard.strip(), mode="eval").body
+        return syntax.parse(guard.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ...record import syntax
 from ...record.graph import Node
 from ...record.kernel import UNKNOWN_KIND, UNREACHED, Flow, Kernel
 from ..operators import native_functions
@@ -56,7 +57,7 @@ _KERNEL_PATH = re.compile(r"^(# kernel path: ).*[\\/]", re.M)
 def syntax_of(text: str) -> ast.Module | None:
     """Return the syntax of a wrapper module, None if it is not Python."""
     try:
-        return ast.parse(text)
+        return syntax.parse(text)
     except SyntaxError:  # the reader reports it
         return None
 
@@ -78,7 +79,7 @@ def kernels(
     """
     if tree is None:
         try:
-            tree = ast.parse(text)
+            tree = syntax.parse(text)
         except SyntaxError as error:
             return (), None, f"the {phase} wrapper is not Python ({error.msg}): its kernels could not be read"
     definitions = _definitions(tree)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...record import syntax
 from ...record.memory import Buffer, Memory
 
 VIEWS = frozenset(("reinterpret_tensor", "_reinterpret_tensor", "alloc_from_pool", "as_strided"))
@@ -96,7 +97,7 @@ class CallMemory:
         else:
             first, body = call_text(text)
             try:
-                call = ast.parse(body).body[0] if body else None
+                call = syntax.parse(body).body[0] if body else None
             except SyntaxError as error:
                 self.note = f"the module's call() is not Python ({error.msg}): its order could not be read"
                 return

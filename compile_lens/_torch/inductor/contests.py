@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ...record import claims
+from ...record import claims, syntax
 from ...record.autotuning import Autotuning
 from ...record.kernel import Candidate, Kernel
 from ..ground.hooks import hook
@@ -85,7 +85,7 @@ def _settings(description: str) -> tuple[tuple[str, int], ...]:
     """Return the numbers of ``BLOCK_M=128, EVEN_K=True, num_warps=4``: sizes, warps and stages. The rest is in the
     text."""
     try:
-        call = ast.parse(f"f({description})", mode="eval").body
+        call = syntax.parse(f"f({description})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
         values = [(word.arg, ast.literal_eval(word.value)) for word in keywords]
     except (SyntaxError, ValueError):  # another form of it: the text has them

@@ -16,6 +16,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils import _python_dispatch
 from torch.utils._device import DeviceContext
 
+from ...record import syntax
 from ...record.device import DeviceQuery
 from .device_queries import frame_at, is_internal, running_line
 from .torch_settings import KINDS
@@ -55,7 +56,7 @@ def _program_frames() -> Iterator[Any]:
 def _region(frame: Any) -> tuple[str, int] | None:
     """Return the innermost ``with`` around a frame's line that enters a region by name: its text and line."""
     try:
-        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+        tree = syntax.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
     except (SyntaxError, ValueError):
         return None
     best: tuple[str, int] | None = None

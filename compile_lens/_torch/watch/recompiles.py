@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...record import claims, failed_guards, guard_values, messages
+from ...record import claims, failed_guards, guard_values, messages, syntax
 from ...record.failed_guards import STATE
 from ...record.program import ERROR_ON_RECOMPILE, FailedGuard
 from . import scopes
@@ -134,7 +134,7 @@ def _failing_tensor_parts(manager: Any, about: str, value: torch.Tensor, parts: 
     if check is None:  # it is asked for something else than a tensor
         yield about
         return
-    size, stride = ast.literal_eval(check["size"]), ast.literal_eval(check["stride"])
+    size, stride = syntax.literal(check["size"]), syntax.literal(check["stride"])
     differs = {
         f"{about}.dtype": check["dtype"] != str(value.dtype),
         f"{about}.requires_grad": check["requires_grad"] != str(value.requires_grad),

@@ -1,0 +1,32 @@
+"""The syntax tree of Python text."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Literal, overload
+
+ATTEMPTS = 5
+
+
+@overload
+def parse(text: str, mode: Literal["exec"] = ...) -> ast.Module: ...
+@overload
+def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
+def parse(text: str, mode: str = "exec") -> Any:
+    """Return ``ast.parse(text, mode=mode)``.
+
+    CPython before 3.11.5 counts its depth in a text for all threads together, and raises ``SystemError`` where another
+    one, or a finalizer, parses at the same time (python/cpython#106905). The text has no part in that: it is parsed
+    again.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return ast.parse(text, mode=mode)
+        except SystemError:
+            continue
+    return ast.parse(text, mode=mode)
+
+
+def literal(text: str) -> Any:
+    """Return ``ast.literal_eval(text)``, parsed as ``parse`` does."""
+    return ast.literal_eval(parse(text.lstrip(" \t"), mode="eval"))
