@@ -92,8 +92,7 @@ class Accesses:
         reads: int | None = 0
         taken: _Tensors = {}
         for source in node._input_nodes:
-            if source.op != "get_attr" or "val" in source.meta or "example_value" in source.meta:
-                taken |= self._of(source)
+            taken |= self._of(source)
         if len({buffer for _, _, buffer in taken.values()}) < len(taken):
             tensors = [tensor for tensor, _, _ in taken.values()]
             reads = _capped(tensors, {key: size for key, (_, size, _) in taken.items()})

@@ -75,8 +75,16 @@ def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
 
 
 def made(node: torch.fx.Node) -> Any:
-    """The fake value that the compiler keeps for a node."""
+    """Return the fake value that the compiler keeps for a node.
+
+    It keeps none for some constants, and one without true strides for a weight that oneDNN packed: those are returned
+    themselves."""
     meta = node.meta
+    if node.op == "get_attr":
+        constant = getattr(node.graph.owning_module, str(node.target), None)
+        unknown = "val" not in meta and "example_value" not in meta
+        if isinstance(constant, torch.Tensor) and (unknown or constant.layout == torch._mkldnn):
+            return constant
     return meta["val"] if "val" in meta else meta.get("example_value", meta.get(MADE))
 
 

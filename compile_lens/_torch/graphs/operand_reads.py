@@ -202,6 +202,9 @@ READS: dict[str, dict[str, Reads]] = {
     **_with("input", windows.of_convolution,
         "convolution _convolution convolution_overrideable conv1d conv2d conv3d"),
     **_with("input", windows.of_transposed_convolution, "conv_transpose1d conv_transpose2d conv_transpose3d"),
+    **_with("X", functools.partial(windows.of_library_convolution, False), "_convolution_pointwise"),
+    **_with("X", functools.partial(windows.of_library_convolution, True), "_convolution_transpose_pointwise"),
+    **_with("MKL_W", _nothing, "_mkl_linear"),  # the weight in a packed form, and ``ORI_W`` as it was
     **{
         name: {
             "weight": _convolved_weight,

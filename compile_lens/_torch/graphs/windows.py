@@ -116,6 +116,15 @@ def of_transposed_convolution(named: dict[str, Any], results: Sequence[torch.Ten
     return of_convolution({**named, "transposed": True}, results)
 
 
+def of_library_convolution(
+    transposed: bool, named: dict[str, Any], results: Sequence[torch.Tensor]
+) -> int | None:
+    """Return how many elements of its input a convolution of oneDNN reads, whatever operators it has after it."""
+    image, weight = named["X"], named["W"]
+    kernel = weight.shape[2 - image.dim() :]  # a packed weight may have one dimension more
+    return of_convolution({**named, "input": image, "kernel": kernel, "transposed": transposed}, results)
+
+
 def of_convolved_input(named: dict[str, Any], results: Sequence[torch.Tensor]) -> int | None:
     """Return how many elements of the input the backward of a convolution reads: the gradient of the weight alone
     needs it, and multiplies the padding as well."""
@@ -136,7 +145,7 @@ def of_convolved_gradient(named: dict[str, Any], results: Sequence[torch.Tensor]
 
 def _convolved(named: dict[str, Any], result: torch.Tensor, read: str) -> int | None:
     """Return how many elements of the input, or of the gradient of the result, are connected to the other one."""
-    kernel = named["weight"].shape[2:]
+    kernel = named["kernel"] if "kernel" in named else named["weight"].shape[2:]
     shapes = [named["input"].shape, result.shape]
     transposed = bool(named.get("transposed"))
     image, grid = (shape[-len(kernel) :] for shape in (reversed(shapes) if transposed else shapes))
@@ -193,7 +202,14 @@ FUNCTIONS = {
 
 
 def overload(target: Any, name: str) -> Any:
-    """Return ATen's operator for a function with windows, whose name is this; None for any other."""
+    """Return ATen's operator for a function with windows, whose name is this, or oneDNN's that Inductor fuses with
+    others when it lowers them; None for any other."""
+    if isinstance(target, torch._ops.OpOverloadPacket) and len(target.overloads()) == 1:
+        return getattr(target, target.overloads()[0])
+    if isinstance(target, functools.partial):
+        nodes = getattr(target.args[0], "nodes", ()) if target.args else ()
+        known = (node.target for node in nodes if getattr(node.target, "namespace", "") == "mkldnn")
+        return next((one for one in known if "_convolution" in str(one)), None)
     of_torch = str(getattr(target, "__module__", "")).partition(".")[0] == "torch"
     if name not in FUNCTIONS or not of_torch or isinstance(target, torch._ops.OpOverload):
         return None

@@ -227,6 +227,8 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
         return None, None
     if called is not None and operator_kinds.kind_of(called) in ("view", "allocation"):
         return 0, 0
+    if getattr(called, "namespace", "") in ("mkl", "mkldnn"):
+        return _moved_by_library(ir_node, called, lowering)
     if origin is not None and accesses.in_part(origin.target):
         # Inductor may add the bias of a convolution in another kernel.
         bias = operator_kinds.base_name(origin.target) != "convolution" or len(list(_inputs(ir_node))) > 2
@@ -241,6 +243,25 @@ def _moved_by_call(node: Any, lowering: Any) -> Moved:
         sizes = [_size_of(lowering, name) for name in dict.fromkeys(changed)]
         return reads, sum(size * itemsize for size, itemsize in sizes)
     return reads, _number(_product(ir_node.get_size()), lowering) * ir_node.get_dtype().itemsize
+
+
+def _moved_by_library(ir_node: Any, called: Any, lowering: Any) -> Moved:
+    """Return the bytes of a call of oneDNN or MKL: its arguments are the inputs, then the constants."""
+    args = [_tensor(item, lowering) for item in _inputs(ir_node)]
+    in_place = called._schema.is_mutable
+    result = ir_node.outputs[0] if type(ir_node.layout).__name__ == "MultiOutputLayout" else ir_node
+    out = args[0] if in_place else _tensor(result, lowering)
+    return accesses.moved(called, (*args, *ir_node.constant_args), {}, out, in_place)
+
+
+def _tensor(ir_node: Any, lowering: Any) -> torch.Tensor:
+    """Return a tensor of this size without memory, or the constant itself: the strides of a packed one stand for
+    nothing."""
+    constant: torch.Tensor | None = lowering.constants.get(ir_node.get_name())
+    if constant is not None:
+        return constant
+    sizes, strides = ([_number(n, lowering) for n in ns] for ns in (ir_node.get_size(), ir_node.get_stride()))
+    return torch.empty_strided(sizes, strides, dtype=ir_node.get_dtype(), device="meta")
 
 
 def _origin(ir_node: Any) -> torch.fx.Node | None:

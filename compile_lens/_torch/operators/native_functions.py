@@ -150,5 +150,5 @@ TORCH_NAMESPACES = frozenset(
 )
 """Namespaces that torch fills itself."""
 
-BARE_NAMESPACES = frozenset("aten prims inductor _inductor_test prim mkldnn quantized".split())
+BARE_NAMESPACES = frozenset("aten prims inductor _inductor_test prim mkldnn mkl quantized".split())
 """Namespaces whose operators are known by their bare names: one of another namespace may have the same name."""

@@ -78,3 +78,55 @@ def test_equal_nodes_that_freezing_merged_are_all_origins_of_the_one_that_stays(
     }
     (merging,) = (p for p in found.compilations[0].passes if p.name == "fx_graph_cse")
     assert merging.nodes_before - merging.nodes_after == 1 and len(merging.rewrites) == 1
+
+
+def relu_of(*layers: torch.nn.Module) -> torch.nn.Module:
+    return torch.nn.Sequential(*layers, torch.nn.ReLU())
+
+
+class Sum(torch.nn.Module):
+    """Two convolutions of one image, of which oneDNN adds one to the other in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Conv2d(3, 4, 1, stride=3), torch.nn.Conv2d(3, 4, 2, stride=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.first(x) + self.second(x))
+
+
+LIBRARY_CALLS = {
+    # A model, its input, and the bytes that each call of oneDNN or MKL reads and writes: image, weight, bias, result.
+    "convolution": (relu_of(torch.nn.Conv2d(3, 4, 2, stride=4)), (1, 3, 16, 16), [(4 * (3 * 64 + 48 + 4), 256)]),
+    "transposed": (
+        relu_of(torch.nn.ConvTranspose2d(3, 4, 1, stride=2, padding=2)),
+        (1, 3, 9, 9),
+        [(4 * (3 * 49 + 12 + 4), 4 * 4 * 13 * 13)],
+    ),
+    "added in place": (
+        Sum(),
+        (1, 3, 18, 18),
+        [(4 * (3 * 36 + 12 + 4), 576), (4 * (3 * 144 + 48 + 4) + 576, 576)],
+    ),
+    "linear": (relu_of(torch.nn.Linear(64, 32)), (8, 64), [(4 * (8 * 64 + 32 * 64), 1024)]),
+    "linear in bfloat16": (
+        relu_of(torch.nn.Linear(64, 32)).bfloat16(), (8, 64), [(2 * (8 * 64 + 32 * 64 + 32), 512)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(
+    not (torch._C.has_mkl and torch._C._has_mkldnn), reason="this torch has no oneDNN or no MKL"
+)
+@pytest.mark.cases(quick=2)
+@pytest.mark.parametrize("name", LIBRARY_CALLS)
+def test_a_call_of_a_library_reads_the_weight_and_what_the_windows_cover(name: str) -> None:
+    model, shape, moved = LIBRARY_CALLS[name]
+    dtype = next(model.parameters()).dtype
+    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("oneDNN has no bfloat16 for this processor")
+    with torch.no_grad(), config.patch(freezing=True):
+        found = capture(model.eval(), torch.randn(shape, dtype=dtype))
+    calls = [kernel for kernel in found.kernels if "mkl" in kernel.name]
+    assert [(kernel.reads, kernel.writes) for kernel in calls] == moved
+    assert found.ledger.total.bytes_before == found.ledger.total.eager_bytes
