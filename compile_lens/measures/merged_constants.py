@@ -94,7 +94,8 @@ class MergedConstants:
                 inputs = [path + one for one in node.inputs]
                 for one in inputs:
                     stage.readers.setdefault(one, []).append(name)
-                called = node.op == "call_function" and node.kind not in ("random", "mutation", "control")
+                called = node.op in ("call_function", "call_method")
+                called = called and node.kind not in ("random", "mutation", "control")
                 if called and stage.constant.issuperset(inputs):
                     stage.constant.add(name)
         return self._stages[key]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+import torch.fx
 
-from . import fx_values, interpolation, windows
+from . import fx_values, interpolation, operator_kinds, windows
 
 Named = dict[str, Any]
 """The arguments of a call by name."""
@@ -38,6 +39,15 @@ def of_call(name: str, target: Any, named: Named, results: Sequence[torch.Tensor
     """Return how many elements a call reads of each argument that it does not read whole."""
     rules = _rules(name, target)
     return {argument: rule(named, results) for argument, rule in rules.items()} if results else {}
+
+
+def looked_at(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """Return the nodes that an operator reads, without those of which it uses the shape alone."""
+    schema = getattr(node.target, "_schema", None)
+    rules = _rules(operator_kinds.base_name(node.target), node.target) if schema is not None else {}
+    names = [argument.name for argument in schema.arguments] if schema is not None else []
+    shape_only = [arg for name, arg in zip(names, node.args) if rules.get(name) is _nothing]
+    return [one for one in node.all_input_nodes if one not in shape_only]
 
 
 def in_part(name: str, target: Any) -> bool:

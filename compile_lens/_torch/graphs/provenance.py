@@ -21,7 +21,7 @@ from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 from ...record import claims
 from ..ground.hooks import hook
 from ..ground.recorder import Draft
-from . import fx_values, inner_derivatives, operator_kinds
+from . import fx_values, inner_derivatives, operand_reads, operator_kinds
 from .fx import NO_LINE, Origins
 
 TAG = "compile_lens_from"
@@ -65,7 +65,10 @@ class Lineage:
         replaced = self._replaced
 
         def on_replace(*, old: torch.fx.Node, new: Any, user: torch.fx.Node) -> None:
-            replaced.setdefault(f"{prefix}{new}", {})[prefix + old.name] = None
+            names = replaced.setdefault(f"{prefix}{new}", {})
+            if prefix + old.name not in names:  # torch calls this for every reader
+                names[prefix + old.name] = None
+                names.update(dict.fromkeys(self._folded(old, str(new))))
 
         register = getattr(gm, "_register_replace_node_hook", None)
         if register is None:
@@ -77,6 +80,18 @@ class Lineage:
         finally:
             with contextlib.suppress(AssertionError, ValueError):  # the graph module was replaced as a whole
                 gm._unregister_replace_node_hook(on_replace)
+
+    def _folded(self, old: torch.fx.Node, new: str) -> list[str]:
+        """Return the names of all from which a node was computed that ``full`` replaces: none if it reads an input."""
+        full = old.graph.find_nodes(op="call_function", target=torch.ops.aten.full.default, sort=False)
+        if all(node.name != new for node in full):
+            return []
+        computed = [old]
+        for node in computed:
+            if node.op == "placeholder":
+                return []
+            computed += [one for one in operand_reads.looked_at(node) if one not in computed]
+        return [name for node in computed[1:] for name in self.origins(node)[0]]
 
     def origins(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         """Return the names in the followed graph from which ``node`` came, and why there are none."""
