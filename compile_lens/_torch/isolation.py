@@ -45,12 +45,18 @@ def optimize(
     def export(guards: Any) -> None:
         if (alive := recorder_ref()) is not None:
             tensors = getattr(_capturing, "tensors", None) or {}
-            dynamo.current_draft(alive, None).guards = dynamo.guards(guards, tensors)
+            draft = dynamo.current_draft(alive, None)
+            with draft.recording("guards", claims.GUARDS):
+                draft.guards = dynamo.guards(guards, tensors)
             tensors.clear()
 
     def failed(failure: Any) -> None:
         if (alive := recorder_ref()) is not None:
-            alive.frames.current.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
+            try:
+                alive.frames.current.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
+            except Exception as error:
+                why = f"compile_lens failed to record it ({type(error).__name__}: {error})"
+                alive.lacking.setdefault(claims.RECOMPILES, why)
 
     options: dict[str, Any] = {
         "nopython": fullgraph,

@@ -125,23 +125,32 @@ def before_fusion(users_pass: Any) -> Any:
         seen = in_slot(LOWERING)
         if seen is None:
             return nodes
-        draft, loops = seen.draft, seen.loops
-        lowering = _graph_in_progress()
-        loops.nodes += scheduler_nodes.inputs(lowering, loops.nodes)
-        makers = scheduler_nodes.makers(nodes)
-        parts = [part for node in nodes for part in scheduler_nodes.parts(node)]
-        for part in parts:
-            lowered_nodes.record(draft, part)
-        recorded = [scheduler_nodes.loop(part, makers, lowering, seen.order) for part in parts]
-        for part, loop in zip(parts, lowered_nodes.without_foreign_origins(draft, recorded)):
-            loops.nodes.append(loop)
-            seen.known[loop.name] = scheduler_nodes.recorded_loop(part, loop)
-            loops.lines.append(scheduler_nodes.describe(loop, part))
+        try:
+            _record_loops(seen, nodes)
+        except Exception as error:
+            failed(BEFORE_FUSION, error)
+            seen.loops = StageNodes()
+        draft = seen.draft
         draft.lap(f"{draft.phase}.loops")
         draft.current_stage = f"{draft.phase}.groups"
         return nodes
 
     return record
+
+
+def _record_loops(seen: Lowering, nodes: list[Any]) -> None:
+    draft, loops = seen.draft, seen.loops
+    lowering = _graph_in_progress()
+    loops.nodes += scheduler_nodes.inputs(lowering, loops.nodes)
+    makers = scheduler_nodes.makers(nodes)
+    parts = [part for node in nodes for part in scheduler_nodes.parts(node)]
+    for part in parts:
+        lowered_nodes.record(draft, part)
+    recorded = [scheduler_nodes.loop(part, makers, lowering, seen.order) for part in parts]
+    for part, loop in zip(parts, lowered_nodes.without_foreign_origins(draft, recorded)):
+        loops.nodes.append(loop)
+        seen.known[loop.name] = scheduler_nodes.recorded_loop(part, loop)
+        loops.lines.append(scheduler_nodes.describe(loop, part))
 
 
 @slot_hook(CODEGEN, LOWERING, claims.GROUPS)

@@ -10,6 +10,7 @@ import torch
 from compile_lens._torch import backend
 from compile_lens._torch.frames import dynamo, graph_breaks
 from compile_lens._torch.graphs import eager_count, fx
+from compile_lens._torch.inductor import scheduler_nodes
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
 from compile_lens.engine.options import CaptureOptions
@@ -43,6 +44,21 @@ def test_an_error_of_ours_costs_its_fact_alone(
     assert torch.equal(outcome.result, wave(x))
     assert any(f"{unknown}: compile_lens failed to record it" in note for note in made.notes), made.notes
     assert [k.launches for k in made.kernels] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "claim"), [(scheduler_nodes, "loop", "loops"), (dynamo, "guards", "guards")]
+)
+def test_an_error_of_ours_in_a_callback_of_torch_costs_its_claim_alone(
+    module: Any, name: str, claim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, fails)
+    x = torch.rand(8, requires_grad=True)
+    made, outcome = perform(Call.read(wave, (x,), None, CaptureOptions()))
+    assert torch.equal(outcome.result, wave(x))
+    missing = {one.stage.rpartition(".")[2]: one.reason for one in made.compilations[0].missing}
+    assert "AttributeError: this torch has another name" in missing.get(claim, made.lacks(claim))
+    assert [k.launches for k in made.kernels] == [1, 1] and str(made)
 
 
 @pytest.mark.parametrize("stage", ["dynamo", "inference", "forward", "backward"])
