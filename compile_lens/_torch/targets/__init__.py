@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...errors import UsageError
+
 if TYPE_CHECKING:
     from ...record.device import DeviceModel
     from ...record.kernel import Kernel
@@ -32,6 +34,7 @@ def stand_in_for(recorder: Recorder, model: DeviceModel | None) -> Iterator[None
         from . import caveats
         from .stand_in import StandIn
 
+        _refuse_settings(recorder.spec.patches, model)
         made_for = recorder.target
         made_for.model = model
         made_for.stand_in = stand_in = StandIn(model)
@@ -50,6 +53,18 @@ def stand_in_for(recorder: Recorder, model: DeviceModel | None) -> Iterator[None
             if stand_in.queries.on_meta:
                 made_for.may_differ += (caveats.NOTHING_COMPUTED,)
             made_for.stand_in = None
+
+
+def _refuse_settings(patches: dict[str, Any], model: DeviceModel) -> None:
+    """Raise ``UsageError`` for a setting with which torch generates no code without the device."""
+    import torch._inductor.config as config
+
+    if patches.get("fx_wrapper", getattr(config, "fx_wrapper", False)):
+        raise UsageError(
+            f"fx_wrapper=True of torch._inductor.config: torch then loads the kernels into a graph as it generates "
+            f"them, which takes the device. Set it to False for target={model.name!r}, or capture on a machine with "
+            f"that device and without target="
+        )
 
 
 def check_devices(draft: Draft, gm: Any) -> None:

@@ -139,8 +139,18 @@ def test_a_program_that_saves_its_graphs_can_be_captured(target: str | None) -> 
     assert capture.kernels
 
 
+@pytest.mark.parametrize("as_option", [False, True])
+def test_a_setting_that_takes_the_device_is_refused_by_name(as_option: bool) -> None:
+    import compile_lens
+
+    options = {"fx_wrapper": True} if as_option else {}
+    with config.patch(fx_wrapper=not as_option), pytest.raises(compile_lens.UsageError) as refused:
+        for_h100(several, SQUARE, **options)
+    assert "fx_wrapper" in str(refused.value) and "Set it to False for target='h100'" in str(refused.value)
+
+
 REFUSES = {
-    "fx_wrapper",  # imports a function that only a build for CUDA has
+    "fx_wrapper",  # refused: the kernels are loaded as the code is generated
     "remote_gemm_autotune_cache",  # a part of torch that is not published
     "selective_decompose",  # torch refuses operators that have both
     "distributed_max_autotune_gemm",  # needs a process group
