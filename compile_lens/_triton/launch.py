@@ -101,8 +101,8 @@ class Launches:
         self._left -= max(elements, LEAST) if elements else 0
         if self._left < 0:
             raise NotLaunched(
-                f"kernels of the program's own would compute more than {self._work:,} elements in Triton's "
-                f"interpreter, an operation counting for {LEAST:,} at least"
+                f"its kernels would compute more than {self._work:,} elements in Triton's interpreter, where "
+                f"compile_lens stops; an operation counts for {LEAST:,} at least"
             )
 
 

@@ -15,7 +15,7 @@ from ..engine.call import Call
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..errors import UsageError
-from ..record.verification import DISAGREES, NOT_RUN, ValueCheck, Verification
+from ..record.verification import DISAGREES, GRADIENT, NOT_RUN, ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
 from ..views.words import stamp
 from .copies import copied
@@ -173,6 +173,7 @@ def serve(
             verification = Verification((), None)
         verification = dataclasses.replace(
             verification,
+            comparisons=_of_code(verification.comparisons, place.graphs),
             not_run=(*verification.not_run, *(skip for c in captures for skip in left_to_python(c))),
             not_compared=(*verification.not_compared, *not_run),
         )
@@ -192,6 +193,16 @@ def serve(
     }
     custom_operators.check_order()
     return reply, transfers.requested()
+
+
+def _of_code(comparisons: tuple[ValueCheck, ...], graphs: dict[str, str]) -> tuple[ValueCheck, ...]:
+    """Return the comparisons without those that compare eager PyTorch with itself: gradients if no backward was run,
+    all else if no other graph was. ``graphs`` has why each was not. What differs stays: the other code had a part in
+    it."""
+    backward = [bool(why) for name, why in graphs.items() if name.endswith("(backward)")]
+    others = [bool(why) for name, why in graphs.items() if not name.endswith("(backward)")]
+    eager = {True: bool(backward) and all(backward), False: bool(others) and all(others)}
+    return tuple(one for one in comparisons if not (one.ok and eager[one.kind == GRADIENT]))
 
 
 def _tried(

@@ -9,6 +9,8 @@ import torch
 from suite import SUITE, rand, softmax, wave
 
 from compile_lens import UsageError, capture
+from compile_lens.record.verification import GRADIENT, RESULT, ValueCheck
+from compile_lens.trials import verify_interpreted
 
 pytestmark = [pytest.mark.torch]
 
@@ -54,6 +56,47 @@ def test_what_only_the_device_has_is_not_run_and_says_so(name: str) -> None:
     reason = next(iter(reasons.values()))
     assert "attention" in reason and "no implementation for the CPU" in reason
     assert not found.ok and not found.comparisons and "was not compared" in str(found)
+
+
+@pytest.mark.full
+def test_gradients_of_a_backward_that_was_not_run_are_not_compared() -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    document = torch.arange(256) // 100
+    mask = create_block_mask(
+        lambda b, h, q, k: (q >= k) & (document[q] == document[k]), None, None, 256, 256, device="cpu"
+    )
+    q, k, v = (torch.randn(2, 4, 256, 32, requires_grad=True) for _ in range(3))
+
+    def attend(*args: torch.Tensor) -> torch.Tensor:
+        return flex_attention(*args, block_mask=mask)
+
+    found = capture(attend, q, k, v, target="h100").verify(attend, q, k, v)
+    ((part, reason),) = found.not_compared
+    assert part == "graph 0/0 (backward)" and "its kernels would compute more than" in reason
+    assert found.ok is None and found.verdict == "agrees in part"
+    assert [check.name for check in found.comparisons] == ["result"], "gradients are those of eager PyTorch"
+
+
+@pytest.mark.parametrize(
+    ("graphs", "left"),
+    [
+        ({"graph 0/0 (forward)": "", "graph 0/0 (backward)": "too long"}, ["result", "differs"]),
+        ({"graph 0/0 (forward)": "too long", "graph 0/0 (backward)": ""}, ["gradient", "differs"]),
+        ({"graph 0/0 (forward)": "", "graph 0/0 (backward)": ""}, ["result", "gradient", "differs"]),
+        ({"graph 0/0 (inference)": ""}, ["result", "gradient", "differs"]),
+        (
+            {"graph 0/0 (backward)": "too long", "graph 1/0 (backward)": "", "graph 1/0 (forward)": ""},
+            ["result", "gradient", "differs"],
+        ),
+    ],
+)
+def test_what_eager_computed_on_both_sides_is_no_comparison(graphs: dict[str, str], left: list[str]) -> None:
+    checks = tuple(
+        ValueCheck(name, "float32", (2,), 0.0, 0.0, None, None, name != "differs", kind)
+        for name, kind in (("result", RESULT), ("gradient", GRADIENT), ("differs", GRADIENT))
+    )
+    assert [check.name for check in verify_interpreted._of_code(checks, graphs)] == left
 
 
 @pytest.mark.full
