@@ -34,7 +34,7 @@ def summary(program: Program) -> dict[str, Any]:
         "causes": [
             {
                 "kind": cause.kind,
-                "head": words.head(cause, record),
+                "head": words.head(cause),
                 "because": words.because(cause),
                 "try": words.advice(cause, record.environment.torch),
                 "place": None

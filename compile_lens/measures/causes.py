@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compile_lens.record.breaks import NOT_TRACED, Ending
+from compile_lens.record.breaks import NOT_TRACED, STANCE, EagerFrame, Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import plain_name
 from compile_lens.record.program import (
@@ -25,8 +25,9 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
+from .changed_values import Change, Key, keys_of
 from .compile_time import bypasses
-from .program import break_line, break_sites, calling_line, compile_seconds, is_permanently_eager
+from .program import break_line, break_sites, calling_line, is_permanently_eager, statement
 
 COMPILE_RAISED = "compile that raised"
 COMPILE_FAILED = "compile that failed"
@@ -38,7 +39,6 @@ EAGER_REST = "rest runs eagerly"
 GRAPH_BREAK = "graph break"
 RECOMPILED = "recompile"
 CACHE_BYPASSED = "cache bypassed"
-COMPILE_TIME = "time of compiling"
 KINDS = (
     COMPILE_RAISED,
     COMPILE_FAILED,
@@ -50,32 +50,30 @@ KINDS = (
     GRAPH_BREAK,
     RECOMPILED,
     CACHE_BYPASSED,
-    COMPILE_TIME,
 )
-"""Kinds of a ``Cause``, in the order in which they are reported: first those that end a call, then code that runs
-without any compiled code."""
+"""Kinds of a ``Cause``, the worst first: those that end a call, then code that runs without any compiled code."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One thing that keeps a program from being faster.
+    """One fact of a program that keeps it from being faster, and that one change removes: a line at which graphs break,
+    an attribute or a size that changes.
 
     Attributes:
-        kind: one of ``KINDS``.
+        kind: one of ``KINDS``: the worst that it did.
         place: the line, ``None`` where it is of no line.
         function: the function that it costs.
-        count: how often it was seen.
+        count: how often that was seen, at every place.
         ending: torch's reason, with its hints and link.
-        seconds: compile time that it took, measured; 0 where it took none of its own.
-        recompilation: what made a code be compiled again: of what took most compile time, or of the last time.
-        other_recompilations: the same of the other times at which something else changed, one of each; at a limit, of
-            those at which the forms were made that there are.
+        seconds: compile time that it took, measured, at every place; 0 where it took none of its own.
+        recompilation: what made a code be compiled again, of the last time.
+        other_recompilations: at a limit, those for which the other forms were made that there are, one for each thing
+            that changed.
         limit: the setting that was reached.
         origin_line: the line that caused it, where that is in another function, which ``function`` calls; ``None``
             where ``place`` is that line, or it is of no line.
         caller: the line of the program from where a line of a library was reached; ``None`` where ``place`` is the
             program's own, or that is not known.
-        other_callers: other lines from which it was reached.
         certain: whether it is certain that something ran eagerly for it.
         after_break: whether what it costs is what follows a graph break.
         eager_kind: of what Dynamo was not asked about, ``EagerFrame.kind``.
@@ -83,6 +81,8 @@ class Cause:
         sharing: how many compiled functions, at least, share the code, its cache entries and their limit; 0 where that
             is not known.
         cache: of what is not cached, the cache.
+        effects: each thing that it did, the worst first, where that is more than one: at several places, or of several
+            kinds; each is a cause by itself, with the count and the seconds of its own place.
     """
 
     kind: str
@@ -100,34 +100,82 @@ class Cause:
     after_break: bool = False
     other_recompilations: tuple[Recompilation, ...] = ()
     origin_line: Frame | None = None
-    other_callers: tuple[Frame, ...] = ()
     sharing: int = 0
     cache: str = ""
+    effects: tuple[Cause, ...] = ()
 
 
 def causes(program: ProgramRecord) -> tuple[Cause, ...]:
-    """The causes by their kind; of one kind the program's own before torch's, then the one that took most compile
-    time, or was seen most often. What was compiled again so often that it is near its limit comes before graph breaks.
+    """The causes by what they cost: first code that runs without compiled code, then what was compiled again so often
+    that it is near its limit, then what took most compile time. Of equal cost the worst kind comes first, then what was
+    seen most often; the program's own lines come before torch's.
 
     How long the eager parts themselves take is not measured, so that it does not enter the order.
     """
-    unranked = [*_left(program), *_unasked(program), *_broken(program), *_again(program), *_bypassed(program)]
-    spent = compile_seconds(program)
-    if spent and program.graphs:
-        unranked.append(Cause(COMPILE_TIME, None, "", len(program.graphs), seconds=spent))
-    at_limit = {(c.function, c.place) for c in unranked if c.kind == RECOMPILE_LIMIT}
-    return tuple(
-        sorted(unranked, key=lambda c: (_rank(c, at_limit), _of_torch(c), -c.seconds, -c.count)),
+    effects = [*_left(program), *_unasked(program), *_broken(program), *_again(program), *_bypassed(program)]
+    at_limit = {(one.cause.function, one.cause.place) for one in effects if one.cause.kind == RECOMPILE_LIMIT}
+
+    def order(cause: Cause) -> tuple[float, bool, float, int, int]:
+        return _rank(cause, at_limit), _of_torch(cause), -cause.seconds, KINDS.index(cause.kind), -cause.count
+
+    keys = keys_of(program, [one.change for one in effects])
+    together = _together([one.keys | of_change for one, of_change in zip(effects, keys, strict=True)])
+    unranked = [_joined([effects[n].cause for n in numbers]) for numbers in together]
+    return tuple(sorted(unranked, key=order))
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """A cause at one place. ``keys``: facts of the program that it is of; ``change``: the value that changed."""
+
+    cause: Cause
+    keys: frozenset[Key] = frozenset()
+    change: Change | None = None
+
+
+def _together(keys: list[frozenset[Key]]) -> list[list[int]]:
+    """Numbers of effects by the fact that they are of: those are of one that share a key, or another one in between."""
+    parent = list(range(len(keys)))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = number = parent[parent[number]]
+        return number
+
+    first: dict[Key, int] = {}
+    for number, own in enumerate(keys):
+        for key in own:
+            parent[root(number)] = root(first.setdefault(key, number))
+    groups: dict[int, list[int]] = {}
+    for number in range(len(keys)):
+        groups.setdefault(root(number), []).append(number)
+    return list(groups.values())
+
+
+def _joined(effects: list[Cause]) -> Cause:
+    """One cause of all its effects."""
+    if len(effects) == 1:
+        return effects[0]
+    ranked = sorted(
+        effects, key=lambda one: (KINDS.index(one.kind), _of_torch(one), -one.seconds, -one.count)
     )
+    count = sum(one.count for one in ranked if one.kind == ranked[0].kind)
+    return replace(ranked[0], count=count, seconds=sum(one.seconds for one in ranked), effects=tuple(ranked))
 
 
 def _rank(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> float:
     """The place of a cause by its kind. What recompiles at each step soon runs eagerly, if it does not yet."""
-    if cause.kind != RECOMPILED or (cause.function, cause.place) in at_limit:
-        return KINDS.index(cause.kind)
-    again = (cause.recompilation, *cause.other_recompilations)
-    near = any(one is not None and one.limit and 2 * (one.cache_entries + 1) > one.limit for one in again)
-    return KINDS.index(GRAPH_BREAK) - 0.5 if near else KINDS.index(cause.kind)
+    effects = cause.effects or (cause,)
+    near = any(one.kind == RECOMPILED and _is_near(one, at_limit) for one in effects)
+    rank = min(KINDS.index(GRAPH_BREAK if one.kind == RECOMPILED else one.kind) for one in effects)
+    return min(rank, KINDS.index(GRAPH_BREAK) - 0.5) if near else rank
+
+
+def _is_near(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> bool:
+    last = cause.recompilation
+    if last is None or not last.limit or (cause.function, cause.place) in at_limit:
+        return False
+    return 2 * (last.cache_entries + 1) > last.limit
 
 
 def _of_torch(cause: Cause) -> bool:
@@ -142,59 +190,77 @@ _KIND_OF = {
 }
 
 
-def _left(program: ProgramRecord) -> list[Cause]:
-    causes_of_kind = []
+def _left(program: ProgramRecord) -> list[_Effect]:
+    effects = []
     for frame in program.frames:
         for outcome, kind in _KIND_OF.items():
-            ended = [v for v in frame.evaluations if v.outcome == outcome]
-            for limit in dict.fromkeys(v.limit for v in ended):
-                own = [v for v in ended if v.limit == limit]
-                why = own[-1].cause
-                times = sum(v.count for v in own)
-                place, met = _place(frame, None if outcome == LIMIT else why)
-                causes_of_kind.append(
-                    Cause(
-                        kind,
-                        place,
-                        frame.function,
-                        times,
-                        why,
-                        0.0,
-                        own[-1].recompilation,
-                        own[-1].limit,
-                        torch_caller=frame.torch_caller,
-                        after_break=frame.resume_line is not None,
-                        origin_line=met,
-                        other_recompilations=_forms_before(frame, own[-1]) if limit else (),
-                        sharing=sharing(frame),
-                    )
+            by_reason: dict[tuple[str, frozenset[Key]], list[FrameEvaluation]] = {}
+            for visit in frame.evaluations:
+                if visit.outcome == outcome:
+                    keys = frozenset() if visit.limit else _line_keys(program, visit.cause, visit.caller)
+                    by_reason.setdefault((visit.limit, keys), []).append(visit)
+            for (limit, keys), own in by_reason.items():
+                last = own[-1]
+                place, met = _place(frame, None if outcome == LIMIT else last.cause)
+                cause = Cause(
+                    kind,
+                    place,
+                    frame.function,
+                    sum(v.count for v in own),
+                    last.cause,
+                    0.0,
+                    last.recompilation,
+                    limit,
+                    torch_caller=frame.torch_caller,
+                    after_break=frame.resume_line is not None,
+                    origin_line=met,
+                    other_recompilations=_forms_before(frame, last) if limit else (),
+                    sharing=sharing(frame),
                 )
+                effects.append(_Effect(cause, keys, Change.of(frame, [last]) if limit else None))
         for_ever = [v for v in frame.evaluations if is_permanently_eager(v)]
         if for_ever:
             place, _ = _place(frame, None)
             rest = frame.resume_line is not None
-            causes_of_kind.append(
-                Cause(NOTHING_AT_FIRST, place, frame.function, len(for_ever), after_break=rest)
+            effects.append(
+                _Effect(Cause(NOTHING_AT_FIRST, place, frame.function, len(for_ever), after_break=rest))
             )
-    return causes_of_kind
+    return effects
 
 
-def _unasked(program: ProgramRecord) -> list[Cause]:
-    causes_of_kind = []
+def _line_keys(program: ProgramRecord, ending: Ending | None, caller: Frame | None = None) -> frozenset[Key]:
+    """The fact that an ending is of: the statement at which it was met, or the program's own from which a line of a
+    library was reached."""
+    if ending is None or not ending.frames:
+        return frozenset()
+    at = calling_line(ending, caller) or ending.frames[-1]
+    return frozenset({("line", *statement(program, at.file, at.line))})
+
+
+def _unasked(program: ProgramRecord) -> list[_Effect]:
+    effects = []
+    broken = {at: b for b in program.breaks for at in b.ending.frames}
     for one in program.eager_frames:
         at = Frame(one.file, one.line, one.function) if one.file else one.caller
-        causes_of_kind.append(
-            Cause(
-                NOT_EVALUATED,
-                at,
-                one.function,
-                one.count,
-                one.cause,
-                certain=one.certain,
-                eager_kind=one.kind,
-            )
+        cause = Cause(
+            NOT_EVALUATED,
+            at,
+            one.function,
+            one.count,
+            one.cause,
+            certain=one.certain,
+            eager_kind=one.kind,
         )
-    return causes_of_kind
+        effects.append(_Effect(cause, _eager_keys(program, one, broken)))
+    return effects
+
+
+def _eager_keys(program: ProgramRecord, one: EagerFrame, broken: dict[Frame, Break]) -> frozenset[Key]:
+    """The fact for which a function ran eagerly: the stance, or the break inside of its call."""
+    if one.kind == STANCE:
+        return frozenset({(STANCE, one.cause.reason, one.cause.frames)})
+    inside = next((broken[at] for at in one.cause.frames if at in broken), None)
+    return frozenset() if inside is None else _line_keys(program, inside.ending)
 
 
 def _place(frame: ProgramFrame, why: Ending | None) -> tuple[Frame, Frame | None]:
@@ -221,26 +287,31 @@ _COSTLY = (REST_RUNS_EAGERLY, RESUMED, OUTCOME_NOT_KNOWN, CALL_RAISED)
 """Outcomes of breaks that are causes of their own, the worst first."""
 
 
-def _broken(program: ProgramRecord) -> list[Cause]:
-    causes_of_kind = []
+def _broken(program: ProgramRecord) -> list[_Effect]:
+    effects = []
     met = {id(b): (f, v.caller) for f in program.frames for v in f.evaluations for b in v.breaks}
     reported = {id(b) for v in program.evaluations for b in v.breaks if _is_why(b, v)}
     for there in break_sites(program.breaks).values():
-        own = [b for b in there if b.outcome in _COSTLY and id(b) not in reported]
-        worst = next((b for then in _COSTLY for b in own if b.outcome == then), None)
-        if worst is None:  # told as functions that were left to Python, or as calls that raised
-            continue
-        kind = EAGER_REST if worst.outcome == REST_RUNS_EAGERLY else GRAPH_BREAK
-        frame, _ = met[id(worst)]
-        place, line = break_line(worst), None
-        if kind == EAGER_REST and place is not None and not frame.torch_caller and not _inside(place, frame):
-            within = [at for at in worst.ending.frames if _inside(at, frame)]
-            place, line = within[-1] if within else _place(frame, None)[0], place
-        reached = [calling_line(b.ending, met[id(b)][1]) for b in (worst, *own)]
-        known = list(dict.fromkeys(at for at in reached if at is not None))
-        one = Cause(kind, place, frame.function, len(own), worst.ending, origin_line=line)
-        causes_of_kind.append(replace(one, caller=next(iter(known), None), other_callers=tuple(known[1:])))
-    return causes_of_kind
+        by_fact: dict[frozenset[Key], list[Break]] = {}
+        for one in there:
+            if one.outcome in _COSTLY and id(one) not in reported:  # others are functions that run eagerly
+                by_fact.setdefault(_line_keys(program, one.ending, met[id(one)][1]), []).append(one)
+        for keys, own in by_fact.items():
+            worst = next(b for then in _COSTLY for b in own if b.outcome == then)
+            kind = EAGER_REST if worst.outcome == REST_RUNS_EAGERLY else GRAPH_BREAK
+            frame, caller = met[id(worst)]
+            place, line = break_line(worst), None
+            if (
+                kind == EAGER_REST
+                and place is not None
+                and not frame.torch_caller
+                and not _inside(place, frame)
+            ):
+                within = [at for at in worst.ending.frames if _inside(at, frame)]
+                place, line = within[-1] if within else _place(frame, None)[0], place
+            cause = Cause(kind, place, frame.function, len(own), worst.ending, origin_line=line)
+            effects.append(_Effect(replace(cause, caller=calling_line(worst.ending, caller)), keys))
+    return effects
 
 
 def _is_why(found: Break, visit: FrameEvaluation) -> bool:
@@ -252,32 +323,28 @@ def _is_why(found: Break, visit: FrameEvaluation) -> bool:
     )
 
 
-def _again(program: ProgramRecord) -> list[Cause]:
-    causes_of_kind = []
+def _again(program: ProgramRecord) -> list[_Effect]:
+    effects = []
     for frame in program.frames:
-        own: list[FrameEvaluation] = [
-            v for v in frame.evaluations if v.recompilation is not None and v.outcome == COMPILED and v.graphs
-        ]
-        if own:
-            seconds = sum(v.seconds or 0.0 for v in own)
-            place = Frame(frame.file, frame.resume_line or frame.line, frame.function)
-            first, *others = _by_cost(own)
-            causes_of_kind.append(
-                Cause(
-                    RECOMPILED,
-                    place,
-                    frame.function,
-                    len(own),
-                    None,
-                    seconds,
-                    first,
-                    torch_caller=frame.torch_caller,
-                    after_break=frame.resume_line is not None,
-                    other_recompilations=tuple(others),
-                    sharing=sharing(frame),
-                )
+        by_change: dict[str, list[FrameEvaluation]] = {}
+        for visit in frame.evaluations:
+            if visit.recompilation is not None and visit.outcome == COMPILED and visit.graphs:
+                by_change.setdefault(_what(visit.recompilation), []).append(visit)
+        for own in by_change.values():
+            cause = Cause(
+                RECOMPILED,
+                Frame(frame.file, frame.resume_line or frame.line, frame.function),
+                frame.function,
+                len(own),
+                None,
+                sum(v.seconds or 0.0 for v in own),
+                own[-1].recompilation,
+                torch_caller=frame.torch_caller,
+                after_break=frame.resume_line is not None,
+                sharing=sharing(frame),
             )
-    return causes_of_kind
+            effects.append(_Effect(cause, change=Change.of(frame, own)))
+    return effects
 
 
 def sharing(frame: ProgramFrame) -> int:
@@ -287,21 +354,21 @@ def sharing(frame: ProgramFrame) -> int:
     return len({v.compiled_function for v in own} - {0})
 
 
-def _bypassed(program: ProgramRecord) -> list[Cause]:
+def _bypassed(program: ProgramRecord) -> list[_Effect]:
     """The codes whose graphs one of the compiler's caches does not take, by cache and reason."""
     counts: dict[tuple[int, str, str], int] = {}
     for number, cache, why in bypasses(program):
         counts[number, cache, why] = counts.get((number, cache, why), 0) + 1
-    causes_of_kind = []
+    effects = []
     for (number, cache, why), count in counts.items():
         frame = program.frames[number] if number >= 0 else None
         place = None if frame is None else Frame(frame.file, frame.resume_line or frame.line, frame.function)
-        one = Cause(
-            CACHE_BYPASSED, place, "" if frame is None else frame.function, count, Ending(NOT_TRACED, why)
-        )
+        name = "" if frame is None else frame.function
+        cause = Cause(CACHE_BYPASSED, place, name, count, Ending(NOT_TRACED, why), cache=cache)
         after_break = frame is not None and frame.resume_line is not None
-        causes_of_kind.append(replace(one, cache=cache, after_break=after_break))
-    return causes_of_kind
+        code = None if frame is None else (frame.file, frame.line)
+        effects.append(_Effect(replace(cause, after_break=after_break), frozenset({("cache", why, code)})))
+    return effects
 
 
 def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompilation, ...]:
@@ -316,18 +383,6 @@ def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompil
     return tuple(of[-1] for of in sorted(by_change.values(), key=lambda of: -len(of)))
 
 
-def _what(found: Recompilation) -> str:
-    failed = found.change
+def _what(recompilation: Recompilation) -> str:
+    failed = recompilation.change
     return "" if failed is None else failed.source or failed.text
-
-
-def _by_cost(own: list[FrameEvaluation]) -> list[Recompilation]:
-    """The last recompile of each thing that changed: first that for which most time went into compiling."""
-    last: dict[str, Recompilation] = {}
-    spent: dict[str, float] = {}
-    for visit in reversed(own):
-        if (recompilation := visit.recompilation) is not None:
-            what = _what(recompilation)
-            last.setdefault(what, recompilation)
-            spent[what] = spent.get(what, 0.0) + (visit.seconds or 0.0)
-    return [last[what] for what in sorted(last, key=lambda what: -spent[what])]

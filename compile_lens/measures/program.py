@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from compile_lens.record import claims
 from compile_lens.record.breaks import Ending
@@ -40,7 +43,8 @@ class Counts:
         graphs: calls of a backend (torch's ``unique_graphs``).
         compilations: compiles of Dynamo that succeeded, those without a graph among them.
         without_graph: those that hold no operation of a tensor.
-        breaks: graph breaks in frames: as many as ``TORCH_LOGS=graph_breaks`` logs. Torch's
+        breaks: graph breaks in frames, those in torch's own skipped code included: as many as
+            ``TORCH_LOGS=graph_breaks`` logs. Torch's
             ``counters["graph_break"]`` is another number, mostly less: it has no breaks after which Dynamo gives up
             the rest or all of a function, and no branches on a tensor's value.
         break_sites: graph breaks in the source: distinct lines, columns and reasons. A log has no columns, so that they
@@ -85,8 +89,8 @@ def counts(program: ProgramRecord) -> Counts:
         graphs=len(program.graphs),
         compilations=outcomes.count(COMPILED) + outcomes.count(NO_GRAPH),
         without_graph=outcomes.count(NO_GRAPH),
-        breaks=len(program.breaks),
-        break_sites=len(break_sites(program.breaks)),
+        breaks=len(program.breaks) + len(program.library_breaks),
+        break_sites=len(break_sites((*program.breaks, *program.library_breaks))),
         recompiles=len(program.recompiles),
         skipped=frames(SKIPPED),
         partly_compiled=sum(any(is_partly_compiled(v) for v in f.evaluations) for f in program.frames),
@@ -145,6 +149,36 @@ def is_library(frame: Frame) -> bool:
         return True
     standing = _LIBRARY.search(frame.file)
     return standing is not None and standing[1] in sys.stdlib_module_names
+
+
+def statement(program: ProgramRecord, file: str, line: int) -> tuple[str, int]:
+    """Return the file and the first line of the statement of a line; the line itself where the source is not known, or
+    where other statements begin inside of the one that it is in."""
+    for source in program.sources:
+        if source.file == file and 0 <= line - source.first_line < source.text.count("\n") + 1:
+            first = _first_lines(source.text).get(line - source.first_line + 1)
+            if first is not None:
+                return file, first + source.first_line - 1
+    return file, line
+
+
+@lru_cache(maxsize=4096)
+def _first_lines(text: str) -> dict[int, int]:
+    """By each line of a statement of several lines, or of the head of a compound one, the first line of it."""
+    try:
+        tree = ast.parse(textwrap.dedent(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    first_lines = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, _SCOPES):
+            body = [part.lineno for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt)]
+            last = min(body) - 1 if body else node.end_lineno or node.lineno
+            first_lines.update(dict.fromkeys(range(node.lineno, last + 1), node.lineno))
+    return first_lines
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def break_sites(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:

@@ -206,13 +206,11 @@ def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:
             fast(torch.ones(8))
         fast(torch.ones(6))  # the one that takes long
     assert handed == [True, True, False, True]
-    (cause,) = (c for c in watched.causes if c.kind == "recompile")
-    assert cause.count == 2 and cause.seconds > 0.5
-    said = words.because(cause)
-    assert said.startswith("x.size(0) was 8, now 6") and said.endswith(
-        "another time grad_mode was True, now False"
-    )
-    assert "mark_dynamic" in words.advice(cause)
+    again = [c for c in watched.causes if c.kind == "recompile"]
+    assert [cause.count for cause in again] == [1, 1], "two facts"
+    assert again[0].seconds > 0.5 and words.because(again[0]).startswith("x.size(0) was 8, now 6")
+    assert words.because(again[1]).startswith("grad_mode was True, now False")
+    assert "mark_dynamic" in words.advice(again[0])
 
 
 ASYNC = """

@@ -101,7 +101,7 @@ def test_a_break_in_a_function_that_another_one_calls_names_both() -> None:
     causes = [cause for cause in program.causes if cause.kind == "graph break"]
     (line,) = {cause.place.line for cause in causes}
     assert line in lines(talks.__code__)
-    (said,) = [words.head(cause, program.record) for cause in causes if cause.function == "calls"]
+    (said,) = [words.head(cause) for cause in causes if cause.function == "calls"]
     assert f":{line} in talks broke the graph of calls" in said
 
 

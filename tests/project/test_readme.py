@@ -247,7 +247,10 @@ def test_what_is_counted_of_a_program_and_its_graphs(
     _run(PYTHON["programs"][0], session, tmp_path, "watched")
     capsys.readouterr()
     _run(PYTHON["programs#in-code"][0], session, tmp_path, "names")
-    assert capsys.readouterr().out.startswith("graph break 2 watched.py:3")
+    output = capsys.readouterr().out.splitlines()
+    assert output[0].startswith("recompile 2 watched.py:1") and output[1].startswith(
+        "graph break 2 watched.py:3"
+    )
     _run(PYTHON["programs-counts"][0], session, tmp_path, "counts")
     counted = dict(re.findall(r"(\w+)=(\d+)", capsys.readouterr().out))
     promised = re.search(r"# (\d) graphs, breaks at (\d) place, (\d) recompiles", README)

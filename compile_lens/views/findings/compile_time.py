@@ -46,7 +46,11 @@ def compile_time(program: ProgramRecord) -> Finding | None:
         "By torch's own events, measured. By function each part of the compiler has its own time (builds: of kernels; "
         "backend: what it does itself); in the second table parts stand in each other, so that the sums overlap."
     )
-    fact = f"{duration(measures.compile_seconds(program))} in all"
+    seconds = measures.compile_seconds(program)
+    share = (
+        f"of {duration(program.seconds)} ({seconds / program.seconds:.0%})" if program.seconds else "in all"
+    )
+    fact = f"{duration(seconds)} {share}"
     return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections), few=8)
 
 

@@ -10,7 +10,7 @@ from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.record import claims
 from compile_lens.record.graph import Frame, Source
 from compile_lens.record.messages import plain_source, without_stack_names
-from compile_lens.record.program import PROFILER, UNKNOWN, Break, ProgramRecord
+from compile_lens.record.program import PROFILER, UNKNOWN, Break, LibrarySkips, ProgramRecord
 
 from ..document import (
     NAME,
@@ -131,11 +131,11 @@ def _why(program: ProgramRecord) -> Finding | None:
         text = "\n".join(lines)
         first = known.setdefault(text, number)
         again = f"as {first}" if text and first < number else text
-        rows.append((str(number), words.head(cause, program), again))
+        rows.append((str(number), words.head(cause), again))
     columns = {"": NUMBER, "what": TEXT, "why, and what to try": NOTE}
     intro = (
-        "What runs without compiled code first, and what is near its limit of recompiles; of one kind, what took most "
-        "compile time or was seen most often. How long the eager parts take is not measured."
+        "What one change removes is one cause. First what runs without compiled code, then what is near its limit of "
+        "recompiles, then what took most compile time. How long the eager parts take is not measured."
     )
     least = program.lacks(*CAUSES_REST_ON)
     if not rows:
@@ -224,6 +224,8 @@ def _breaks(program: ProgramRecord) -> Finding | None:
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
     lost = "at least " if program.lacks(claims.BREAKS) else ""
     fact = f"{lost}{len(program.breaks)} in frames, {'at least ' if least or lost else ''}{len(rows)} in the source"
+    if program.library_breaks:
+        fact += f", {len(program.library_breaks)} elsewhere"
     return table_finding("breaks", "Graph breaks", intro, fact, "program.breaks", columns, rows)
 
 
@@ -387,15 +389,32 @@ def _compilations(program: ProgramRecord) -> Finding | None:
 
 
 def _elsewhere(program: ProgramRecord) -> Finding | None:
-    rows = [(skip.reason, str(skip.count)) for skip in program.library_skips]
+    rows = [
+        (skip.reason, str(skip.count), "\n".join(_elsewhere_breaks(skip))) for skip in program.library_skips
+    ]
     intro = (
         "Functions of torch, the standard library and packages without torch that Dynamo evaluated and skipped: no "
-        "defect."
+        "defect. Their graph breaks are in the number of the headline."
     )
     total, where = plural(sum(skip.count for skip in program.library_skips), "time"), "program.library_skips"
     return table_finding(
-        "elsewhere", "Elsewhere", intro, total, where, {"why": TEXT, "times": NUMBER}, rows, few=4
+        "elsewhere",
+        "Elsewhere",
+        intro,
+        total,
+        where,
+        {"why": TEXT, "times": NUMBER, "graph breaks": NOTE},
+        rows,
+        few=4,
     )
+
+
+def _elsewhere_breaks(skip: LibrarySkips) -> list[str]:
+    """The graph breaks of one kind of skips, each place and reason once."""
+    return [
+        f"{_columns(there[0])}: {there[0].gb_id} {reason(there[0].ending).what}, {plural(len(there), 'time')}"
+        for there in measures.break_sites(skip.breaks).values()
+    ]
 
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:

@@ -157,6 +157,13 @@ def _is_number(text: str) -> bool:
         return False
 
 
+MARK = "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+SYMBOL_AT_FIRST = (
+    "torch.compile(dynamic=True) makes the size a symbol at the first call; to mark an argument does not "
+    "help where the function made the tensor"
+)
+
+
 def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """The remedy if a size changed."""
     line = _own(failed.line) or _own(recompilation.specializing_line)
@@ -182,12 +189,9 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
         return "a variant holds for sizes that are so to each other: give always such, or compile one function for each"
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
     if rest:  # a mark of an argument is not on a tensor that the function made
-        return (
-            "torch.compile(dynamic=True) makes the size a symbol at the first call; to mark an argument does not "
-            "help where the function made the tensor"
-        )
+        return SYMBOL_AT_FIRST
     if became and failed.old.isdigit():
-        return "mark the dimension before the first call: torch._dynamo.mark_dynamic(tensor, dim)"
+        return MARK
     return "give few different sizes (pad, or bucket), or mark the dimension as dynamic before the first call"
 
 
@@ -220,7 +224,7 @@ def _of_objects(failed: FailedGuard) -> str | None:
     return None
 
 
-def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = (), alone: bool = False) -> str:
+def of_library(at: Frame, reached: Frame, alone: bool = False) -> str:
     """The remedy if the line is a library's own, which the program called in ``reached``. ``alone``: what it compiled
     is the library's function itself."""
     name = os.path.basename(at.file)
@@ -230,8 +234,6 @@ def of_library(at: Frame, reached: Frame, more: tuple[Frame, ...] = (), alone: b
         line = f"the line is in {name}, not in your program"
         return f"{line}: {purpose}; there is nothing to change" if on_purpose else line
     where = f"{place(reached)}{f' ({reached.text.strip()})' if reached.text.strip() else ''}"
-    where += "".join(f", {place(one)}" for one in more[:MOST])
-    where += f" and {len(more) - MOST} more" if len(more) > MOST else ""
     where = f"the line is in {name}, not in your program, which came there from {where}"
     if on_purpose:
         return f"{where}: {purpose}. Keep the call out of the compiled function, or compile it alone"
