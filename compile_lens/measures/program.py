@@ -89,8 +89,8 @@ def counts(program: ProgramRecord) -> Counts:
         graphs=len(program.graphs),
         compilations=outcomes.count(COMPILED) + outcomes.count(NO_GRAPH),
         without_graph=outcomes.count(NO_GRAPH),
-        breaks=len(program.breaks) + len(program.library_breaks),
-        break_sites=len(break_sites((*program.breaks, *program.library_breaks))),
+        breaks=len(program.breaks) + len(library_breaks(program)),
+        break_sites=len(break_sites((*program.breaks, *library_breaks(program)))),
         recompiles=len(program.recompiles),
         skipped=frames(SKIPPED),
         partly_compiled=sum(any(is_partly_compiled(v) for v in f.evaluations) for f in program.frames),
@@ -101,6 +101,11 @@ def counts(program: ProgramRecord) -> Counts:
         ahead=len(program.ahead),
         modules=len(program.modules),
     )
+
+
+def library_breaks(program: ProgramRecord) -> tuple[Break, ...]:
+    """Return the graph breaks that Dynamo logged in code outside of the program that it skipped."""
+    return tuple(b for skip in program.library_skips for b in skip.breaks)
 
 
 def is_permanently_eager(visit: FrameEvaluation) -> bool:

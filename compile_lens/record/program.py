@@ -344,10 +344,11 @@ class CompileEvent:
 @dataclass(frozen=True)
 class LibrarySkips:
     """Code outside of the program that Dynamo skipped, counted: torch's own, the standard library, and installed
-    packages that do not use torch (a notebook's kernel)."""
+    packages that do not use torch (a notebook's kernel); with the graph breaks that Dynamo logged meanwhile."""
 
     reason: str
     count: int
+    breaks: tuple[Break, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -379,7 +380,6 @@ class ProgramRecord:
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
         eager_frames: what ran eagerly, or may have, and is in no visit.
         issued: each collective and message that the process issued, in order; ``None`` where they were not observed.
-                graphs were seen.
         modules: code that Inductor generated, of a log.
         ahead: compiles of a log that no call requested.
         vllm: models that vLLM compiled, of a log.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -16,12 +17,23 @@ from .placement import as_convert_frame
 
 
 def skip_in_dynamo(function: Any) -> None:
-    """Make Dynamo skip the frames of a function, and of functions inside of it, which it would compile."""
-    codes = [code] if isinstance(code := getattr(function, "__code__", None), types.CodeType) else []
+    """Make Dynamo skip the frames of a function, and of functions inside of it, which it would compile. A wrapper of
+    Python's library or of torch has one code for all functions, those of the program included: it is not skipped."""
+    code = getattr(function, "__code__", None)
+    shared = isinstance(code, types.CodeType) and _is_shared(code.co_filename)
+    codes = [code] if isinstance(code, types.CodeType) and not shared else []
     while codes:
         one = codes.pop()
         skip_code(one)
         codes += [inner for inner in one.co_consts if isinstance(inner, types.CodeType)]
+
+
+def _is_shared(file: str) -> bool:
+    in_library = file.startswith(_LIBRARY) and "-packages" not in file.removeprefix(_LIBRARY)
+    return in_library or source_places.is_torch_file(file)
+
+
+_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 
 
 class Deliberate(Exception):

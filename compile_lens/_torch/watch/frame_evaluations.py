@@ -116,7 +116,9 @@ def record(evaluation: Evaluation, frame: Any) -> None:
         is_torchs = source_places.is_torch_file(file) or is_generated(evaluation.code)
         others = evaluation.wrapped is None or eager_lines.is_resume(evaluation.code)
         if not worked and others and (is_outside_program(file) or (evaluation.error is None and is_torchs)):
-            scope.elsewhere[_short_reason(evaluation)] += 1
+            reason = _short_reason(evaluation)
+            scope.elsewhere[reason] += 1
+            scope.breaks_elsewhere.setdefault(reason, []).extend(evaluation.breaks)
             if is_torchs:
                 eager_frames.note_wrapped_module(scope, evaluation)
             continue

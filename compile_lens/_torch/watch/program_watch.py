@@ -183,7 +183,10 @@ def _observations(scope: Scope) -> Observations:
         eager_frames=eager,
         graphs=_graphs(graphs),
         events=_with_numbers(events.paired_events(list(scope.events), scope.began_at), numbers),
-        library_skips=tuple(LibrarySkips(why, count) for why, count in scope.elsewhere.most_common()),
+        library_skips=tuple(
+            LibrarySkips(why, count, tuple(scope.breaks_elsewhere.get(why, ())))
+            for why, count in scope.elsewhere.most_common()
+        ),
         sources=_sources(evaluations, eager_frames.source_codes(scope, evaluations)),
         missing=(*scope.not_observed(), *scope.issued.missing()),
         notes=scopes.notes(scope),

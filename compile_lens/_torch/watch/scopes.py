@@ -53,6 +53,7 @@ class Scope:
             int, tuple[Any, int]
         ] = {}  # by id() of torch's compile id: that id, and the visit's index
         self.elsewhere: Counter[str] = Counter()
+        self.breaks_elsewhere: dict[str, list[Break]] = {}
         self.skipped: dict[tuple[types.CodeType, str, Frame | None], Evaluation] = {}
         self.before: dict[types.CodeType, tuple[str, ...]] = {}
         # Resume functions that Dynamo evaluated earlier without compiling a form.

@@ -213,13 +213,14 @@ def _frames(
     graphs: list[ProgramGraph] = []
     by_code: dict[tuple[tuple[str, int], Place], list[FrameEvaluation]] = {}
     forms: dict[str, LoggedVariant] = {}
-    elsewhere: Counter[str] = Counter()
+    skips, broken = 0, list[Break]()
     proved = proved_breaks(whole, found)
     for own in whole:
         place = found.place_of(own)
         assert place is not None
         if found.of_torch and place[0].startswith(found.of_torch) and _outcome(own, False, old) == NOTHING:
-            elsewhere[_UNSAID] += 1
+            skips += 1
+            broken += (logged_break(text, place, []) for text in own.breaks)
             continue
         number = sum(map(len, by_code.values()))
         new_graphs = _graphs(own, len(graphs))
@@ -232,7 +233,8 @@ def _frames(
         by_code.setdefault((own.code, place), []).append(visit)
     places = [place for _, place in by_code]
     frames = tuple(_frame(place, tuple(visits), places) for (_, place), visits in by_code.items())
-    return frames, tuple(graphs), tuple(LibrarySkips(why, count) for why, count in elsewhere.most_common())
+    elsewhere = (LibrarySkips(_UNSAID, skips, tuple(broken)),) if skips else ()
+    return frames, tuple(graphs), elsewhere
 
 
 _UNSAID = "no operation to compile (the log does not say why)"

@@ -224,8 +224,8 @@ def _breaks(program: ProgramRecord) -> Finding | None:
         intro += " Without columns, breaks of one line and reason are one place: there may be more."
     lost = "at least " if program.lacks(claims.BREAKS) else ""
     fact = f"{lost}{len(program.breaks)} in frames, {'at least ' if least or lost else ''}{len(rows)} in the source"
-    if program.library_breaks:
-        fact += f", {len(program.library_breaks)} elsewhere"
+    if elsewhere := measures.library_breaks(program):
+        fact += f", {len(elsewhere)} elsewhere"
     return table_finding("breaks", "Graph breaks", intro, fact, "program.breaks", columns, rows)
 
 
