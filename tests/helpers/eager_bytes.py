@@ -264,6 +264,10 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         parts.append((named["self"], 0))
     if name in SHAPE_ONLY:
         parts.append((named.get(SHAPE_ONLY[name]), 0))
+    if bare in ("native_batch_norm_backward", "batch_norm_backward") and named.get(
+        "train", named.get("update")
+    ):
+        parts += [(named["running_mean"], 0), (named["running_var"], 0)]
     if bare in GATHERS and results:
         parts.append((named[GATHERS[bare]], results[0].numel()))
     elif bare.startswith(("upsample_", "_upsample_")) and "backward" not in bare:

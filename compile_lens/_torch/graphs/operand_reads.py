@@ -184,6 +184,16 @@ def _convolved_weight(named: Named, results: Sequence[torch.Tensor]) -> int | No
     return elements(named["weight"].shape) if named["output_mask"][0] else 0
 
 
+def _running(argument: str) -> Reads:
+    """Return the rule for a running statistic, which the backward of a batch norm reads if it does not train."""
+
+    def evaluated(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+        trains = named["train"] if "train" in named else named["update"]
+        return 0 if trains or named[argument] is None else elements(named[argument].shape)
+
+    return evaluated
+
+
 def _with(argument: str, rule: Reads, names: str) -> dict[str, dict[str, Reads]]:
     return {name: {argument: rule} for name in names.split()}
 
@@ -199,6 +209,10 @@ READS: dict[str, dict[str, Reads]] = {
         "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
         "replication_pad2d_backward replication_pad3d_backward rrelu_with_noise_backward"),
     **_with("bias", _nothing, "native_layer_norm_backward"),
+    **{
+        name: {argument: _running(argument) for argument in ("running_mean", "running_var")}
+        for name in ("native_batch_norm_backward", "batch_norm_backward")
+    },
     # The union of windows: those of adaptive pools leave no gap, and each gradient of a pool is read.
     **{
         f"{kind}_pool{dims}d{suffix}": {"self": functools.partial(windows.of_pool, dims)}

@@ -10,7 +10,7 @@ pytest.importorskip("expecttest", reason="torch's list of operators needs it: pi
 from eager_sweep import entries
 from operand_probe import VALUES_DECIDE, Reads, probed
 
-from compile_lens._torch.graphs import operand_reads
+from compile_lens._torch.graphs import accesses, operand_reads
 
 pytestmark = [pytest.mark.torch]
 
@@ -37,8 +37,6 @@ SHOWS_NOTHING = {
     ("_cdist_backward", "cdist"): "it is zero wherever the samples have the same rows",
     ("_batch_norm_with_update", "running_mean"): "what it writes there is not compared",
     ("_batch_norm_with_update", "running_var"): "what it writes there is not compared",
-    ("batch_norm_backward", "running_mean"): "read where it does not train, which no sample of it has",
-    ("batch_norm_backward", "running_var"): "read where it does not train, which no sample of it has",
     ("nll_loss_backward", "total_weight"): "read for a mean, which the samples with a weight are not",
     ("nll_loss2d_backward", "total_weight"): "read for a mean, which the samples with a weight are not",
     ("index_copy", "self"): "copied first, then overwritten in whole",
@@ -62,6 +60,20 @@ def unread(reads: dict[tuple[str, str], Reads]) -> list[str]:
             if any(seen.looked_at):
                 rows.append(f"{name} looks at {argument}, of which only the shape is counted")
     return rows
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_the_backward_of_a_batch_norm_reads_running_statistics_if_it_does_not_train(train: bool) -> None:
+    x, weight, mean, spread = torch.randn(4, 3, 5), torch.rand(3), torch.rand(3), torch.rand(3)
+    aten = torch.ops.aten
+    _, *saved = aten.native_batch_norm(x, weight, None, mean, spread, train, 0.1, 1e-5)
+    args = [x, x, weight, mean, spread, *saved, train, 1e-5, [True] * 3]
+    reference = aten.native_batch_norm_backward(*args)
+    other = aten.native_batch_norm_backward(*args[:3], mean * torch.nan, spread * torch.nan, *args[5:])
+    looked_at = not all(torch.equal(a, b) for a, b in zip(reference, other))
+    reads, _ = accesses.moved(aten.native_batch_norm_backward.default, args, {}, reference)
+    whole = sum(tensor.nbytes for tensor in (x, weight, *saved))
+    assert (reads - whole, looked_at) == ((0, False) if train else (2 * mean.nbytes, True))
 
 
 @pytest.mark.full
