@@ -156,9 +156,11 @@ def _interpolated(func: Any, args: Any, kwargs: Any) -> int:
     return count
 
 
-def _unpadded(named: dict[str, Any]) -> int:
+def _unpadded(func: Any, named: dict[str, Any]) -> int:
     """Return how many elements of a tensor are in the padded one."""
-    return int(torch.constant_pad_nd(torch.ones(named["self"].shape), list(named["pad"])).sum())
+    numbers = torch.arange(1.0, named["self"].numel() + 1, dtype=torch.float64).reshape(named["self"].shape)
+    result = func(numbers, named["pad"] if "pad" in named else named["padding"])
+    return int(result.unique().count_nonzero())
 
 
 def _sampled(named: dict[str, Any], result: torch.Tensor) -> int:
@@ -272,8 +274,8 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         parts.append((named[GATHERS[bare]], results[0].numel()))
     elif bare.startswith(("upsample_", "_upsample_")) and "backward" not in bare:
         parts.append((named.get("input", named.get("self")), _interpolated(func, args, kwargs)))
-    elif bare == "constant_pad_nd":
-        parts.append((named["self"], _unpadded(named)))
+    elif re.fullmatch("constant_pad_nd|(reflection|replication)_pad[123]d", bare):
+        parts.append((named["self"], _unpadded(func, named)))
     elif bare in ("bucketize", "searchsorted"):
         sorted_name, count = _searched(named)
         parts += [(named[sorted_name], count), (named.get("sorter"), count)]
@@ -316,7 +318,8 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         else:
             writes = _whole(results[0]) + placed
     elif bare == "embedding_dense_backward":
-        extra = min(_whole(named["grad_output"]), _whole(results[0]))
+        gradient = named["grad_output"]  # it may be expanded: each of its elements is placed
+        extra = min(gradient.numel() * gradient.element_size(), _whole(results[0]))
         writes = _whole(results[0]) + extra
     limited = [tensor for tensor, _ in parts]
     reads = distinct_bytes([t for t in given if not any(t is tensor for tensor in limited)])
