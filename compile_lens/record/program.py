@@ -296,8 +296,8 @@ class ProgramGraph:
         input_bytes: bytes of the tensors that it is given, without what modules hold; for the sizes that were seen.
             ``None`` where one of them is not known.
         output_bytes: bytes of the tensors that it returns, each once.
-        collectives: those in it as Dynamo traced it, in order; those that AOTAutograd adds, of DTensor, are in
-            ``ProgramRecord.issued`` alone.
+        collectives: those of its forward, in order, as AOTAutograd traced it, DTensor's among them; as Dynamo did
+            where AOTAutograd did not. Those of its backward are in ``ProgramRecord.issued`` alone.
         buckets: into which DDP cuts it, in the order of the forward; each piece is compiled alone.
     """
 

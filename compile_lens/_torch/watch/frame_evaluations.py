@@ -295,6 +295,7 @@ def compile_subgraph(real: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
     claims.TRACED_LINES,
     claims.CACHES,
     claims.CODE_THAT_RAN,
+    claims.GRAPH_COLLECTIVES,
 )
 def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a graph that Dynamo hands to the backend."""
@@ -306,7 +307,7 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
                 for scope in mine:
                     scope.ahead[bool(getattr(output, "export", False))][_line(caller())] += 1
         return real(output, gm, *args, **kwargs)
-    graph = None
+    graph, distributed, evaluation.collectives = None, False, None
     with observing(evaluation.scopes, claims.GRAPHS, claims.SIZES, claims.TRACED_LINES):
         operators = sum(node.op.startswith("call_") for node in gm.graph.nodes)
         taken = [fx_values.tensor(value).nbytes for _, value in _tensors(gm)]
@@ -315,6 +316,8 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
         )
         if issued_collectives.process_rank() is not None:
             graph.collectives, graph.calls = graph_collectives.collectives(gm), graph_collectives.calls(gm)
+            graph_collectives.place_forwards(evaluation.scopes)
+            distributed = graph_collectives.has_distributed_tensors(gm)
         evaluation.dynamic = dynamo.dynamic_symbols(gm)
         eager_frames.keep_lines_at_breaks(evaluation, gm)
     if graph is not None and any(scope.keeps for scope in evaluation.scopes):
@@ -329,8 +332,16 @@ def call_backend(real: Any, output: Any, gm: Any, *args: Any, **kwargs: Any) -> 
     if graph is not None:
         graph.seconds = time.perf_counter() - began
         graph.buckets, evaluation.buckets = evaluation.buckets, ()
+        if evaluation.collectives is not None:
+            graph.collectives = evaluation.collectives
+        elif distributed:
+            for scope in evaluation.scopes:
+                scope.lost.setdefault(claims.GRAPH_COLLECTIVES, _NOT_TRACED)
         evaluation.graphs.append(graph)
     return result
+
+
+_NOT_TRACED = "AOTAutograd did not trace a graph with distributed tensors: theirs are only in what was issued"
 
 
 def _line(at: Frame | None) -> str:

@@ -1,4 +1,7 @@
-"""A graph's relation to other processes: its collectives, and the buckets into which DDP cuts it."""
+"""A graph's relation to other processes: its collectives, and the buckets into which DDP cuts it.
+
+AOTAutograd traces a graph again, and adds the collectives of DTensor: those are read where it has a forward compiled.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_subclass
 
 from ...record import claims
 from ...record.collectives import Bucket, Collective
@@ -67,6 +71,38 @@ def _collective(node: torch.fx.Node, name: str) -> Collective:
 
 def _value(node: torch.fx.Node) -> Any:
     return node.meta.get("example_value", node.meta.get("val"))
+
+
+_COMPILE = "torch._functorch._aot_autograd.graph_compile:_aot_stage2b_"
+_FORWARDS = (_COMPILE + "fw_compile", _COMPILE + "inference_compile")
+
+
+def place_forwards(scopes_of_watch: tuple[scopes.Scope, ...]) -> None:
+    """Place the observers of AOTAutograd's forward graphs, which most backends import."""
+    for path in _FORWARDS:
+        place_late(path, scopes_of_watch)
+
+
+@observe_late(_FORWARDS[0], claims.GRAPH_COLLECTIVES)
+def keep_forward(real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """Keep the collectives of a forward graph, before a compiler changes it."""
+    evaluation = scopes.current()
+    if evaluation is not None:
+        with observing(evaluation.scopes, claims.GRAPH_COLLECTIVES):
+            evaluation.collectives = (*(evaluation.collectives or ()), *collectives(gm))
+    return real(gm, *args, **kwargs)
+
+
+@observe_late(_FORWARDS[1], claims.GRAPH_COLLECTIVES)
+def keep_inference(real: Any, gm: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    """Keep the collectives of a graph without a backward."""
+    return keep_forward(real, gm, *args, **kwargs)
+
+
+def has_distributed_tensors(gm: torch.fx.GraphModule) -> bool:
+    """Return True if a graph has tensors of tensors, as DTensor is one, to which AOTAutograd adds collectives."""
+    values = map(_value, gm.graph.nodes)
+    return any(isinstance(value, torch.Tensor) and is_subclass(value) for value in values)
 
 
 CUTS = "torch._dynamo.backends.distributed:DDPOptimizer.compile_fn"

@@ -197,6 +197,9 @@ class Evaluation:
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.specialized: tuple[Specialization, ...] = ()
         self.buckets: tuple[Bucket, ...] = ()
+        self.collectives: tuple[Collective, ...] | None = (
+            None  # of the graph that a backend compiles, by AOTAutograd
+        )
 
 
 class _Local(threading.local):

@@ -173,11 +173,11 @@ def _damaged(damage: Damage) -> list[Missing]:
         (texts.total(), f"texts of entries{_kinds(texts)}", "their checksums say that they are not whole"),
         (entries_of.total(), f"entries{_kinds(entries_of)}", "what they say is not as torch writes it"),
     )
-    told = [Missing(f"{count} {what}", why) for count, what, why in counts if count]
+    not_read = [Missing(f"{count} {what}", why) for count, what, why in counts if count]
     lost = set(_EVERY if damage.heads else ())
     lost.update(claim for kind in entries_of for claim in _CLAIMS.get(kind, ()))
     lost.update(claim for kind in texts if kind in _OF_TEXTS for claim in _CLAIMS[kind])
-    return told + [
+    return not_read + [
         Missing(claim, "a part of the log that may hold some cannot be read") for claim in sorted(lost)
     ]
 
@@ -292,14 +292,14 @@ def _visit(
     own: LoggedCompile,
     place: Place,
     number: int,
-    made: list[ProgramGraph],
+    graphs: list[ProgramGraph],
     found: CompileLog,
     forms: dict[str, LoggedVariant],
     old: bool,
 ) -> FrameEvaluation:
     metrics = own.metrics or {}
-    breaks = tuple(logged_break(text, place, made) for text in own.breaks)
-    outcome = _outcome(own, bool(made), old)
+    breaks = tuple(logged_break(text, place, graphs) for text in own.breaks)
+    outcome = _outcome(own, bool(graphs), old)
     if outcome == RAISED:
         breaks = tuple(dataclasses.replace(one, outcome=CALL_RAISED, consequence="") for one in breaks)
     compiled = outcome in (COMPILED, NO_GRAPH)
@@ -318,7 +318,7 @@ def _visit(
         caller=_caller(own, found),
         cause=None if compiled else _why(metrics, reason, breaks, place, outcome),
         restarts=own.attempts,
-        graphs=tuple(g.number for g in made),
+        graphs=tuple(g.number for g in graphs),
         breaks=breaks,
         recompilation=_recompilation(own, dynamic, guards, found, forms),
         limit=limit[1] if limit else "",

@@ -119,9 +119,9 @@ def _ahead(program: ProgramRecord) -> str:
         kinds = first_names(dict.fromkeys(one.kind for one in compiled), MOST)
         modules = sum(len(one.modules) for one in compiled)
         kernels = sum(len(program.modules[n].kernels) for one in compiled for n in one.modules)
-        made = (plural(modules, "generated module"), plural(kernels, "kernel") if kernels else "")
+        generated = (plural(modules, "generated module"), plural(kernels, "kernel") if kernels else "")
         what = f"{plural(len(compiled), 'graph')} compiled by {kinds} without a call"
-        parts.append(", ".join(filter(None, (what, *made))))
+        parts.append(", ".join(filter(None, (what, *generated))))
     return "; ".join(parts)
 
 
