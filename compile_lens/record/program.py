@@ -289,7 +289,8 @@ class ProgramGraph:
         number: its number in the program, from 0.
         id: compile id.
         operators: calls in it; ``None`` where a log does not say.
-        calls: the operator of each, in order; ``()`` where only their number is known.
+        calls: the operator of each, in order, of one with nested graphs theirs in brackets; ``()`` where only their
+            number is known.
         inputs: what each input is (``x: float32[4, s0] cpu``).
         thread: name of the thread.
         seconds: wall time of the backend's call, measured; ``None`` where a log does not say.

@@ -26,10 +26,8 @@ def collectives(gm: torch.fx.GraphModule) -> tuple[Collective, ...]:
     """Return the collectives of a graph and of its nested graphs, in the order of their calls."""
     calls: list[Collective] = []
     for node in gm.graph.nodes:
-        if node.op == "get_attr":
-            inner = getattr(gm, str(node.target), None)
-            if isinstance(inner, torch.fx.GraphModule):
-                calls += collectives(inner)
+        if (inner := _nested(gm, node)) is not None:
+            calls += collectives(inner)
         target = node.target
         packet = getattr(target, "overloadpacket", target)
         space, _, name = str(packet).rpartition(".")
@@ -39,11 +37,24 @@ def collectives(gm: torch.fx.GraphModule) -> tuple[Collective, ...]:
 
 
 def calls(gm: torch.fx.GraphModule) -> tuple[str, ...]:
-    """Return the operator of each call of a graph, in order."""
+    """Return the operator of each call of a graph, in order, with those of the nested graphs that it is given: of a
+    branch, or of what is checkpointed."""
     return tuple(_operator(gm, node) for node in gm.graph.nodes if node.op.startswith("call_"))
 
 
 def _operator(gm: torch.fx.GraphModule, node: torch.fx.Node) -> str:
+    bodies = [body for each in node.all_input_nodes if (body := _nested(gm, each)) is not None]
+    inside = f"({'; '.join(', '.join(calls(body)) for body in bodies)})" if bodies else ""
+    return f"{_name(gm, node)}{inside}"
+
+
+def _nested(gm: torch.fx.GraphModule, node: torch.fx.Node) -> torch.fx.GraphModule | None:
+    """Return the graph that a node stands for."""
+    inner = getattr(gm, str(node.target), None) if node.op == "get_attr" else None
+    return inner if isinstance(inner, torch.fx.GraphModule) else None
+
+
+def _name(gm: torch.fx.GraphModule, node: torch.fx.Node) -> str:
     if node.op == "call_module":
         return type(gm.get_submodule(str(node.target))).__name__
     if isinstance(node.target, str):
