@@ -162,7 +162,7 @@ def _padded(reads: Callable[[int, int, int], int]) -> Reads:
             size, before, after = (fx_values.hint(n) for n in (sizes[-at], *both))
             if size is None or before is None or after is None:
                 return None
-            sizes[-at] = reads(size, before, after)
+            sizes[-at] = reads(size, before, after) if size + before + after > 0 else 0
         return elements(sizes)
 
     return inside
@@ -171,6 +171,11 @@ def _padded(reads: Callable[[int, int, int], int]) -> Reads:
 def _kept(size: int, before: int, after: int) -> int:
     """What negative padding does not cut off."""
     return max(0, size + min(before, 0) + min(after, 0))
+
+
+def _replicated(size: int, before: int, after: int) -> int:
+    """What is kept, and the element at the border where nothing is."""
+    return max(min(size, 1), _kept(size, before, after))
 
 
 def _mirrored(size: int, before: int, after: int) -> int:
@@ -240,7 +245,8 @@ READS: dict[str, dict[str, Reads]] = {
     # Gathers: as many as come out, as there are targets, a row for each index, the neighbours of each point.
     **_with("self", _of_result,
         "index _unsafe_index _unsafe_masked_index gather index_select take"),
-    **_with("self", _padded(_kept), "constant_pad_nd replication_pad1d replication_pad2d replication_pad3d"),
+    **_with("self", _padded(_kept), "constant_pad_nd"),
+    **_with("self", _padded(_replicated), "replication_pad1d replication_pad2d replication_pad3d"),
     **_with("self", _padded(_mirrored), "reflection_pad1d reflection_pad2d reflection_pad3d"),
     **_with("self", _of_results, "narrow_copy"),
     **_with("weight", _of_result, "embedding"),

@@ -147,7 +147,8 @@ def padding(draw: random.Random, dims: int) -> Call:
     """Padding that is negative on some sides: what it cuts off is not read, however large the result is."""
     size = [draw.randint(3, 6) for _ in range(dims)]
     kind = draw.choice(["constant_pad_nd", f"replication_pad{dims}d", f"reflection_pad{dims}d"])
-    pad = [draw.randint(-2, min(4, n - 1)) for n in reversed(size) for _ in range(2)]
+    cut = 2 if kind == "constant_pad_nd" else max(size)
+    pad = [draw.randint(-min(cut, n), min(4, n - 1)) for n in reversed(size) for _ in range(2)]
     value = [1.5] if kind == "constant_pad_nd" else []
     return getattr(aten, kind).default, (torch.randn(1, 2, *size), pad, *value), {}
 
