@@ -128,6 +128,7 @@ class VllmCompilation:
         settings: vLLM's configuration, as name and value.
         submodules: pieces that the split graph calls, in order; those that are not compiled (attention) among them.
         pieces: in the order in which they were compiled.
+        passes: those over graphs of which the log does not say the piece.
     """
 
     id: str
@@ -135,3 +136,4 @@ class VllmCompilation:
     settings: tuple[tuple[str, str], ...] = ()
     submodules: tuple[str, ...] = ()
     pieces: tuple[VllmPiece, ...] = ()
+    passes: tuple[VllmPass, ...] = ()

@@ -15,6 +15,8 @@ from compile_lens.measures.program import counts
 from compile_lens.record import claims
 from compile_lens.record.program import FAILED, OUTCOME_NOT_KNOWN, RAISED, UNKNOWN, ProgramRecord
 from compile_lens.record.torch_trace.program import program_from_log
+from compile_lens.views.render import text
+from compile_lens.views.subjects.program import document
 from compile_lens.views.words import program as words
 
 BROKEN = (
@@ -355,3 +357,23 @@ def test_what_is_compiled_again_comes_before_graph_breaks_near_its_limit_or_not(
             )
         kinds = [cause.kind for cause in causes(read(log))]
         assert kinds[0] == first and set(kinds) == {"graph break", "recompile"}
+
+
+def test_passes_of_vllm_without_a_piece_in_the_log_are_there() -> None:
+    """By hand: the first pass writes one line anew, the second one more; no entry begins a piece."""
+    before, first = "def forward(self, x):\n    a = x.sin()\n", "def forward(self, x):\n    a = fused(x)\n"
+    log = names() + entry("graph_dump", {"name": "vllm_patterns.FusionPass"}, "def pattern_0(): ...", "0/0")
+    log += artifact("before_post_grad_graph", before, "0/0")
+    log += entry("graph_dump", {"name": "vllm_post_grad.0.FusionPass"}, first, "0/0")
+    log += entry(
+        "graph_dump", {"name": "vllm_post_grad.1.ReshapePass"}, first + "    b = a.view(-1)\n", "0/0"
+    )
+    record = read(log)
+    (model,) = record.vllm
+    assert [(one.name, one.changed_lines) for one in model.passes] == [
+        ("0.FusionPass", 1),
+        ("1.ReshapePass", 1),
+    ]
+    page = " ".join(text.page(document(record), 200, False).split())
+    assert "vLLM ran 2 passes over graphs of which the log does not say the piece" in page
+    assert "1.ReshapePass" in page and "vLLM compiled no piece" not in page

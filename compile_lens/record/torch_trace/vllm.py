@@ -30,6 +30,7 @@ class _Model:
     submodules: tuple[str, ...] = ()
     pieces: list[VllmPiece] = field(default_factory=list)
     operators: dict[str, int | None] = field(default_factory=dict)
+    passes: list[VllmPass] = field(default_factory=list)
 
 
 class VllmLog:
@@ -90,14 +91,14 @@ class VllmLog:
         self._before = None
 
     def _pass(self, model: _Model, name: str, text: str | None) -> None:
-        if model.pieces and text is not None:
-            new = (
-                None
-                if self._before is None
-                else Counter(text.splitlines()) - Counter(self._before.splitlines())
-            )
-            one = VllmPass(name, graph_text.operators(text), None if new is None else new.total())
+        new = None
+        if text is not None and self._before is not None:
+            new = (Counter(text.splitlines()) - Counter(self._before.splitlines())).total()
+        one = VllmPass(name, None if text is None else graph_text.operators(text), new)
+        if model.pieces:
             model.pieces[-1] = replace(model.pieces[-1], passes=(*model.pieces[-1].passes, one))
+        else:
+            model.passes.append(one)
         self._before = text
 
     def compilations(self) -> tuple[VllmCompilation, ...]:
@@ -109,6 +110,7 @@ class VllmLog:
                 model.settings,
                 model.submodules,
                 tuple(replace(one, operators=model.operators.get(one.submodule)) for one in model.pieces),
+                tuple(model.passes),
             )
             for model in self._models
         )

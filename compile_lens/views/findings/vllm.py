@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.record.logged_code import VllmPiece
+from compile_lens.record.logged_code import VllmPass, VllmPiece
 from compile_lens.record.program import ProgramRecord
 
 from ..document import NAME, NOTE, NUMBER, TEXT, Finding, Row, Section, Table
@@ -20,14 +20,13 @@ def vllm(program: ProgramRecord) -> Finding | None:
         known = (("compile id", model.id), ("event", model.event), *model.settings)
         known += (("split into", ", ".join(model.submodules)),)
         settings += [Row((str(number), name, value)) for name, value in known if value]
+        passes += [_pass((str(number), NOT_KNOWN, NOT_KNOWN), one) for one in model.passes]
         for piece in model.pieces:
             kernels = sum(len(program.modules[n].kernels) for n in piece.modules)
             row = (str(number), piece.submodule, _range(piece), _count(piece.operators))
             modules = ", ".join(map(str, piece.modules))
             pieces.append(Row((*row, modules, str(kernels), "alone" if piece.cudagraph_size else "")))
-            for one in piece.passes:
-                of = (str(number), piece.submodule, _range(piece), one.name)
-                passes.append(Row((*of, _count(one.operators), _count(one.changed_lines))))
+            passes += [_pass((str(number), piece.submodule, _range(piece)), one) for one in piece.passes]
     sections: list[Section] = [
         Table("", ("model", "setting", "value"), (NUMBER, NAME, TEXT), tuple(settings)),
         Table(
@@ -46,6 +45,10 @@ def vllm(program: ProgramRecord) -> Finding | None:
     )
     fact = plural(len(pieces), "piece")
     return Finding("vllm", "vLLM", intro, fact, (), "program.record.vllm", tuple(sections), few=8)
+
+
+def _pass(of: tuple[str, str, str], one: VllmPass) -> Row:
+    return Row((*of, one.name, _count(one.operators), _count(one.changed_lines)))
 
 
 def _count(number: int | None) -> str:

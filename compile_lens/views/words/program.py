@@ -104,6 +104,11 @@ def measured(profile: Profile) -> str:
 def _vllm(program: ProgramRecord) -> str:
     """What vLLM compiled of models; ``""`` where it did not take part."""
     pieces = [piece for model in program.vllm for piece in model.pieces]
+    passes = sum(len(model.passes) for model in program.vllm)
+    if not pieces and passes:
+        return (
+            f"vLLM ran {plural(passes, 'pass', 'passes')} over graphs of which the log does not say the piece"
+        )
     if not pieces:
         return f"vLLM compiled no piece of {plural(len(program.vllm), 'model')}" if program.vllm else ""
     ranges = {piece.compile_range for piece in pieces}
