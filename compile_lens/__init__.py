@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .api.assemble import assemble
     from .api.capture import capture, show
     from .api.compare import compare
+    from .api.divergence import divergence
     from .api.expect import expect
     from .api.generate import generate
     from .api.load import diff, import_trace, load
@@ -54,6 +55,7 @@ __all__ = [
     "compare",
     "device",
     "diff",
+    "divergence",
     "expect",
     "generate",
     "import_trace",
@@ -89,6 +91,7 @@ _HOMES = {
     "compare": "api.compare",
     "device": "engine.environment",
     "diff": "api.load",
+    "divergence": "api.divergence",
     "expect": "api.expect",
     "generate": "api.generate",
     "import_trace": "api.load",
@@ -112,6 +115,7 @@ _ROOMS = ("course",)
 delegates.PLACES.update(
     {
         "Benchmark.__str__": "measures.timing:words",
+        "Capture.divergence": "trials.divergence:divergence",
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
         "Expectations.dtype": "api.expect:types",

@@ -18,12 +18,14 @@ import torch.fx
 
 from ..record import claims
 from ..record.capture import ABLATIONS
+from ..record.divergence import LOWERING
 from . import backend
 from .frames import dynamo
 from .ground.hook_calls import passing
 from .ground.hooks import hook
 from .ground.recorder import Draft, Recorder
 from .ground.recorder_state import CaptureSpec
+from .ground.transformations import of_nodes
 
 NOTHING, INLINED, FUSED = ABLATIONS
 
@@ -148,7 +150,14 @@ _OF_ONE_COMPILE = (
 
 @hook("torch._inductor.graph:GraphLowering.call_function", claims.ABLATIONS)
 def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
-    """Realise the result of a lowered operator at once as a loop of its own, in the step that inlines nothing."""
+    """Realise the result of a lowered operator at once as a loop of its own, in the step that inlines nothing; call
+    the operator itself, in place of code, where lowerings are limited."""
+    limit = draft.recorder.spec.limit
+    if limit is not None and _is_operator(args[0]):
+        with passing():
+            node = lowering.current_node
+            if not limit.allows(LOWERING, lambda: of_nodes(LOWERING, str(args[0]), [node], draft)):
+                return _as_operator(*args)
     result = real(lowering, *args, **kwargs)
     if draft.recorder.spec.step == NOTHING:
         with passing():
@@ -161,6 +170,18 @@ def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwarg
     """Write each loop as soon as it is there, if nothing is fused: the C++ backend would collect loops that were not
     fused in one function, and each is to be a function, and a launch, of its own."""
     return True if draft.recorder.spec.step else real(scheduling, *args, **kwargs)
+
+
+def _is_operator(target: Any) -> bool:
+    """Return True for an operator of torch's own, which can be called in place of code for it."""
+    return isinstance(target, torch._ops.OpOverload) and torch._library.utils.is_builtin(target)
+
+
+def _as_operator(target: Any, args: Any, kwargs: Any) -> Any:
+    """Lower an operator to a call of itself."""
+    from torch._inductor.lowering import fallback_handler
+
+    return fallback_handler(target, add_to_fallback_set=False)(*args, **kwargs)
 
 
 def _realise(result: Any, lowering: Any) -> None:

@@ -16,11 +16,20 @@ import torch.fx
 from ..record import claims
 from . import targets
 from .frames import dynamo, graph_breaks, skipped_frames
-from .graphs import aot, compile_shortcuts, cpu_execution, eager_count, fx, passes
+from .graphs import (
+    aot,
+    compile_shortcuts,
+    cpu_execution,
+    decompositions,  # noqa: F401  its hook is there once it is imported
+    eager_count,
+    fx,
+    passes,
+)
 from .graphs.graph_chain import CHAIN, GraphChain
 from .graphs.provenance import Lineage
 from .ground import hook_points, hooks
 from .ground.recorder import Draft, Recorder
+from .ground.transformations import LIMIT
 from .ground.undo import Undo
 from .inductor import pipeline
 
@@ -98,7 +107,11 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     CHAIN.put(draft, GraphChain(Lineage(gm)))
     targets.check_devices(draft, gm)
     draft.lap("dynamo")
-    if not recorder.spec.step:  # a step of an ablation has the same graph as the capture that it belongs to
+    spec = recorder.spec
+    if spec.limit is not None:
+        LIMIT.put(draft, spec.limit)
+    # A step of an ablation, and an attempt to find a cause, have the same graph as the capture that they belong to.
+    if not (spec.step or spec.limit or spec.backend):
         stand_in = recorder.target.stand_in
         device = None if stand_in is None else stand_in.device
         draft.eager_note = "eager operators were not counted"
@@ -113,6 +126,8 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
             undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.current_stage = "pre_grad"
+        if spec.backend:
+            return torch._dynamo.lookup_backend(spec.backend)(gm, example_inputs)
         compiled = compile_fx(
             gm,
             example_inputs,

@@ -19,6 +19,7 @@ from .ground import hook_points, hooks, log_filters, values
 from .ground.program_hooks import without_torch_function
 from .ground.recorder import Recorder
 from .ground.recorder_state import Call, CaptureSpec
+from .ground.transformations import Limit
 from .ground.undo import Undo
 
 
@@ -37,6 +38,8 @@ class Request:
         later: arguments of the calls that follow the first, each as positional ones and those by name.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
+        limit: how many transformations of a kind are applied; None for all.
+        backend: a backend of torch's own that compiles the graphs in place of Inductor.
         compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
     """
 
@@ -51,6 +54,8 @@ class Request:
     interpret: Callable[[str, Any], Any] | None = None
     later: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
+    limit: Limit | None = None
+    backend: str = ""
     compiled: tuple[str, ...] | None = None
 
 
@@ -73,10 +78,8 @@ def inductor_patches(
 
     Raises RuntimeError, as ``torch.compile`` does, for a mode or an option that torch does not know.
     """
-    import torch._inductor.config as config
-
     if isinstance(options, dict) and all(isinstance(name, str) for name in options):
-        known = {name for name, value in config.get_config_copy().items() if not name.isupper()}
+        known = {name for name in inductor_settings() if not name.isupper()}
         for name in options:
             if name.replace("-", "_") not in known:
                 close = difflib.get_close_matches(name.replace("-", "_"), sorted(known), 3)
@@ -88,10 +91,24 @@ def inductor_patches(
     return dict(wrapper.config)
 
 
+def inductor_settings() -> dict[str, Any]:
+    """Return the settings that Inductor has now, by name."""
+    import torch._inductor.config as config
+
+    return dict(config.get_config_copy())
+
+
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
     recorder = Recorder(
-        CaptureSpec(request.build, request.backward, request.patches, interpret=request.interpret)
+        CaptureSpec(
+            request.build,
+            request.backward,
+            request.patches,
+            interpret=request.interpret,
+            limit=request.limit,
+            backend=request.backend,
+        )
     )
     target, note = code_copies.uncompiled_function(fn)
     known = code_copies.compiled_notes(target) if request.compiled is None else request.compiled

@@ -57,7 +57,8 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
         check_callable(capture_or_fn, "expect")
     else:
         check_fit(capture_or_fn, args, options.get("kwargs"), "expect")
-    return Expectations(capture(capture_or_fn, *args, **options))
+    # ``agrees`` makes the call again.
+    return Expectations(capture(capture_or_fn, *args, **{"keep_inputs": "calls" not in options, **options}))
 
 
 def types(names: Iterable[Any]) -> set[str]:

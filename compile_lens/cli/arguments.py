@@ -12,6 +12,7 @@ from ..versions import __version__
 from . import commands
 from .check import check
 from .compare import compare, diff, merge, what_if
+from .divergence import divergence
 from .output import EXIT_CODES
 from .run import run
 from .upgrade import upgrade
@@ -124,6 +125,15 @@ def parser() -> argparse.ArgumentParser:
         help="try at most so many pairs of those that matter; 0 for none (default: 6)",
     )
     _add_out(changing, "outcome")
+
+    divergent = add(
+        "divergence",
+        divergence,
+        "Build a function, compare it with eager PyTorch and, where they differ, find the cause",
+        expressions + "\nWhere the values differ the exit code is 4.",
+    )
+    _add_call(divergent)
+    _add_out(divergent, "divergence")
 
     differing = add(
         "diff",

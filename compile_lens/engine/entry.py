@@ -54,10 +54,18 @@ def outside_dynamo(function: _F) -> _F:
     return cast(_F, outside)
 
 
-def check_options(function: str, own: Sequence[str], given: Iterable[str], like: Callable[..., Any]) -> None:
-    """Raises ``UsageError`` for an option that neither ``function`` nor ``like``, to which it hands them, takes."""
+def check_options(
+    function: str,
+    own: Sequence[str],
+    given: Iterable[str],
+    like: Callable[..., Any],
+    without: Sequence[str] = (),
+) -> None:
+    """Raises ``UsageError`` for an option that neither ``function`` nor ``like``, to which it hands them, takes.
+    ``without`` are options of ``like`` that ``function`` does not take."""
     parameters = inspect.signature(like).parameters.values()
-    known = list(dict.fromkeys((*own, *(p.name for p in parameters if p.kind == p.KEYWORD_ONLY))))
+    names = (p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in without)
+    known = list(dict.fromkeys((*own, *names)))
     for name in given:
         if name not in known:
             raise UsageError(_unknown(function, name, known))

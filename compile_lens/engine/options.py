@@ -82,8 +82,9 @@ class CaptureOptions:
             **more,
         )
 
-    def request(self, **more: Any) -> Request:
-        """Return the request to a session; ``more`` are further fields of it.
+    def request(self, settings: dict[str, Any] | None = None, **more: Any) -> Request:
+        """Return the request to a session; ``settings`` are of Inductor's, beside ``options``, and ``more`` are
+        further fields of it.
 
         Raises:
             UsageError: torch does not know the mode or one of the options.
@@ -93,7 +94,7 @@ class CaptureOptions:
         return Request(
             build=self.build and more.get("model") is None,
             backward=self.backward is not False,
-            patches=self.patches(),
+            patches={**self.patches(), **(settings or {})},
             dynamic=self.dynamic,
             fullgraph=self.fullgraph,
             **more,

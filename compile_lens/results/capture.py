@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..record.support import Unsupported
     from ..record.verification import Verification
     from ..views.story import Story
+    from .divergence import Divergence
 
 
 class Capture(Record):
@@ -35,8 +36,8 @@ class Capture(Record):
     ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``autotuning``
     (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
     (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``), ``coverage`` (``Coverage``), ``story``
-    (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``), ``join``, ``save``, ``to_json`` and
-    ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
+    (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``), ``divergence`` (``Divergence``),
+    ``join``, ``save``, ``to_json`` and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
     @property
@@ -166,6 +167,15 @@ class Capture(Record):
         """
         verification: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target)
         return verification
+
+    def divergence(self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None) -> Divergence:
+        """Compare the built code with eager PyTorch; where they differ, find the operation and the cause.
+
+        As ``compile_lens.divergence``. Without arguments it uses the function and inputs of the capture while the
+        caller still holds them, or if they were kept (``capture(…, keep_inputs=True)``).
+        """
+        divergence: Divergence = delegate("Capture.divergence")(self, fn, args, kwargs)
+        return divergence
 
     def __repr__(self) -> str:
         from ..views.subjects.capture import line

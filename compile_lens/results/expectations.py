@@ -109,6 +109,30 @@ class Expectations:
         head = f"expected all of it compiled, found: {outcome.verdict(self.capture)}"
         raise self._error(head, program.left_to_python(self.capture))
 
+    def agrees(self) -> Expectations:
+        """Built code gives values as good as eager PyTorch's: results, in-place changes and gradients.
+
+        The code is built and run, on copies of the call. For an absent device it runs in Triton's interpreter. Where
+        the values differ, the error names the cause, as ``Capture.divergence`` does. Raises ``UsageError`` for a
+        capture that does not hold its function and inputs: ``expect(f, x)`` keeps them, a loaded record has none.
+        """
+        __tracebackhide__ = True
+        from ..views.explanations.divergence import of_divergence, of_verification
+
+        wanted = "compiled values as good as eager's"
+        self._went_well(wanted)
+        target = self.capture.target
+        if target is not None and target.model.device != "cpu":
+            verification = self.capture.verify()
+            if verification.ok:
+                return self
+            raise self._error(f"expected {wanted}: {verification.verdict}", of_verification(verification))
+        divergence = self.capture.divergence()
+        if divergence.agrees:
+            return self
+        verdict = divergence.verification.verdict
+        raise self._error(f"expected {wanted}: {verdict}", of_divergence(divergence))
+
     def fused(
         self,
         a: Kernel | tuple[str, str, str] | str | int,

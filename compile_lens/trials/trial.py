@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -107,7 +108,7 @@ class Trial:
 
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if not self.random:
-            outcome = self._compared(compiled, self._reference())
+            outcome = self._compared(compiled, self._reference)
             return self._verification(outcome, apart)
         try:
             with eager_random_numbers():
@@ -129,15 +130,14 @@ class Trial:
         outcome = compared(self.eager, observation, reference)
         failed = [c for c in outcome.checks if not c.ok]
         if failed:
-            nudged = [n for seed in range(NUDGES) if (n := self._optional(nudge=seed)) is not None]
-            names = rounded(self.eager, observation, nudged, failed)
+            names = rounded(self.eager, observation, self._nudged, failed)
             outcome.set_aside(dict.fromkeys(names, ROUNDING), problems=True)
         return outcome
 
     def does_as(self, other: Trial) -> bool | None:
         """Return True if eager PyTorch does the same in this trial as in another; None where they differ only in what
         depends on random numbers or uninitialized memory."""
-        outcome = compared(self.eager, other.eager, self._reference())
+        outcome = compared(self.eager, other.eager, self._reference)
         if outcome.ok:
             return True
         apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
@@ -175,9 +175,15 @@ class Trial:
                 torch.manual_seed(torch.initial_seed() + seed)
             return observed(*self.call, self.backward, self.held, **{"call": self._eager, **how})
 
+    @functools.cached_property
     def _reference(self) -> Observation | None:
         """The call in float64, or None where it does not run there."""
         return self._optional(wide=True)
+
+    @functools.cached_property
+    def _nudged(self) -> list[Observation]:
+        """Calls of eager on inputs that differ by one unit in the last place."""
+        return [n for seed in range(NUDGES) if (n := self._optional(nudge=seed)) is not None]
 
     def _optional(self, **how: Any) -> Observation | None:
         with contextlib.suppress(Exception):  # the function insists on its own inputs, in whatever way

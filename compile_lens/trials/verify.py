@@ -36,7 +36,7 @@ def verify(
     """
     from .._torch.frames import code_copies
 
-    fn, args, keywords = _call(capture, fn, args, kwargs)
+    fn, args, keywords = call_of(capture, fn, args, kwargs)
     if target is not None:
         capture = _for_target(capture, fn, args, keywords, target)
     if capture.target is not None and capture.target.model.device != "cpu":
@@ -71,23 +71,30 @@ def verify(
     )
 
 
-def _call(
-    capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+def call_of(
+    capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, method: str = "verify"
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Return the call to make for ``capture.<method>(fn, *args)``: the capture's own where no function is given.
+
+    Raises:
+        UsageError: ``fn`` is no callable, the capture is of several calls, or its function or an input is gone.
+    """
     if fn is not None:
         if not callable(fn):
-            raise UsageError(f"verify needs a callable first, got {short(fn)}: capture.verify(f, x)")
+            raise UsageError(f"{method} needs a callable first, got {short(fn)}: capture.{method}(f, x)")
         return fn, args, dict(kwargs or {})
     if capture.calls:
         raise UsageError(
-            f"this capture is of {len(capture.calls)} calls: verify a capture of each, capture(f, x).verify()"
+            f"this capture is of {len(capture.calls)} calls: make a capture of each, capture(f, x).{method}()"
         )
     live = getattr(capture, "_live", None)
     references = live.call() if live is not None else None
     if references is None:
+        why = "a saved record holds neither function nor inputs"
+        if live is not None:
+            why = "the function or an input of this capture is gone (it keeps none alive)"
         raise UsageError(
-            f"the function or an input of this capture is gone (it keeps none alive): pass them, "
-            f"capture.verify({capture.function}, …), or capture with keep_inputs=True"
+            f"{why}: pass them, capture.{method}({capture.function}, …), or capture with keep_inputs=True"
         )
     call: tuple[Any, tuple[Any, ...], dict[str, Any]] = references
     return call

@@ -15,9 +15,11 @@ import torch
 import torch.fx
 
 from ...record import claims
+from ...record.divergence import PASS, Transformation
 from ...record.lowering import UNNAMED, Pass, Rewrite
-from ..ground.hooks import slot_hook
+from ..ground.hooks import in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
+from ..ground.transformations import LIMIT, of_nodes
 from . import patterns
 from .fx import Origins
 from .node_changes import Changes, Group, Tracked, text
@@ -31,6 +33,10 @@ UNOBSERVED = (
 """Functions that change a graph without an observer; they are passes if they changed something."""
 
 OBSERVER = "torch.fx.passes.graph_transform_observer:GraphTransformObserver"
+
+
+NEEDED = ("decompose_", "fix_auto_functionalized")
+"""Beginnings of the names of passes without which lowering fails: they are never left out."""
 
 
 class OpenPass:
@@ -204,6 +210,10 @@ class Passes:
             applied = self._rewrite(patterns.name(entry), group, patterns.place_of_pattern(entry), origins)
             self._open[-1].rewrites.append(applied)
 
+    def described(self, observer: Any) -> Transformation:
+        """Return the description of a pass that begins."""
+        return of_nodes(PASS, str(observer.passname), (), self._draft)
+
     def tell(self, function: Callable[..., Any]) -> None:
         """Note the function that the next pass runs."""
         self._where = patterns.place_of(function)
@@ -258,6 +268,10 @@ def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
 
 
 def _apply_pass(passes: Passes, real: Any, observer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    limit = in_slot(LIMIT)
+    needed = str(observer.passname).startswith(NEEDED)
+    if limit is not None and not needed and not limit.allows(PASS, lambda: passes.described(observer)):
+        return None
     passes.tell(function)
     return real(observer, function, *args, **kwargs)
 

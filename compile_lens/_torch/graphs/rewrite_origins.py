@@ -14,9 +14,11 @@ from typing import Any
 import torch.fx
 
 from ...record import claims
+from ...record.divergence import PASS, Transformation
 from ...record.lowering import Pass, Rewrite
-from ..ground.hooks import hook, in_slot, slot_hook
+from ..ground.hooks import current, hook, in_slot, slot_hook
 from ..ground.recorder import Draft
+from ..ground.transformations import LIMIT, of_nodes
 from . import graph_chain, node_changes, partitioner, patterns
 from .fx_values import MADE, ran, target_text
 from .graph_chain import CHAIN, GraphChain
@@ -203,6 +205,9 @@ def _apply_pattern(
     chain: GraphChain, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
 ) -> Any:
     """Tag every node that the pattern matcher makes with the nodes that it matched."""
+    limit = in_slot(LIMIT)
+    if limit is not None and not limit.allows(PASS, lambda: _described(entry, match)):
+        return None
     lineage = chain.current
     if lineage is None:
         return real(entry, match, graph, *args, **kwargs)
@@ -215,6 +220,11 @@ def _apply_pattern(
         if node not in before:
             node.meta[TAG] = names
     return result
+
+
+def _described(entry: Any, match: Any) -> Transformation:
+    """Return the description of a pattern that has matched."""
+    return of_nodes(PASS, patterns.name(entry), match.nodes, current(), pattern=patterns.name(entry))
 
 
 for _entry in ("ReplacementPatternEntry", "GraphPatternEntry", "LoweringPatternEntry"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -14,6 +14,9 @@ from ...record.device import DeviceModel, DeviceQuery
 from ...record.graph import Frame as Line
 from ...record.graph import Source
 from .cache_entries import CompiledCode
+
+if TYPE_CHECKING:
+    from .transformations import Limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +29,8 @@ class CaptureSpec:
         patches: Inductor's settings.
         step: the step of an ablation; ``""`` for none, or for the last one, which is an ordinary capture.
         interpret: makes a module of a wrapper, to run it here.
+        limit: how many transformations of a kind are applied; None for all.
+        backend: a backend of torch's own that compiles the graphs in place of Inductor; ``""`` for Inductor.
     """
 
     build: bool
@@ -33,6 +38,8 @@ class CaptureSpec:
     patches: dict[str, Any]
     step: str = ""
     interpret: Callable[[str, Any], Any] | None = None
+    limit: Limit | None = None
+    backend: str = ""
 
 
 class StandIn(Protocol):

@@ -14,11 +14,13 @@ from typing import Any
 
 from ...record import claims
 from ...record.decision import Decision
+from ...record.divergence import FUSION, Transformation
 from ...record.graph import Node
 from ..ground import source_places
 from ..ground.hook_calls import torch_frame
-from ..ground.hooks import slot_hook
+from ..ground.hooks import current, in_slot, slot_hook
 from ..ground.recorder import Draft, Slot
+from ..ground.transformations import LIMIT, of_nodes
 from . import fusion_reasons
 
 ROUNDS = "torch._inductor.scheduler:Scheduler.fuse_nodes"
@@ -266,6 +268,11 @@ def score(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any)
 @slot_hook("torch._inductor.scheduler:Scheduler.speedup_by_fusion", WATCH, claims.DECISIONS)
 def keep_timing(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2: Any, *args: Any) -> Any:
     """Keep the result for pairs that are built and timed before they are fused."""
+    limit = in_slot(LIMIT)
+    if limit is not None and not limit.allows(FUSION, lambda: _described(node1, node2)):
+        from torch._inductor.scheduler import FusionResult
+
+        return FusionResult(should_fuse=False)
     result = real(scheduler, node1, node2, *args)
     if watch.within:
         pair = watch.pair(node1, node2)
@@ -275,6 +282,18 @@ def keep_timing(watch: FusionWatch, real: Any, scheduler: Any, node1: Any, node2
             code = inspect.unwrap(real).__code__
             watch.refuse(pair, Refusal("slower", code=code, line=code.co_firstlineno), scheduler, None)
     return result
+
+
+def _described(node1: Any, node2: Any) -> Transformation:
+    """Return the description of the fusion of two scheduler nodes."""
+    origins = [
+        node
+        for one in (node1, node2)
+        for part in one.get_nodes()
+        for node in sorted(getattr(part.node, "origins", ()) or (), key=lambda n: str(n.name))
+    ]
+    name = " + ".join(str(one.get_name()) for one in (node1, node2))
+    return of_nodes(FUSION, name, origins, current())
 
 
 @slot_hook(FUSE_TWO, WATCH, claims.DECISIONS)

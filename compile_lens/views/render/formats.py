@@ -34,6 +34,7 @@ DIFFERENCE = {
     ".txt": "the text page",
     ".json": "plain data",
 }
+DIVERGENCE = {**_PAGES, ".json": "plain data"}
 FORMS = {
     "capture": CAPTURE,
     "program": PROGRAM,
@@ -41,6 +42,7 @@ FORMS = {
     "outcome": WHAT_IF,
     "comparison": COMPARISON,
     "difference": DIFFERENCE,
+    "divergence": DIVERGENCE,
 }
 """Endings that ``save`` knows for each subject, and what each gives."""
 

@@ -1,0 +1,24 @@
+"""Decompositions of operators while a graph is traced, which a compile can leave out one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.fx.traceback
+
+from ...record.divergence import DECOMPOSITION
+from ..ground.hooks import current, slot_hook
+from ..ground.transformations import LIMIT, Limit, described
+
+
+@slot_hook("torch.fx.experimental.proxy_tensor:maybe_handle_decomp", LIMIT)
+def decompose(limit: Limit, real: Any, mode: Any, operator: Any, *args: Any) -> Any:
+    """Leave an operator as it is, where decompositions are limited."""
+    if operator in mode.decomposition_table:
+        trace = torch.fx.traceback.get_current_meta().get("stack_trace")
+        name = str(operator)
+        if not limit.allows(
+            DECOMPOSITION, lambda: described(DECOMPOSITION, name, [trace], (), [name], current())
+        ):
+            return NotImplemented
+    return real(mode, operator, *args)

@@ -1,0 +1,41 @@
+"""The cause of a difference between compiled code and eager PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.call import check_fit
+from ..engine.entry import check_options, outside_dynamo
+from ..results.divergence import Divergence
+from .capture import capture
+
+
+@outside_dynamo
+def divergence(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **options: Any) -> Divergence:
+    """Compare ``fn(*args, **kwargs)`` compiled with eager PyTorch; where they differ, find the operation and the cause.
+
+    The code is built and run, and compared as ``Capture.verify`` does: results, in-place changes and gradients, each
+    side against the same call in float64. Where compiled code is worse than eager, the same call is compiled again,
+    once for each attempt: with torch's debug backends, with settings of Inductor turned off (all, then by halves), and
+    with the first so many passes, fusions, lowerings or decompositions. Bisection finds the one with which the values
+    come to differ; the number of attempts grows with the logarithm of theirs. Each attempt runs the function twice.
+
+    Args:
+        fn, kwargs: as for ``capture``.
+        options: every other option of ``capture`` but ``target``, ``calls`` and ``build``.
+
+    Returns:
+        A ``Divergence``, true if the values agree: ``.cause``, ``.switch`` (the setting that makes them agree, with the
+        code to paste), ``.attempts``, ``.verification``; ``.save("divergence.html")``.
+
+    Raises:
+        UsageError: an argument is not usable, or the function raises without a compiler, too.
+        CaptureError: the function cannot be captured.
+    """
+    from ..trials.divergence import divergence as searched
+
+    check_fit(fn, args, kwargs, "divergence")
+    check_options(
+        "divergence", ("kwargs",), options, capture, without=("target", "calls", "build", "keep_inputs")
+    )
+    return searched(capture(fn, *args, kwargs=kwargs, **options), fn, args, kwargs)

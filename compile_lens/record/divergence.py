@@ -1,0 +1,178 @@
+"""The cause of a difference between compiled code and eager PyTorch, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .capture import Record
+from .graph import Frame
+from .kernel import Kernel
+from .verification import Verification
+
+DECOMPOSITION, PASS, FUSION, LOWERING = "decomposition", "pass", "fusion", "lowering"
+"""Kinds of transformations that a compile can leave out one by one."""
+
+DYNAMO, AUTOGRAD, PARTITION, PRECISION, ROUNDING, SETTING, NOT_FOUND = (
+    "capture by Dynamo",
+    "AOTAutograd",
+    "partition",
+    "precision kept",
+    "rounding",
+    "setting",
+    "not found",
+)
+
+CAUSES = {
+    DYNAMO: "The graph that Dynamo captured gives the other result, run by eager PyTorch.",
+    AUTOGRAD: "Tracing into ATen operators without mutation (AOTAutograd) changes the result.",
+    DECOMPOSITION: "A decomposition: operators that stand in place of one do not compute the same.",
+    PARTITION: "Splitting the graph into forward and backward changes the result.",
+    PASS: "A rewrite: a pass replaces operators by others that do not compute the same.",
+    FUSION: "Fusion: separate loops compute what eager does, fused into one kernel they do not.",
+    LOWERING: "Lowering or code generation: the code of one operator does not compute what the operator does.",
+    SETTING: "A setting of Inductor decides it; no single transformation does.",
+    PRECISION: "Compiled code keeps values in float32 that eager rounds to half precision after each operator.",
+    ROUNDING: "Operations run in another order, or in another kernel: the difference is of the size of eager's own "
+    "rounding error.",
+    NOT_FOUND: "No setting, pass, decomposition, fusion or lowering that was left out makes them agree.",
+}
+"""Kinds of causes, each with its sentence."""
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """One transformation of a compile: a decomposition, a pass or pattern, a fusion or a lowering.
+
+    Attributes:
+        kind: ``decomposition``, ``pass``, ``fusion`` or ``lowering``.
+        name: the operator, the pass and its pattern, or the two loops, by torch's own names.
+        compile_id: id of the compilation that it is of.
+        phase: the graph: ``inference``, ``forward``, ``backward``; ``""`` before the graphs are split.
+        nodes: names of the nodes that it takes: of the ATen graph for a pattern, after the passes for a lowering.
+        frames: the Python lines of these nodes, each the innermost that is not torch's own.
+        operators: what it is about, as operators: ``aten.softmax.int``.
+        pattern: name of the pattern that matched; ``""`` for a whole pass.
+    """
+
+    kind: str
+    name: str
+    compile_id: str = ""
+    phase: str = ""
+    nodes: tuple[str, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    operators: tuple[str, ...] = ()
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The same call compiled in another way, and its agreement with eager.
+
+    Attributes:
+        name: what was changed: ``pattern_matcher=False``, ``backend="aot_eager"``, ``first 3 of 9 passes``.
+        verdict: of the comparison with eager, as ``Verification.verdict``.
+        difference: the largest difference from an eager value; None if no numbers were compared.
+        to_apply: the code that has it so in a program; ``""`` where torch has no setting for it.
+        reason: why nothing was compared; ``""`` where it was.
+    """
+
+    name: str
+    verdict: str
+    difference: float | None = None
+    to_apply: str = ""
+    reason: str = ""
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Cause of a difference.
+
+    Attributes:
+        kind: a key of ``CAUSES``.
+        transformation: the one that decides it, found by leaving it out; None where none does.
+        kernels: kernels that compute what it takes.
+        before, after: of a rewrite, the nodes before and after it as text.
+        where: place in torch of the pattern or the pass.
+    """
+
+    kind: str
+    transformation: Transformation | None = None
+    kernels: tuple[Kernel, ...] = ()
+    before: str = ""
+    after: str = ""
+    where: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The cause in a sentence."""
+        return CAUSES[self.kind]
+
+
+@dataclass(frozen=True, repr=False)
+class DivergenceRecord:
+    """Whether compiled code differs from eager PyTorch, and the cause, with the evidence.
+
+    Attributes:
+        function: the function that was called.
+        capture: the compilation as it is.
+        verification: the comparison of compiled and eager values.
+        cause: the cause; None where the values agree bit for bit or could not be compared.
+        attempts: the compiles that were tried, in order.
+        switch: the narrowest setting that makes the values agree; None where none does.
+    """
+
+    function: str
+    capture: Record
+    verification: Verification
+    cause: Cause | None = None
+    attempts: tuple[Attempt, ...] = ()
+    switch: Attempt | None = None
+
+    @property
+    def agrees(self) -> bool | None:
+        """True if compiled values are as good as eager's, False if they are not, None if that is not known."""
+        return self.verification.ok
+
+    @property
+    def difference(self) -> float | None:
+        """The largest difference between a compiled and an eager value; None if no numbers were compared."""
+        return largest_difference(self.verification)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the divergence as plain JSON data, without the capture."""
+        cause = self.cause
+        return {
+            "function": self.function,
+            "agrees": self.agrees,
+            "verdict": self.verification.verdict,
+            "difference": _plain(self.difference),
+            "cause": None
+            if cause is None
+            else {
+                "kind": cause.kind,
+                "sentence": cause.sentence,
+                "transformation": None if cause.transformation is None else asdict(cause.transformation),
+                "kernels": [kernel.name for kernel in cause.kernels],
+                "before": cause.before,
+                "after": cause.after,
+                "where": cause.where,
+            },
+            "switch": None if self.switch is None else _attempt(self.switch),
+            "attempts": [_attempt(one) for one in self.attempts],
+        }
+
+
+def largest_difference(verification: Verification) -> float | None:
+    """Return the largest difference between a compiled and an eager value; None if no numbers were compared."""
+    return max((c.max_abs for c in verification.comparisons if c.has_numbers and c.dtype), default=None)
+
+
+def _attempt(one: Attempt) -> dict[str, Any]:
+    return {**asdict(one), "difference": _plain(one.difference)}
+
+
+def _plain(number: float | None) -> float | str | None:
+    """Return a number that JSON has: an infinite one as text."""
+    return str(number) if number is not None and number in (float("inf"), float("-inf")) else number

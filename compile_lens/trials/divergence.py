@@ -1,0 +1,344 @@
+"""The cause of a difference between compiled code and eager PyTorch, found by compiling the same call in other ways.
+
+Each attempt is one compile and one run. First torch's own debug backends say how far down the compiler the values
+still agree. In Inductor, settings are turned all at once and then by halves, until one is left that decides. Then
+transformations of one kind (passes and patterns, fusions, lowerings, decompositions) are left out from the n-th on;
+bisection finds the one with which the values come to differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from .._torch.ground.transformations import Limit
+from ..engine.call import Call
+from ..engine.entry import outside_dynamo
+from ..engine.local import perform
+from ..engine.options import CaptureOptions, inductor_patches
+from ..errors import UsageError
+from ..measures.address import Address
+from ..measures.chain import Chain
+from ..record.compilation import Compilation
+from ..record.divergence import (
+    AUTOGRAD,
+    DECOMPOSITION,
+    DYNAMO,
+    FUSION,
+    LOWERING,
+    NOT_FOUND,
+    PARTITION,
+    PASS,
+    PRECISION,
+    ROUNDING,
+    SETTING,
+    Attempt,
+    Cause,
+    Transformation,
+    largest_difference,
+)
+from ..record.graph import Frame
+from ..record.kernel import Kernel
+from ..record.lowering import Rewrite
+from ..record.verification import DISAGREES, Verification
+from ..results.capture import Capture
+from ..results.divergence import Divergence
+from .switches import Switch, applied
+from .trial import Trial, draws, shows_unwritten
+from .verify import call_of
+
+LEVELS = {"aot_eager_decomp_partition": PARTITION, "aot_eager": AUTOGRAD, "eager": DYNAMO}
+"""Backends of torch's own that run the graphs at a level of the compiler, lowest first, and the cause if the values
+differ at that level and at none above it."""
+
+OFF: dict[str, Any] = {
+    "pattern_matcher": False,
+    "joint_graph_constant_folding": False,
+    "use_pre_grad_passes": False,
+    "use_joint_graph_passes": False,
+    "use_post_grad_passes": False,
+    "max_fusion_size": 1,
+    "epilogue_fusion": False,
+    "prologue_fusion": False,
+    "inplace_buffers": False,
+    "allow_buffer_reuse": False,
+    "split_reductions": False,
+    "online_softmax": False,
+    "reorder_for_locality": False,
+    "layout_optimization": False,
+    "comprehensive_padding": False,
+    "shape_padding": False,
+    "loop_ordering_after_fusion": False,
+    "reorder_for_peak_memory": False,
+    "optimize_scatter_upon_const_tensor": False,
+    "constant_and_index_propagation": False,
+    "emulate_precision_casts": True,
+    "emulate_division_rounding": True,
+    "eager_numerics.division_rounding": True,
+    "cpp.simdlen": 1,
+    "cpp.enable_floating_point_contract_flag": "off",
+    "cpp.enable_unsafe_math_opt_flag": False,
+    "cpp.enable_loop_tail_vec": False,
+    "cpp.use_decompose_tanh": False,
+    "cpp.weight_prepack": False,
+    "cpp.max_horizontal_fusion_size": 1,
+}
+"""Settings of Inductor that may decide a value, with the value that turns each off; those that this torch has."""
+
+OF_SETTING = {
+    "pattern_matcher": PASS,
+    "joint_graph_constant_folding": PASS,
+    "use_pre_grad_passes": PASS,
+    "use_joint_graph_passes": PASS,
+    "use_post_grad_passes": PASS,
+    "max_fusion_size": FUSION,
+    "epilogue_fusion": FUSION,
+    "prologue_fusion": FUSION,
+}
+"""Kind of transformation that a setting turns off."""
+
+HALF = ("float16", "bfloat16")
+
+
+def divergence(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Divergence:
+    """Compare the built code with eager PyTorch as ``verify`` does; where they differ, find the cause.
+
+    Raises:
+        UsageError: as ``verify``, or the capture is for an absent device, or of several calls.
+        CaptureError: as ``verify``.
+    """
+    from .._torch.frames import code_copies
+
+    fn, args, keywords = call_of(capture, fn, args, kwargs, "divergence")
+    if capture.target is not None and capture.target.model.device != "cpu":
+        raise UsageError(
+            f"divergence runs code on this machine, and the capture is for {capture.target.model.title}: "
+            "capture.verify() compares its values in Triton's interpreter"
+        )
+    if capture.failure is not None:
+        raise UsageError(
+            f"{capture.function} failed in stage {capture.failure.stage}: there is no code to run"
+        )
+    fn, _ = code_copies.uncompiled_function(fn)
+    return _Search(capture, fn, args, keywords).result()
+
+
+class _Search:
+    """The attempts for one call, on copies of the same."""
+
+    def __init__(self, capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.capture = capture
+        self.fn = fn
+        self.trial = Trial(
+            fn, args, kwargs, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
+        )
+        self.attempts: list[Attempt] = []
+        self.counted = Limit()
+        self.built = capture
+        options = CaptureOptions.from_record(capture.options, build=True)
+        self.options = options
+        self.own = inductor_patches(options.mode, options.options, options.dynamic)
+
+    def result(self) -> Divergence:
+        """Compare the code as it is; where it differs, search."""
+        verification = self._verified(limit=self.counted)
+        cause: Cause | None = None
+        switch: Attempt | None = None
+        if verification.verdict == DISAGREES:
+            cause, switch = self._cause()
+        elif verification.ok and (largest_difference(verification) or 0.0) > 0.0:
+            cause, switch = self._rounding(verification)
+        return Divergence(
+            self.capture.function, self.built, verification, cause, tuple(self.attempts), switch
+        )
+
+    # Attempts ---------------------------------------------------------------------------------------------------
+
+    def _verified(self, settings: dict[str, Any] | None = None, **how: Any) -> Verification:
+        """Return the comparison with eager of the call compiled with settings, a limit or another backend."""
+
+        @outside_dynamo
+        def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
+            call = Call.read(fn, args, kwargs, self.options)
+            capture, outcome = perform(call, settings=settings, **how)
+            if "limit" in how and how["limit"] is self.counted:
+                self.built = capture
+            return outcome.result
+
+        return self.trial.against(compiled)
+
+    def _attempt(self, name: str, settings: dict[str, Any] | None = None, code: str = "", **how: Any) -> bool:
+        """Compile and run in one way, and keep the outcome. Return True if the values agree."""
+        verification = self._verified(settings, **how)
+        reasons = [why for _, why in (*verification.not_compared, *verification.not_run)]
+        agrees = verification.ok
+        if agrees is None and verification.comparisons and all(c.ok for c in verification.comparisons):
+            agrees = True  # what could be compared agrees
+        self.attempts.append(
+            Attempt(
+                name,
+                verification.verdict,
+                largest_difference(verification),
+                code,
+                "" if verification.comparisons else "; ".join(reasons[:1]),
+                agrees,
+            )
+        )
+        return agrees is True
+
+    def _set(self, names: list[str]) -> bool:
+        settings = {name: OFF[name] for name in names}
+        text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        single = len(names) == 1
+        code = applied(self.fn, Switch(text, "", options=settings), self._given()) if single else ""
+        return self._attempt(text if single else f"{len(names)} settings", settings, code)
+
+    def _given(self) -> dict[str, Any]:
+        options = self.options
+        return {
+            "options": options.options,
+            "mode": options.mode,
+            "dynamic": options.dynamic,
+            "fullgraph": options.fullgraph,
+        }
+
+    # The search -------------------------------------------------------------------------------------------------
+
+    def _cause(self) -> tuple[Cause, Attempt | None]:
+        level = ""
+        for backend in LEVELS:
+            if self._attempt(f"backend={backend!r}", backend=backend):
+                break
+            level = backend
+        if level and level != "aot_eager_decomp_partition":
+            return Cause(LEVELS[level]), None
+        if level:
+            return self._decomposition(level), None
+        switch = self._setting()
+        name = switch.name.partition("=")[0] if switch is not None else ""
+        kinds = [PASS, FUSION, LOWERING]
+        kinds.sort(key=lambda kind: kind != OF_SETTING.get(name))
+        for kind in kinds:
+            transformation = self._transformation(kind)
+            if transformation is not None:
+                return self._located(transformation), switch
+        return Cause(SETTING if switch is not None else NOT_FOUND), switch
+
+    def _decomposition(self, backend: str) -> Cause:
+        counted = Limit()
+        self._verified(limit=counted, backend=backend)
+        transformation = self._transformation(DECOMPOSITION, counted, backend=backend)
+        return Cause(PARTITION) if transformation is None else self._located(transformation)
+
+    def _setting(self) -> Attempt | None:
+        """Return the attempt with the one setting that makes the values agree, found by halves."""
+        from .._torch.session import inductor_settings
+
+        known = inductor_settings()
+        names = [n for n, off in OFF.items() if n in known and n not in self.own and known[n] != off]
+        if not names or not self._set(names):
+            return None
+        low, high = 0, len(names)  # the first ``low`` do not suffice, the first ``high`` do
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._set(names[:middle]):
+                high = middle
+            else:
+                low = middle
+        if high > 1 and not self._set([names[high - 1]]):
+            return None
+        if high == 1 and len(names) > 1 and self.attempts[-1].name.startswith("1 "):
+            return None
+        return next((a for a in reversed(self.attempts) if a.to_apply and a.agrees), None)
+
+    def _transformation(self, kind: str, counted: Limit | None = None, **how: Any) -> Transformation | None:
+        """Return the transformation of a kind with which the values come to differ; None if none decides."""
+        total = (counted or self.counted).counts[kind]
+        if not total or not self._limited(kind, 0, total, **how)[0]:
+            return None
+        low, high = 0, total
+        decisive = (counted or self.counted).last.get(kind)
+        while high - low > 1:
+            middle = (low + high) // 2
+            agrees, last = self._limited(kind, middle, total, **how)
+            if agrees:
+                low = middle
+            else:
+                high, decisive = middle, last
+        return decisive
+
+    def _limited(self, kind: str, most: int, total: int, **how: Any) -> tuple[bool, Transformation | None]:
+        limit = Limit(kind, most)
+        plural = {PASS: "passes and patterns"}.get(kind, f"{kind}s")
+        name = f"without {plural}" if not most else f"first {most} of {total} {plural}"
+        agrees = self._attempt(name, limit=limit, **how)
+        return agrees, limit.last.get(kind)
+
+    def _rounding(self, verification: Verification) -> tuple[Cause, Attempt | None]:
+        """Return the cause of a difference where both sides are as good."""
+        difference = largest_difference(verification) or 0.0
+        nodes = (n for c in self.built.compilations for g in c.graphs.values() for n in g.nodes)
+        half = any(output.dtype in HALF for node in nodes for output in node.outputs)
+        name = "emulate_precision_casts"
+        if half and name not in self.own and self._set([name]):
+            attempt = self.attempts[-1]
+            if attempt.difference is not None and attempt.difference < difference / 2:
+                return Cause(PRECISION), attempt
+        return Cause(ROUNDING), None
+
+    # The place of the cause -------------------------------------------------------------------------------------
+
+    def _located(self, transformation: Transformation) -> Cause:
+        """Return the cause with its kernels, and for a rewrite with the nodes before and after it."""
+        kernels: tuple[Kernel, ...] = ()
+        chain = Chain(self.built)
+        stages = [
+            transformation.phase,
+            f"{transformation.phase}.post_grad",
+            "forward",
+            "inference",
+            "pre_grad",
+        ]
+        addresses: list[Address] = [
+            (transformation.compile_id, stage, node)
+            for node in transformation.nodes
+            for stage in stages
+            if (transformation.compile_id, stage, node) in chain
+        ]
+        if addresses:
+            every = [k for address in addresses for k in chain.kernels(address)]
+            kernels = tuple({id(k): k for k in every}.values())
+        before = after = where = ""
+        if transformation.kind == PASS:
+            for compilation, rewrite in self._rewrites(transformation):
+                before, after, where = rewrite.before_text, rewrite.after_text, rewrite.where
+                if not transformation.frames:
+                    names = {*rewrite.before, *rewrite.origins}
+                    lines = _lines(compilation, names)
+                    transformation = dataclasses.replace(transformation, nodes=rewrite.before, frames=lines)
+        return Cause(transformation.kind, transformation, kernels, before, after, where)
+
+    def _rewrites(self, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:
+        """Iterate over what a pass or a pattern changed, with the compilation."""
+        for compilation in self.built.compilations:
+            if compilation.id != one.compile_id:
+                continue
+            for run in compilation.passes:
+                for rewrite in run.rewrites:
+                    if one.pattern:
+                        same = rewrite.pattern == one.pattern and set(one.nodes) <= set(rewrite.before)
+                    else:
+                        same = run.name == one.name
+                    if same:
+                        yield compilation, rewrite
+
+
+def _lines(compilation: Compilation, names: set[str]) -> tuple[Frame, ...]:
+    """Return the Python lines of nodes of a compilation."""
+    lines: dict[Frame, None] = {}
+    for graph in compilation.graphs.values():
+        for node in graph.nodes:
+            if node.name in names and node.op.startswith("call_"):
+                lines.update(dict.fromkeys(f for f in node.innermost if not f.of_torch))
+    return tuple(sorted(lines, key=lambda f: (f.file, f.line, f.column or 0)))

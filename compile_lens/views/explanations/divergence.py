@@ -1,0 +1,36 @@
+"""Explanations of compiled values that are not as good as eager's."""
+
+from __future__ import annotations
+
+from compile_lens.record.divergence import DivergenceRecord
+from compile_lens.record.verification import Verification
+
+from ..subjects.divergence import headline, lines_of, number, what
+from ..words.labels import place
+from . import Explanation, few
+
+
+def of_verification(verification: Verification) -> Explanation:
+    """Return the values that differ, or why nothing was compared."""
+    failed = [str(check) for check in verification.comparisons if not check.ok]
+    reasons = [f"{part}: {why}" for part, why in (*verification.not_compared, *verification.not_run)]
+    reasons += filter(None, (verification.random, verification.uninitialized))
+    return Explanation(few(failed, "values"), few(reasons, "reasons"))
+
+
+def of_divergence(record: DivergenceRecord) -> Explanation:
+    """Return what differs, the cause with its lines, and the setting that makes the values agree."""
+    plain = of_verification(record.verification)
+    cause = record.cause
+    if cause is None:
+        return plain
+    why = [cause.sentence]
+    if cause.transformation is not None:
+        one = cause.transformation
+        why.append(f"{one.kind} {one.name}: {what(cause)}" + (f" ({cause.where})" if cause.where else ""))
+        why += [f"{place(frame)}: {frame.call or frame.text}" for frame in lines_of(cause)]
+    to_try: tuple[str, ...] = ()
+    if record.switch is not None:
+        code = record.switch.to_apply or record.switch.name
+        to_try = (f"{code}: they differ by {number(record.switch.difference)} with it",)
+    return Explanation((headline(record), *plain.found), few(why, "lines"), to_try)

@@ -1,0 +1,212 @@
+"""The Document of a divergence: whether compiled values are as good as eager's, the cause if not, and the attempts."""
+
+from __future__ import annotations
+
+from compile_lens.record.divergence import (
+    FUSION,
+    PRECISION,
+    ROUNDING,
+    Attempt,
+    Cause,
+    DivergenceRecord,
+    largest_difference,
+)
+from compile_lens.record.graph import Frame
+from compile_lens.record.verification import ALIAS, DISAGREES, NOTHING, ValueCheck
+
+from ..document import NAME, NUMBER, TEXT, Block, Document, Entries, Entry, Finding, Prose, Row, Table
+from ..words.labels import environment, place
+from ..words.outcome import COMPILED, FAILED, PARTIAL
+from ..words.quantities import plural
+
+AFTER = 3
+"""Lines of what a rewrite leaves before the rest is only on a page."""
+
+LINES = 12
+"""Lines of the cause before the rest is only counted."""
+
+
+def document(record: DivergenceRecord) -> Document:
+    """The Document of a divergence."""
+    findings = [_cause(record), _apply(record), _attempts(record), _values(record)]
+    state = FAILED if record.agrees is False else COMPILED if record.agrees else PARTIAL
+    return Document(
+        "divergence",
+        f"compiled against eager: {record.function}",
+        state,
+        headline(record),
+        facts=environment(record.capture),
+        remarks=_remarks(record),
+        findings=tuple(finding for finding in findings if finding is not None),
+    )
+
+
+def headline(record: DivergenceRecord) -> str:
+    """Whether the compiled values are as good as eager's, in a sentence without a full stop."""
+    verification = record.verification
+    if verification.verdict == DISAGREES:
+        worst = _worst(record)
+        if worst is None:
+            return "the compiled call does something else than eager"
+        if worst.problem:
+            return f"the compiled call differs from eager: {worst.name}: {worst.problem}"
+        if worst.eager_abs is None or worst.compiled_abs is None:
+            return f"compiled and eager differ by {number(worst.max_abs)} ({worst.name})"
+        return (
+            f"the compiled values are wrong: {worst.name} is off float64 by {number(worst.compiled_abs)}, "
+            f"eager by {number(worst.eager_abs)}"
+        )
+    if verification.verdict == NOTHING:
+        return "nothing to compare: nothing is returned and nothing is changed"
+    if not verification.comparisons or record.agrees is None:
+        return f"compiled and eager: {verification.verdict}"
+    difference = largest_difference(verification)
+    if not difference:
+        return "compiled and eager values are equal"
+    return f"both are as good: compiled and eager differ by {number(difference)} at most, by rounding alone"
+
+
+def number(value: float | None) -> str:
+    """A difference with two significant digits."""
+    return "–" if value is None else f"{value:.2g}"
+
+
+def _worst(record: DivergenceRecord) -> ValueCheck | None:
+    failed = [c for c in record.verification.comparisons if not c.ok]
+    numbers = [c for c in failed if not c.problem and c.kind != ALIAS]
+    return max(numbers, key=lambda c: c.max_abs, default=failed[0] if failed else None)
+
+
+def _remarks(record: DivergenceRecord) -> tuple[str, ...]:
+    verification = record.verification
+    remarks = [verification.random, verification.uninitialized, verification.runner]
+    remarks += [
+        f"not compared: {part}: {why}" for part, why in (*verification.not_compared, *verification.not_run)
+    ]
+    return tuple(remark for remark in remarks if remark)
+
+
+def _cause(record: DivergenceRecord) -> Finding | None:
+    cause = record.cause
+    if cause is None:
+        return None
+    entries = []
+    one = cause.transformation
+    frames = lines_of(cause)
+    if one is not None:
+        lines = [("", what(cause))]
+        lines += [("becomes", line.partition(" = ")[2] or line) for line in cause.after.splitlines()[:AFTER]]
+        lines += [("at", cause.where)] if cause.where else []
+        lines += [("kernel", kernel.name) for kernel in cause.kernels]
+        entries.append(Entry(one.name, one.kind, tuple(lines)))
+    sections: list[Prose | Entries | Block] = [Prose("", (cause.sentence,))]
+    if entries:
+        sections.append(Entries(tuple(entries), "cause", open=True))
+    if frames:
+        places = tuple(Entry(place(frame), frame.call or frame.text) for frame in frames[:LINES])
+        left = max(len(frames) - LINES, 0)
+        sections.append(Entries(places, "line", listed=True, left=left, where=".cause.transformation"))
+    if cause.before or cause.after:
+        sections.append(Block("before", cause.before))
+        sections.append(Block("after", cause.after or "(removed)"))
+    fact = cause.kind if one is None else f"{cause.kind}: {one.name}"
+    return Finding("cause", "cause", "", fact, sections=tuple(sections), where=".cause", few=LINES, open=True)
+
+
+def lines_of(cause: Cause) -> tuple[Frame, ...]:
+    """The Python lines of the cause, each with the widest expression of those that stand there."""
+    if cause.transformation is None:
+        return ()
+    widest: dict[tuple[str, int], Frame] = {}
+    for frame in cause.transformation.frames:
+        there = widest.setdefault((frame.file, frame.line), frame)
+        if len(frame.call) > len(there.call):
+            widest[frame.file, frame.line] = frame
+    return tuple(widest.values())
+
+
+def what(cause: Cause) -> str:
+    """What the transformation takes, as operators."""
+    one = cause.transformation
+    if one is None or not one.operators:
+        return cause.kind
+    names = [operator.removeprefix("aten.").rpartition(".")[0] or operator for operator in one.operators]
+    shown = ", ".join(dict.fromkeys(names))
+    return f"{shown} in one kernel" if cause.kind == FUSION else shown
+
+
+def _apply(record: DivergenceRecord) -> Finding | None:
+    """The setting that makes the values agree, as code."""
+    switch = record.switch
+    if switch is None or not switch.to_apply:
+        return None
+    intro = "nearer to eager, not to the exact result" if _as_good(record) else "until torch is mended"
+    sentence = f"With {switch.name} they differ by {number(switch.difference)}."
+    entry = Entry(sentence, intro, code=Block("", switch.to_apply, "python"))
+    sections = (Entries((entry,), "switch", listed=True),)
+    return Finding("switch", "setting", "", switch.name, sections=sections, where=".switch", open=True)
+
+
+def _as_good(record: DivergenceRecord) -> bool:
+    return record.cause is not None and record.cause.kind in (PRECISION, ROUNDING)
+
+
+def _attempts(record: DivergenceRecord) -> Finding | None:
+    if not record.attempts:
+        return None
+    rows = [Row((one.name, number(one.difference), _outcome(one))) for one in record.attempts]
+    head, kinds = ("changed", "difference", "outcome"), (NAME, NUMBER, TEXT)
+    intro = "The same call, compiled in other ways and compared with eager."
+    fact = plural(len(rows), "compile")
+    return Finding(
+        "attempts",
+        "tried",
+        intro,
+        fact,
+        sections=(Table("", head, kinds, tuple(rows)),),
+        where=".attempts",
+        few=20,
+    )
+
+
+def _outcome(one: Attempt) -> str:
+    if one.agrees:
+        return "agrees"
+    return (
+        "differs"
+        if one.verdict == DISAGREES
+        else f"{one.verdict}: {one.reason}"
+        if one.reason
+        else one.verdict
+    )
+
+
+def _values(record: DivergenceRecord) -> Finding | None:
+    checks = [c for c in record.verification.comparisons if c.kind != ALIAS]
+    if not checks:
+        return None
+    rows = [
+        Row(
+            (
+                check.name,
+                f"{check.dtype}{list(check.shape)}",
+                number(check.max_abs),
+                number(check.eager_abs),
+                number(check.compiled_abs),
+                check.problem or check.special or ("" if check.ok else "differs"),
+            )
+        )
+        for check in checks
+    ]
+    head = ("value", "type", "difference", "eager", "compiled", "")
+    kinds = (NAME, NAME, NUMBER, NUMBER, NUMBER, TEXT)
+    definitions = (
+        "dtype and shape",
+        "the largest difference between a compiled and an eager element",
+        "the largest difference of eager from the same call in float64",
+        "the largest difference of compiled code from the same call in float64",
+        "what else differs",
+    )
+    table = Table("", head, kinds, tuple(rows), definitions=definitions)
+    fact = plural(len(rows), "value")
+    return Finding("values", "values", "", fact, sections=(table,), where=".verification", few=12)

@@ -1,0 +1,125 @@
+"""The cause of a difference between compiled code and eager: operation, line and kind of errors planted in torch."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from miscompiles import MISCOMPILES, attend, wave
+
+import compile_lens
+from compile_lens import ExpectationError, UsageError
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
+
+
+def plain(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Return True if plain torch.compile with options agrees with eager, gradients included."""
+    torch._dynamo.reset()
+    with torch._inductor.config.patch(force_disable_caches=True):
+        outputs = []
+        for call in (function, torch.compile(function, options=options)):
+            given = [a.detach().clone().requires_grad_(a.requires_grad) for a in args]
+            result = call(*given)
+            if result.requires_grad:
+                result.sum().backward()
+            outputs.append((result, [a.grad for a in given]))
+    torch._dynamo.reset()
+    try:
+        torch.testing.assert_close(outputs[1], outputs[0])
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.cases(quick=0, full=11)
+@pytest.mark.parametrize("name", MISCOMPILES)
+def test_operation_line_and_cause_are_named(name: str) -> None:
+    error = MISCOMPILES[name]
+    args = error.inputs()
+    with error.patch():
+        assert not plain(error.function, args, {})
+        divergence = compile_lens.divergence(error.function, *args)
+        if divergence.switch is not None:
+            setting, _, value = divergence.switch.name.partition("=")
+            assert plain(error.function, args, {setting: ast.literal_eval(value)})
+    assert divergence.agrees is False and not divergence
+    cause = divergence.cause
+    assert cause is not None and cause.kind == error.kind and cause.transformation is not None
+    assert {frame.line for frame in cause.transformation.frames} == error.lines
+    if error.operator:
+        assert any(operator.startswith(error.operator) for operator in cause.transformation.operators)
+    if error.kind in ("lowering", "fusion"):
+        assert cause.kernels
+    assert len(divergence.attempts) <= 16
+
+
+def test_code_of_one_operator_is_wrong(tmp_path: Path) -> None:
+    error = MISCOMPILES["code of one operator"]
+    args = error.inputs()
+    with error.patch():
+        divergence = compile_lens.divergence(wave, *args)
+        with pytest.raises(ExpectationError, match=r"aten.sin.default: sin\n(.*\n)*.*torch.sin\(y\)"):
+            compile_lens.expect(wave, *args).agrees()
+    text = str(divergence)
+    assert "the compiled values are wrong" in text and "torch.sin(y)" in text
+    assert "lowering: aten.sin.default" in divergence.to_markdown()
+    saved = json.loads(divergence.save(tmp_path / "d.json").read_text())
+    assert saved["agrees"] is False and saved["cause"]["kind"] == "lowering"
+    assert "torch.sin(y)" in divergence.save(tmp_path / "d.html").read_text()
+
+
+def test_equal_values_have_no_cause() -> None:
+    divergence = compile_lens.divergence(lambda x: x + 1, torch.rand(8))
+    assert divergence and divergence.cause is None and divergence.attempts == ()
+    assert "compiled and eager values are equal" in str(divergence)
+
+
+def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
+    def score(x: torch.Tensor) -> torch.Tensor:
+        y = x * torch.sigmoid(x)
+        return torch.tanh(y / 3) * x
+
+    x = torch.randn(64, 64, generator=torch.Generator().manual_seed(3)).bfloat16()
+    divergence = compile_lens.divergence(score, x)
+    assert divergence.agrees and divergence.cause is not None and divergence.cause.kind == "precision kept"
+    assert divergence.switch is not None and divergence.switch.name == "emulate_precision_casts=True"
+    assert "both are as good" in str(divergence)
+    assert not plain(score, (x,), {}) or divergence.difference
+
+
+def test_another_order_of_a_sum_is_rounding() -> None:
+    x = torch.rand(64, 1000, generator=torch.Generator().manual_seed(3))
+    divergence = compile_lens.divergence(lambda x: (x.sin() * x).sum(1), x)
+    assert divergence.agrees and divergence.cause is not None and divergence.cause.kind == "rounding"
+    assert divergence.switch is None and divergence.attempts == ()
+
+
+def test_a_saved_record_says_why_it_cannot(tmp_path: Path) -> None:
+    x = torch.rand(8)
+    capture = compile_lens.capture(wave, x)
+    loaded = compile_lens.load(capture.save(tmp_path / "c.json"))
+    with pytest.raises(UsageError, match="holds neither function nor inputs"):
+        loaded.divergence()
+    with pytest.raises(UsageError, match="holds neither function nor inputs"):
+        compile_lens.expect(loaded).agrees()
+    assert loaded.divergence(wave, x)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(UsageError, match="no argument 'target'"):
+        compile_lens.divergence(wave, torch.rand(8), target="h100")
+    with pytest.raises(UsageError, match="divergence needs a callable first"):
+        compile_lens.capture(wave, torch.rand(8)).divergence(3)
+    with pytest.raises(UsageError, match="this machine"):
+        pytest.importorskip("triton")
+        compile_lens.capture(attend, torch.rand(2, 4, 16, 64), target="h100", keep_inputs=True).divergence()
+
+
+def test_an_expectation_of_agreement_keeps_its_inputs() -> None:
+    compile_lens.expect(lambda x: x.sin() + 1, torch.rand(8)).agrees()
