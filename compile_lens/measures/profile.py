@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import statistics
 from collections import Counter
@@ -20,6 +21,7 @@ from compile_lens.record.benchmark import (
 )
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.missing import Missing
 from compile_lens.record.profiler_trace import GraphRun, ProfilerTrace, Times, TracedOperation
@@ -208,7 +210,7 @@ def _measured(
                 astray[name] += 1
     gpu = code.device != "cpu"
     chain = Chain(record)
-    modules = _modules(record, compilation, code)
+    modules = modules_of(record, compilation, code)
     kernels, missing = [], []
     for kernel in code.kernels:
         launches_seen = taken.get(kernel.name, [])
@@ -329,7 +331,8 @@ def _plain(name: str) -> str:
     return re.sub(r"^graph_\d+_(?=cpp_)", "", name)
 
 
-def _modules(record: Record, compilation: str, code: Code) -> dict[str, str]:
+def modules_of(record: Record, compilation: str, code: Code) -> dict[str, str]:
+    """Return the path of the module of each node from which a graph's code was generated, by the node's name."""
     own = next(c for c in record.compilations if c.id == compilation)
     graph = own.graphs.get(f"{code.phase}.post_grad")
     return {node.name: node.module for node in graph.nodes} if graph is not None else {}
@@ -342,3 +345,27 @@ def _others(found: Iterable[TracedOperation]) -> tuple[MeasuredEvents, ...]:
             sum(s for _, s in ran.device_kernels) if ran.device_kernels else ran.seconds
         )
     return tuple(MeasuredEvents(name, len(own), sum(own)) for name, own in times.items())
+
+
+def by_line(profile: Profile) -> dict[Frame, float]:
+    """Return the seconds of the kernels of each Python line, what took most first. A kernel of several lines counts for
+    each of them in full."""
+    seconds: dict[Frame, float] = {}
+    for graph in profile.graphs:
+        for kernel in graph.kernels:
+            lines = {(frame.file, frame.line): frame for frame in kernel.lines}
+            for frame in lines.values():
+                line = dataclasses.replace(frame, column=None, end_column=None, call="")
+                seconds[line] = seconds.get(line, 0.0) + kernel.seconds
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
+
+
+def by_module(profile: Profile) -> dict[str, float]:
+    """Return the seconds of the kernels of each module, by its path, what took most first. A kernel of several modules
+    counts for each of them in full."""
+    seconds: dict[str, float] = {}
+    for graph in profile.graphs:
+        for kernel in graph.kernels:
+            for module in kernel.modules:
+                seconds[module] = seconds.get(module, 0.0) + kernel.seconds
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))

@@ -85,6 +85,7 @@ class Benchmark:
 
 BY_NAME = "by name"
 BY_ORDER = "by the order of launches"
+BY_LINE = "by the line of the launch"
 """Values of ``MeasuredKernel.matched_by``."""
 
 
@@ -94,7 +95,8 @@ class MeasuredKernel:
 
     Attributes:
         kernel: its name in the code, unique there.
-        matched_by: ``by name``: the trace names it as the code does. ``by the order of launches``: operators of
+        matched_by: ``by name``: the trace names it as the code does. ``by the line of the launch``: it was timed
+            there. ``by the order of launches``: operators of
             libraries bear the name of what they do, which several launches may share; they ran in the order of the
             code.
         name: what the trace calls it.
@@ -178,16 +180,20 @@ class MeasuredGraph:
 
 @dataclass(frozen=True)
 class Profile:
-    """Measurements of torch's profiler, read from a trace that it exported.
+    """Times of kernels, measured by torch's profiler and read from a trace that it exported, or by a clock at each
+    launch.
 
     Attributes:
-        source: name of the file.
+        source: name of the file; of a clock, how it measures.
         device: torch's name of the device whose kernels the trace holds (``cuda``), ``cpu`` where it holds none.
         graphs: each compiled graph that ran, in the order of its first run.
         missing: what of the record has no times, and why.
         regions: compiled regions, in the order of the first call.
         kernels: all that ran on the device, by name, what took most first.
-        operators: operators that no other operator called, with their seconds on the host, what took most first.
+        operators: operators that no other operator called, with their seconds on the host, what took most first; of a
+            clock, those of eager PyTorch.
+        calls: of a clock, how many calls of the function were timed; 0 for a trace.
+        seconds: wall time of these calls, together.
     """
 
     source: str
@@ -197,3 +203,5 @@ class Profile:
     regions: tuple[MeasuredRegion, ...] = ()
     kernels: tuple[MeasuredEvents, ...] = ()
     operators: tuple[MeasuredEvents, ...] = ()
+    calls: int = 0
+    seconds: float = 0.0

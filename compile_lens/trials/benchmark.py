@@ -24,6 +24,7 @@ from ..record.benchmark import BOTH, FORWARD, Benchmark, DeviceSpeed, Series
 from ..record.capture import ABLATIONS
 from ..record.figures import Figure, summed
 from ..results.capture import Capture
+from . import kernel_times
 from .agreement import TOLERANCES
 from .copies import copied
 from .progress import bar, progress, watched
@@ -60,6 +61,7 @@ def benchmark(
     fullgraph: bool = False,
     ablations: bool = True,
     seconds: float = 3.0,
+    by: str | None = None,
     show_progress: bool | None = None,
 ) -> Capture:
     """Time ``fn(*args, **kwargs)`` in eager PyTorch, in each step of ``ablate``, and compiled, in one run.
@@ -78,20 +80,26 @@ def benchmark(
         fn, args, kwargs, backward, dynamic, mode, options, fullgraph: as in ``capture``.
         ablations: also build and time the steps of ``ablate`` (more to build: a kernel for each loop).
         seconds: about how long to measure. Building takes longer, and is not counted in.
+        by: ``"kernel"`` builds the code once more, with a clock around each launch (on a CPU), and
+            ``capture.profile`` has the time of each kernel, with its lines and modules.
         show_progress: a progress bar on stderr; by default in a terminal and in a notebook.
 
     Returns:
         The capture (as ``capture`` with ``build=True``) with ``capture.benchmark`` and ``capture.ablations``.
 
     Raises:
-        UsageError: an argument is not usable.
+        UsageError: an argument is not usable, or ``by="kernel"`` for a device that is no CPU.
         BuildError: there is no C++ compiler, and the code is for the CPU.
         CaptureError: the function raised, or a stage of the compiler rejected it.
     """
     from .._torch.frames import code_copies
 
+    if by not in (None, "kernel"):
+        raise UsageError(f"by={by!r} is not one of None, 'kernel'")
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build=True)
     call = Call.read(fn, args, kwargs, checked)
+    if by is not None:
+        kernel_times.check_device(call.kind)
     quiet = not (watched() if show_progress is None else show_progress)
     run = call.of(*copied(code_copies.uncompiled_function(fn)[0], call.args, call.kwargs))
     device = run.kind
@@ -111,6 +119,9 @@ def benchmark(
         capture, outcome = perform(run, steps=names, then=measuring, launch_backward=False)
         outcome.result = None
     done = with_steps(capture, outcome) if names else capture
+    if by is not None:
+        gradients = _after_gradients if backward is not False else lambda result: None
+        done = dataclasses.replace(done, profile=kernel_times.kernel_times(run, seconds, gradients))
     speed, reason = _speed(device, run.args, run.kwargs)
     measured = measuring.result(done, device, [note for note in (busy, reason) if note])
     done = dataclasses.replace(done, benchmark=dataclasses.replace(measured, speed=speed))
@@ -287,6 +298,12 @@ class _Gradients:
     def after(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """The call and then the gradients of what it returned."""
         return lambda: self.take(call())
+
+
+def _after_gradients(result: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]] | None:
+    """Return what makes of a call one that takes the gradients of its result; None where there are none."""
+    gradients = _Gradients.of(result)
+    return None if gradients is None else gradients.after
 
 
 def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:

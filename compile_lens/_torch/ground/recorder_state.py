@@ -16,6 +16,7 @@ from ...record.graph import Source
 from .cache_entries import CompiledCode
 
 if TYPE_CHECKING:
+    from ..code.launch_times import LaunchTimes
     from .transformations import Limit
 
 
@@ -30,6 +31,7 @@ class CaptureSpec:
         step: the step of an ablation; ``""`` for none, or for the last one, which is an ordinary capture.
         interpret: makes a module of a wrapper, to run it here.
         limit: how many transformations of a kind are applied; None for all.
+        launch_times: times each launch of the built code; None for code without a clock.
         backend: a backend of torch's own that compiles the graphs in place of Inductor; ``""`` for Inductor.
     """
 
@@ -39,6 +41,7 @@ class CaptureSpec:
     step: str = ""
     interpret: Callable[[str, Any], Any] | None = None
     limit: Limit | None = None
+    launch_times: LaunchTimes | None = None
     backend: str = ""
 
 

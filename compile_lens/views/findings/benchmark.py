@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from compile_lens.measures import timing
 from compile_lens.measures.chain import Address, Chain
+from compile_lens.measures.profile import by_line, by_module
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record.benchmark import BY_ORDER, Benchmark, MeasuredGraph, MeasuredKernel, Profile, Series
 from compile_lens.record.capture import Record
@@ -13,7 +14,7 @@ from compile_lens.record.messages import first_names
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities
-from ..words.labels import places
+from ..words.labels import place, places
 from ..words.program import measured
 from ..words.quantities import plural
 from .places import size
@@ -112,6 +113,9 @@ def _row(series: Series, eager: Series | None) -> Row:
 PROFILE_KEY, PROFILE_TITLE = "profile", "Profile"
 PROFILE_WHERE = "capture.profile"
 _ROWS = 500
+_SLOWEST = 3
+"""Kernels named where there is little room."""
+
 _HEAD = ("kernel", "launches", "in all", "share", "median", "shortest", "longest", "from", "module")
 _KINDS = (NAME, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, TEXT, NAME)
 
@@ -136,15 +140,19 @@ def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Fin
     if lacking:
         rows, left = cut(lacking, _ROWS)
         sections.append(Table("not joined", ("what", "why"), (TEXT, TEXT), rows, (), left, where))
-    intro = (
-        f"Times that torch.profiler measured, from {profile.source}. "
-        + (
-            "Of kernels: on the GPU. "
-            if profile.device != "cpu"
-            else "The profiler's own marks are in them, which weigh on what takes microseconds. "
-        )
-        + ("A share is of the kernels that are joined." if joined else "")
-    ).strip()
+    if profile.calls:
+        sections = [_side_by_side(profile), *_rolled_up(profile, where), *sections]
+        intro = f"Times of each launch of the built code, by {profile.source}. A share is of all launches."
+    else:
+        intro = (
+            f"Times that torch.profiler measured, from {profile.source}. "
+            + (
+                "Of kernels: on the GPU. "
+                if profile.device != "cpu"
+                else "The profiler's own marks are in them, which weigh on what takes microseconds. "
+            )
+            + ("A share is of the kernels that are joined." if joined else "")
+        ).strip()
     brief = tuple(
         f"{_title(graph)}: "
         + (
@@ -156,7 +164,72 @@ def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Fin
         for graph in profile.graphs
         if graph.kernels or not joined
     )
+    if profile.calls:
+        brief = _in_one_call(profile)
     return Finding(PROFILE_KEY, PROFILE_TITLE, intro, fact, brief, where, tuple(sections))
+
+
+def _parts(profile: Profile) -> dict[str, float]:
+    """Return the wall time of the calls, that of the wrappers in them, and that of their launches, in seconds."""
+    return {
+        "the call, wall time": profile.seconds,
+        "generated wrappers": sum(graph.seconds for graph in profile.graphs),
+        "their launches": sum(kernel.seconds for graph in profile.graphs for kernel in graph.kernels),
+    }
+
+
+def _in_one_call(profile: Profile) -> tuple[str, ...]:
+    """The times of one call in a few lines, the slowest kernels last."""
+    parts = [f"{name} {seconds_text(seconds / profile.calls)}" for name, seconds in _parts(profile).items()]
+    kernels = sorted((k for g in profile.graphs for k in g.kernels), key=lambda kernel: -kernel.seconds)
+    slowest = [
+        f"{kernel.kernel} {seconds_text(kernel.seconds / profile.calls)}" for kernel in kernels[:_SLOWEST]
+    ]
+    return (", ".join(parts), f"most in {', '.join(slowest)}") if slowest else (", ".join(parts),)
+
+
+def _side_by_side(profile: Profile) -> Table:
+    """The wall time of a call, that of the wrappers in it, that of their launches, and that of eager's operators."""
+    rows = [
+        Row((name, seconds_text(seconds / profile.calls), _share(seconds, profile.seconds)))
+        for name, seconds in _parts(profile).items()
+    ]
+    eager = sum(one.seconds for one in profile.operators)
+    rows.append(Row(("eager's operators, by torch.profiler", seconds_text(eager), "")))
+    words = (f"{plural(profile.calls, 'call')}; the mean of one.",)
+    return Table("", ("", "seconds", "of the wall time"), (TEXT, NUMBER, NUMBER), tuple(rows), words)
+
+
+def _share(seconds: float, whole: float) -> str:
+    return f"{seconds / whole:.0%}" if whole else ""
+
+
+def _rolled_up(profile: Profile, where: str) -> list[Table]:
+    """The seconds of each Python line and of each module."""
+    whole = sum(kernel.seconds for graph in profile.graphs for kernel in graph.kernels)
+    words = (
+        "A kernel of several counts for each of them in full, so that shares may add up to more than 100 %.",
+    )
+    tables = []
+    lines = [
+        (f"{place(frame)}  {frame.text}".strip(), seconds) for frame, seconds in by_line(profile).items()
+    ]
+    for title, what, times in (
+        ("by line", "line", lines),
+        ("by module", "module", list(by_module(profile).items())),
+    ):
+        rows = [
+            Row((name, seconds_text(seconds / profile.calls), _share(seconds, whole)))
+            for name, seconds in times
+        ]
+        if rows:
+            shown, left = cut(rows, _ROWS)
+            tables.append(
+                Table(
+                    title, (what, "in one call", "share"), (TEXT, NUMBER, NUMBER), shown, words, left, where
+                )
+            )
+    return tables
 
 
 def _everything(profile: Profile, where: str) -> list[Table]:
@@ -180,7 +253,7 @@ def _everything(profile: Profile, where: str) -> list[Table]:
         share = f"{one.seconds / whole:.0%}" if whole else ""
         events.append(Row((one.name, f"{one.count:,}", seconds_text(one.seconds), share)))
     if events:
-        title = "on the device" if profile.kernels else "operators"
+        title = "on the device" if profile.kernels else "operators of eager" if profile.calls else "operators"
         shown, left = cut(events, _ROWS)
         columns = ("name", "times", "in all", "share")
         tables.append(Table(title, columns, (NAME, NUMBER, NUMBER, NUMBER), shown, (), left, where))

@@ -1,0 +1,153 @@
+"""Times of each kernel of a call: the same code built once more, with a clock around each launch."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..engine.call import Call
+from ..engine.local import perform
+from ..errors import UsageError
+from ..measures.chain import Chain
+from ..measures.profile import modules_of
+from ..record.benchmark import BY_LINE, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
+from ..record.kernel import Code, Kernel
+from ..record.missing import Missing
+from ..results.capture import Capture
+from .restoration import SavedState
+
+if TYPE_CHECKING:
+    from .._torch.code.launch_times import GraphTimes, LaunchTimes
+
+WARM_UP = 3
+ROUNDS = (7, 200)
+"""The fewest and the most calls that are timed."""
+
+NOT_LAUNCHED = "no call launched it"
+NO_CLOCK = "its launch has no line of its own in the wrapper, where a clock could stand"
+
+Gradients = Callable[[Any], Callable[[Callable[[], Any]], Callable[[], Any]] | None]
+"""For a result, what makes of a call one that takes gradients as well; None where there are none."""
+
+
+def check_device(kind: str) -> None:
+    """Raise ``UsageError`` for a device whose launches no clock of the host can time."""
+    if kind.partition(":")[0] != "cpu":
+        raise UsageError(
+            f'by="kernel" times launches on a CPU, and the call is for {kind}: profile it with torch.profiler, and '
+            "capture.join(trace) has the times of its kernels"
+        )
+
+
+def kernel_times(call: Call, seconds: float, gradients: Gradients) -> Profile:
+    """Build a call once more, with a clock around each launch, and time its kernels for about ``seconds``."""
+    from .._torch.code.launch_times import LaunchTimes
+
+    times = LaunchTimes()
+    held = SavedState(call.fn, call.args, call.kwargs)
+    walls: list[float] = []
+    eager: list[MeasuredEvents] = []
+
+    def measure(outcome: Any, compiled: Any, plain: Any, switch: Any) -> None:
+        outcome.result = None
+        held.reset()
+        with_gradients = gradients(compiled(*call.args, **call.kwargs))
+        mutates = held.changed()
+        held.reset()
+        ways = [lambda: compiled(*call.args, **call.kwargs), lambda: plain(*call.args, **call.kwargs)]
+        if with_gradients is not None:
+            ways = [with_gradients(way) for way in ways]
+        for _ in _rounds(ways[0], WARM_UP, 0.0, held, mutates):
+            pass
+        times.reset()
+        walls.extend(_rounds(ways[0], ROUNDS[1], seconds, held, mutates))
+        eager.extend(_operators(ways[1]))
+        held.reset()
+
+    capture, outcome = perform(call, then=measure, launch_times=times)
+    outcome.result = None
+    graphs = [
+        _graph(capture, compilation.id, code, times)
+        for compilation in capture.compilations
+        for code in compilation.stages
+        if isinstance(code, Code)
+    ]
+    held.reset()
+    source = f"a monotonic clock around each launch, whose own {times.cost * 1e9:.0f} ns are subtracted"
+    return Profile(source, "cpu", tuple(graphs), operators=tuple(eager), calls=len(walls), seconds=sum(walls))
+
+
+def _rounds(
+    way: Callable[[], Any], most: int, seconds: float, held: SavedState, mutates: bool
+) -> Iterator[float]:
+    """Call again and again, for about ``seconds``; return the wall time of each call."""
+    end = time.perf_counter() + seconds
+    for number in range(most):
+        if seconds and number >= ROUNDS[0] and time.perf_counter() > end:
+            return
+        begin = time.perf_counter()
+        way()
+        yield time.perf_counter() - begin
+        if mutates:
+            held.reset()
+
+
+def _operators(way: Callable[[], Any]) -> list[MeasuredEvents]:
+    """Return the operators of an eager call that no other operator calls, by torch's profiler."""
+    way()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        way()
+    seconds: dict[str, list[float]] = {}
+    for event in profile.events():
+        if event.cpu_parent is None and event.name.startswith("aten::"):
+            seconds.setdefault(event.name, []).append(event.cpu_time_total / 1e6)
+    events = [MeasuredEvents(name, len(own), sum(own)) for name, own in seconds.items()]
+    return sorted(events, key=lambda one: -one.seconds)
+
+
+def _graph(capture: Capture, compile_id: str, code: Code, times: LaunchTimes) -> MeasuredGraph:
+    graph = times.graphs.get((compile_id, code.phase))
+    if graph is None or not graph.calls:
+        why = "no call ran it" if graph is not None else "its code has no clock"
+        return MeasuredGraph(compile_id, code.phase, compile_id, 0, 0.0, missing=(Missing("kernels", why),))
+    chain = Chain(capture)
+    modules = modules_of(capture, compile_id, code)
+    kernels, missing = [], []
+    for kernel in code.kernels:
+        seconds = [s for line in kernel.launch_lines for s in graph.launches.get(line, ())]
+        if not seconds:
+            missing.append(Missing(kernel.name, _why(kernel, graph)))
+            continue
+        kernels.append(
+            MeasuredKernel(
+                kernel.name,
+                BY_LINE,
+                kernel.name,
+                len(seconds),
+                sum(seconds),
+                min(seconds),
+                statistics.median(seconds),
+                max(seconds),
+                None,
+                chain.lines(kernel, derivatives=False),
+                kernel.origins,
+                tuple(dict.fromkeys(modules[o] for o in kernel.origins if modules.get(o))),
+            )
+        )
+    return MeasuredGraph(
+        compile_id,
+        code.phase,
+        compile_id,
+        len(graph.calls),
+        sum(graph.calls),
+        tuple(kernels),
+        missing=tuple(missing),
+    )
+
+
+def _why(kernel: Kernel, graph: GraphTimes) -> str:
+    return NOT_LAUNCHED if graph.lines.intersection(kernel.launch_lines) else NO_CLOCK
