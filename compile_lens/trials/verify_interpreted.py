@@ -32,6 +32,8 @@ BUILT = "those in C++ were built, and ran"
 
 OWN = "kernels that the program wrote in Triton ran in the interpreter on both sides: compared is what is around them"
 
+ATTENTION = "its fused attention by products and a softmax in float32, on both sides"
+
 AS_THERE = (
     "compared with the graph that was captured as on the device, run by eager PyTorch in the device's types on the "
     "CPU"
@@ -72,6 +74,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
             f"Triton's interpreter is not here: {triton_command()} (there are wheels for Linux), then verify again"
         )
     own = OWN if _launches_its_own(capture) else ""
+    attention = ATTENTION if any("_scaled_dot_product_" in kernel.name for kernel in capture.kernels) else ""
     call = Call.read(fn, args, kwargs, CaptureOptions.from_record(capture.options), model=model)
     moved = sum(k.nbytes or 0 for k in capture.traffic().kernels)
     settings, functions = torch_settings.snapshot()
@@ -96,7 +99,18 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         random=reply["random"],
         uninitialized=reply["unwritten"],
         runner="; ".join(
-            filter(None, (HOW, reply["built"], own, reply["cut"], reply["other"], *map(stamp.question, kept)))
+            filter(
+                None,
+                (
+                    HOW,
+                    attention,
+                    reply["built"],
+                    own,
+                    reply["cut"],
+                    reply["other"],
+                    *map(stamp.question, kept),
+                ),
+            )
         ),
     )
 

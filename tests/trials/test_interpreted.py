@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from suite import SUITE, rand, softmax, wave
 
 from compile_lens import UsageError, capture
@@ -15,7 +16,7 @@ from compile_lens.trials import verify_interpreted
 pytestmark = [pytest.mark.torch]
 
 QUICK = ("wave", "dropout", "layer norm", "running sum", "largest", "embedding", "mlp")
-NOT_ON_CPU = ("attention", "attention, 16 bits", "attention by hand, 16 bits")
+ATTENTION = ("attention", "attention, 16 bits", "attention by hand, 16 bits")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def test_the_quick_ones_agree(name: str) -> None:
 
 @pytest.mark.cases(full=4)
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *NOT_ON_CPU)])
+@pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *ATTENTION)])
 def test_the_others_agree(name: str) -> None:
     check(name)
 
@@ -47,15 +48,58 @@ def check(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", NOT_ON_CPU)
-def test_what_only_the_device_has_is_not_run_and_says_so(name: str) -> None:
+@pytest.mark.cases(quick=1, full=3)
+@pytest.mark.parametrize("name", ATTENTION)
+def test_fused_attention_agrees(name: str) -> None:
     fn, args = SUITE[name]()
-    found = capture(fn, *args, target="h100").verify(fn, *args)
-    reasons = dict(found.not_compared)
-    assert all(part.startswith("graph 0/0 (") for part in reasons)
-    reason = next(iter(reasons.values()))
-    assert "attention" in reason and "no implementation for the CPU" in reason
-    assert not found.ok and not found.comparisons and "was not compared" in str(found)
+    report = capture(fn, *args, target="h100").verify(fn, *args)
+    assert report.ok, str(report)
+    assert "attention by products and a softmax" in report.runner
+    assert any(c.name.startswith("gradient") for c in report.comparisons)
+
+
+def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q * 2, k, v, mask, scale=0.3).sin()
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_the_reference_computes_what_the_operators_do(backward: bool) -> None:
+    """Against PyTorch's own attention by products, and derivatives by autograd."""
+    from compile_lens._torch.targets import reference_attention
+
+    generator = torch.Generator().manual_seed(4)
+    q, k, v = (torch.randn(2, 3, 5, 8, generator=generator).requires_grad_() for _ in range(3))
+    bias = torch.randn(2, 3, 5, 5, generator=generator).requires_grad_()
+    expected = torch.ops.aten._scaled_dot_product_attention_math(q, k, v, bias, scale=0.3)[0]
+    given = (q.detach(), k.detach(), v.detach(), bias.detach())
+    with reference_attention.on_cpu():
+        out, sums, seed, offset = torch.ops.aten._scaled_dot_product_efficient_attention(
+            *given, True, scale=0.3
+        )
+        torch.testing.assert_close(out, expected.detach())
+        if backward:
+            towards = torch.randn(2, 3, 5, 8, generator=generator)
+            gradients = torch.ops.aten._scaled_dot_product_efficient_attention_backward(
+                towards, *given, out, sums, seed, offset, 0.0, [True] * 4, scale=0.3
+            )
+            for one, other in zip(gradients, torch.autograd.grad(expected, (q, k, v, bias), towards)):
+                torch.testing.assert_close(one, other)
+    assert not torch._C._dispatch_has_kernel_for_dispatch_key(
+        "aten::_scaled_dot_product_efficient_attention", "CPU"
+    )
+
+
+def test_attention_with_a_mask_agrees_and_with_dropout_was_not_run() -> None:
+    generator = torch.Generator().manual_seed(4)
+    q, k, v = (torch.randn(1, 2, 16, 32, generator=generator).requires_grad_() for _ in range(3))
+    report = capture(masked, q, k, v, torch.zeros(16, 16), target="h100", keep_inputs=True).verify()
+    assert report.ok and len(report.comparisons) >= 4, str(report)
+
+    def dropped(q: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)
+
+    report = capture(dropped, q, target="h100", keep_inputs=True).verify()
+    assert report.ok is None and "random" in str(report)
 
 
 @pytest.mark.full
@@ -134,6 +178,7 @@ def test_metal_is_interpreted_nowhere() -> None:
 def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
+import torch.nn.functional as F
 from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
@@ -159,6 +204,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
 def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
+import torch.nn.functional as F
 from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
@@ -227,6 +273,7 @@ def test_what_depends_on_the_device_is_compared_with_the_graph_of_the_device(
 
 LOWERED_WRONGLY = """
 import torch
+import torch.nn.functional as F
 from torch._inductor.lowering import lowerings
 from compile_lens import capture
 

@@ -16,7 +16,7 @@ import torch
 
 from ...errors import BuildError
 from ..ground import hooks
-from . import cpu_backed_tensors, user_kernels
+from . import cpu_backed_tensors, reference_attention, user_kernels
 
 _number = itertools.count()
 _KERNEL = re.compile(
@@ -54,6 +54,7 @@ def folder() -> Iterator[Folder]:
     with (
         tempfile.TemporaryDirectory(prefix="compile-lens-") as name,
         user_kernels.comparison(),
+        reference_attention.on_cpu(),
         contextlib.ExitStack() as stack,
     ):
         if triton.knobs.runtime.interpret:  # the program's own wish: then Triton launches nothing otherwise
