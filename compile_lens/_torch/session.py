@@ -17,10 +17,10 @@ from .code.launch_times import LaunchTimes
 from .frames import code_copies, dynamo, skipped_frames
 from .frames.failure import failure
 from .ground import hook_points, hooks, log_filters, values
+from .ground.limit import Limit
 from .ground.program_hooks import without_torch_function
 from .ground.recorder import Recorder
 from .ground.recorder_state import Call, CaptureSpec
-from .ground.transformations import Limit
 from .ground.undo import Undo
 
 

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from .._torch.ground.transformations import Limit
+from .._torch.ground.limit import Limit
 from ..engine.call import Call
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform

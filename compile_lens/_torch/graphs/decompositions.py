@@ -8,7 +8,8 @@ import torch.fx.traceback
 
 from ...record.divergence import DECOMPOSITION
 from ..ground.hooks import current, slot_hook
-from ..ground.transformations import LIMIT, Limit, described
+from ..ground.limit import Limit
+from ..ground.transformations import LIMIT, described
 
 
 @slot_hook("torch.fx.experimental.proxy_tensor:maybe_handle_decomp", LIMIT)

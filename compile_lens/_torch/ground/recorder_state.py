@@ -13,11 +13,11 @@ from ...record.breaks import Ending, Skip
 from ...record.device import DeviceModel, DeviceQuery
 from ...record.graph import Frame as Line
 from ...record.graph import Source
+from ...record.kernel import Code
 from .cache_entries import CompiledCode
 
 if TYPE_CHECKING:
-    from ..code.launch_times import LaunchTimes
-    from .transformations import Limit
+    from .limit import Limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +41,16 @@ class CaptureSpec:
     step: str = ""
     interpret: Callable[[str, Any], Any] | None = None
     limit: Limit | None = None
-    launch_times: LaunchTimes | None = None
+    launch_times: LaunchClock | None = None
     backend: str = ""
+
+
+class LaunchClock(Protocol):
+    """The clock of the launches of built code (``code.launch_times``), and what the stages need of it."""
+
+    def timed(self, text: str, code: Code, compile_id: str) -> str: ...
+
+    def attach(self, module: Any, compile_id: str, phase: str) -> None: ...
 
 
 class StandIn(Protocol):

@@ -1,50 +1,16 @@
-"""Transformations of a compile that it can leave out one by one: decompositions, passes, fusions, lowerings.
-
-A search for the one that changes a result compiles the same call again and again, each time with the first so many of
-one kind. Torch does the same work in the same order each time, so that their numbers are the same.
-"""
+"""Descriptions of the transformations of a compile, and the slot of the limit on them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch.fx
 
 from ...record.divergence import Transformation
 from ...record.graph import Frame
+from .limit import Limit
 from .recorder import Draft, Slot
 from .source_places import frames
-
-Describe = Callable[[], Transformation]
-
-
-class Limit:
-    """The number of transformations of one ``kind`` that a compile applies: the first ``most``, and none after.
-
-    Without a kind it applies all of them.
-
-    Attributes:
-        counts: by kind, how many there were, applied or not.
-        last: by kind, the last one that was applied; of kinds that are not limited, the last of all.
-    """
-
-    def __init__(self, kind: str = "", most: int = 0) -> None:
-        self.kind, self.most = kind, most
-        self.counts: Counter[str] = Counter()
-        self.last: dict[str, Transformation] = {}
-
-    def allows(self, kind: str, describe: Describe) -> bool:
-        """Count one transformation; return True if it is to be applied."""
-        self.counts[kind] += 1
-        if kind != self.kind:
-            if not self.kind:
-                self.last[kind] = describe()
-            return True
-        if self.counts[kind] == self.most:
-            self.last[kind] = describe()
-        return self.counts[kind] <= self.most
-
 
 LIMIT: Slot[Limit] = Slot()
 """The limit of the compile in progress; empty in an ordinary capture."""
