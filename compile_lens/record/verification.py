@@ -81,7 +81,8 @@ class Verification:
             other code had to be built.
         not_run: parts that have no code to compare, each with its reason.
         not_compared: what the code does and could not be compared, each with its reason: a graph that nothing here can
-            run, a call that raises when it is compiled, values that depend on rounding or cannot be read.
+            run, a call that raises when it is compiled, values that depend on rounding or on the order of equal
+            elements, or cannot be read.
         runner: what ran the code; ``""`` if this machine did.
         random: why numbers that were drawn could not be compared.
         uninitialized: why values that depend on memory that nothing wrote could not be compared.
