@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from compile_lens.record.collectives import Collective, IssuedCollective, IssuedCollectives
+from compile_lens.record.collectives import NEW_GROUP, Collective, IssuedCollective, IssuedCollectives
 from compile_lens.record.graph import Frame
 from compile_lens.record.ranks import COLLECTIVES, RankDifference
 
@@ -75,10 +75,13 @@ def _aligned(issued: Mapping[int, IssuedCollectives]) -> dict[int, list[IssuedCo
     calls: dict[int, list[IssuedCollective]] = {}
     for rank, own in issued.items():
         skips = {group: count - earlier[rank].get(group, 0) for group, count in start.items()}
+        groups = max(each.groups_before for each in issued.values()) - own.groups_before
         calls[rank] = []
         for one in own:
             group = (one.collective.group, one.collective.group_number)
-            if not is_message(one) and skips.get(group, 0) > 0:
+            if one.collective.name == NEW_GROUP and groups > 0:
+                groups -= 1
+            elif one.collective.name != NEW_GROUP and not is_message(one) and skips.get(group, 0) > 0:
                 skips[group] -= 1
             else:
                 calls[rank].append(one)

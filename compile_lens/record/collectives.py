@@ -32,6 +32,10 @@ class Collective:
     group_number: int = 0
 
 
+NEW_GROUP = "new_group"
+"""Name of the collective by which a group is made."""
+
+
 @dataclass(frozen=True)
 class IssuedCollective:
     """A collective or a message that a process issued, be it from Python, a compiled graph or torch's C++.
@@ -76,11 +80,13 @@ class IssuedCollectives:
         distinct: each different one, once.
         order: the numbers of those, in the order in which they were issued.
         earlier: the groups that issued some before that were not observed.
+        groups_before: how many groups all processes made before.
     """
 
     distinct: tuple[IssuedCollective, ...] = ()
     order: tuple[int, ...] = ()
     earlier: tuple[EarlierCollectives, ...] = ()
+    groups_before: int = 0
 
     def __post_init__(self) -> None:
         if any(not 0 <= number < len(self.distinct) for number in self.order):

@@ -404,6 +404,22 @@ def work_that_is_waited_for_later(fault: bool) -> None:
         work.wait()
 
 
+@hangs
+def group_that_not_all_make(fault: bool) -> None:
+    even = dist.new_group([0, 2])
+    odd = dist.new_group([1, 3]) if not (fault and is_rank(1)) else even
+    if not fault or not is_rank(1):
+        dist.all_reduce(compiled(scaled)(torch.ones(2)), group=odd if dist.get_rank() % 2 else even)
+
+
+@hangs
+def groups_made_in_another_order(fault: bool) -> None:
+    ranks = [[0, 1], [2, 3]]
+    groups = [dist.new_group(one) for one in (ranks[::-1] if fault and is_rank(3) else ranks)]
+    own = groups[0 if fault and is_rank(3) else dist.get_rank() // 2]
+    dist.all_reduce(compiled(scaled)(torch.ones(2)), group=own)
+
+
 # Compiled code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
@@ -223,3 +224,13 @@ def test_a_long_program_of_many_ranks_takes_no_time() -> None:
     world, half = call("all_reduce", ranks), [call("all_gather", ranks[:32]), call("all_gather", ranks[32:])]
     by_rank = {rank: IssuedCollectives((world, half[rank // 32]), (0, 1) * 500) for rank in ranks}
     assert order_differences(by_rank) == []
+
+
+def test_groups_are_made_alike_from_where_all_ranks_are_observed() -> None:
+    """Four groups: rank 1 is observed from the third on, and makes it as rank 0 does; or it makes another one."""
+    groups = [call("new_group", arguments=f"ranks 0, {n}") for n in range(1, 4)]
+    other = call("new_group", arguments="ranks 0, 2, 3")
+    for late, sound in ((groups[2:], True), ([other], False), ([], False)):
+        by_rank = issued({0: groups, 1: late})
+        by_rank[1] = dataclasses.replace(by_rank[1], groups_before=2)
+        assert (not order_differences(by_rank)) is sound

@@ -90,6 +90,8 @@ WAIT = (
     "rows_then_columns",
     "pipeline_and_data_parallel",
     "experts_and_tensor_parallel",
+    "group_that_not_all_make",
+    "groups_made_in_another_order",
 )
 """Faults of which real processes are asked: with gloo these do not finish on all ranks."""
 

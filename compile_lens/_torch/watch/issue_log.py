@@ -18,6 +18,7 @@ class IssueLog:
         self._order: list[int] = []
         self.dropped = 0
         self.earlier: tuple[EarlierCollectives, ...] = ()
+        self.groups_before = 0
 
     def add(self, one: IssuedCollective) -> None:
         """Record one more."""
@@ -28,7 +29,7 @@ class IssueLog:
 
     def record(self) -> IssuedCollectives:
         """Return them as plain data."""
-        return IssuedCollectives(tuple(self._numbers), tuple(self._order), self.earlier)
+        return IssuedCollectives(tuple(self._numbers), tuple(self._order), self.earlier, self.groups_before)
 
     def missing(self) -> tuple[Missing, ...]:
         """Return what is not in it."""

@@ -7,6 +7,7 @@ Not observed: what a CUDA graph replays, which calls no operator.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from ...record import claims
-from ...record.collectives import Collective, EarlierCollectives, IssuedCollective
+from ...record.collectives import NEW_GROUP, Collective, EarlierCollectives, IssuedCollective
 from ..ground import placement
 from ..ground.undo import Undo
 from . import scopes
@@ -79,6 +80,7 @@ def keep(undo: Undo, scope: scopes.Scope) -> None:
         _place()
         if not _finish:  # a rehearsal begins with its group
             scope.issued.earlier = tuple(_earlier())
+            scope.issued.groups_before = max(torch.distributed.distributed_c10d._world.group_count - 1, 0)
 
 
 def _earlier() -> Iterator[EarlierCollectives]:
@@ -105,6 +107,23 @@ def place_before_group(real: Any, *args: Any, **kwargs: Any) -> Any:
     with observing(scopes.owners(), claims.COLLECTIVES):
         _place()
     return real(*args, **kwargs)
+
+
+@observe("torch.distributed.distributed_c10d:_new_group_with_tag", claims.COLLECTIVES)
+def keep_new_group(real: Any, *args: Any, **kwargs: Any) -> Any:
+    """Record that a group is made, for which all processes wait; with ``use_local_synchronization`` only its own do,
+    and it has no number among the others."""
+    result = real(*args, **kwargs)
+    mine = scopes.owners()
+    if mine:
+        with observing(mine, claims.COLLECTIVES):
+            given = inspect.signature(real).bind(*args, **kwargs).arguments
+            every = tuple(range(torch.distributed.get_world_size()))
+            words = f"ranks {', '.join(map(str, sorted(given.get('ranks') or every)))}"
+            one = IssuedCollective(Collective(NEW_GROUP, words, (), None, program_line(), every, 0))
+            for scope in () if given.get("use_local_synchronization") else mine:
+                scope.issued.add(one)
+    return result
 
 
 def finish_calls(undo: Undo, finish: Finish) -> None:
