@@ -256,7 +256,6 @@ EXIT_CODES = """exit codes:
   1  the function raised or the compiler rejected it; what was seen before is still shown and written
   2  bad usage or input: an unknown option, a name, an expression or a file that cannot be used
   3  something needed is not installed, or `doctor` found that the main job cannot run
-  4  `check`: something is not as expected; `divergence`: the values differ; `--fail-on`: what it names got worse, or
-     differs
+  4  `check`: not as expected; `divergence`: values differ; `--fail-on`: what it names got worse, or differs
 130  interrupted (Ctrl-C); `what-if` first says and writes what it has
 """

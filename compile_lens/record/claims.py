@@ -23,6 +23,7 @@ AUTOTUNING = "choices that max-autotune would time"
 REFUSALS = "library calls that the device refuses"
 INPUTS = "tensors as they would be on the target"
 ABLATIONS = "the steps of an ablation"
+TRANSFORMATIONS = "which decomposition decides a value"
 NOTES = "compiled functions that were inlined"
 """Claims about a capture."""
 

@@ -33,8 +33,8 @@ CAUSES = {
     LOWERING: "Lowering or code generation: the code of one operator does not compute what the operator does.",
     SETTING: "A setting of Inductor decides it; no single transformation does.",
     PRECISION: "Compiled code keeps values in float32 that eager rounds to half precision after each operator.",
-    ROUNDING: "Operations run in another order, or in another kernel: the difference is of the size of eager's own "
-    "rounding error.",
+    ROUNDING: "The difference is of the size of eager's own rounding error: what runs in another order, or in another "
+    "kernel, rounds differently.",
     NOT_FOUND: "No setting, pass, decomposition, fusion or lowering that was left out makes them agree.",
 }
 """Kinds of causes, each with its sentence."""

@@ -20,6 +20,7 @@ from ..engine.options import CaptureOptions, inductor_patches
 from ..errors import UsageError
 from ..measures.address import Address
 from ..measures.chain import Chain
+from ..record import claims
 from ..record.compilation import Compilation
 from ..record.divergence import (
     AUTOGRAD,
@@ -229,7 +230,10 @@ class _Search:
         counted = Limit()
         self._verified(limit=counted, backend=backend)
         transformation = self._transformation(DECOMPOSITION, counted, backend=backend)
-        return Cause(PARTITION) if transformation is None else self._located(transformation)
+        if transformation is not None:
+            return self._located(transformation)
+        # Without any decomposition they differ as well, unless decompositions could not be observed.
+        return Cause(NOT_FOUND if self.built.lacks(claims.TRANSFORMATIONS) else PARTITION)
 
     def _setting(self) -> Attempt | None:
         """Return the attempt with the one setting that makes the values agree, found by halves."""

@@ -26,7 +26,7 @@ PAGES = (
     *("docs/record.md", "docs/checking.md", "docs/command-line.md", "docs/ledger.md"),
     *("docs/targets.md", "docs/targets-run.md", "docs/targets-code.md"),
     *("docs/programs.md", "docs/programs-run.md", "docs/programs-counts.md", "docs/programs-graphs.md"),
-    *("docs/testing.md", "docs/diff.md", "docs/what-if.md"),
+    *("docs/testing.md", "docs/diff.md", "docs/what-if.md", "docs/wrong-numbers.md"),
 )
 """Pages with code or figures, in the order in which their code stands on what came before."""
 
@@ -312,6 +312,14 @@ def test_what_would_change_it(
     assert "option split_reductions: default became False" in output
 
 
+def test_other_numbers(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run(PYTHON["wrong-numbers"][0], session, tmp_path, "numbers")
+    output = capsys.readouterr().out
+    assert "both are as good" in output or "values are equal" in output
+    assert (tmp_path / "divergence.html").exists() and session["result"].agrees is True
+    _run(PYTHON["wrong-numbers#in-a-test"][0], session, tmp_path, "agreement")
+
+
 ELSEWHERE = {
     **{
         f"testing#{section}": 1 for section in ("in-pytest", "snapshots")
@@ -334,7 +342,7 @@ def test_no_block_is_left_out() -> None:
         "programs-run#several-ranks": ["merge"],  # in tests/api/test_ranks.py
         "command-line": [
             *("show", "show", "show", "compare", "show", "support", "open", "import", "import", "merge"),
-            *("what-if", "doctor"),
+            *("what-if", "divergence", "doctor"),
             "run",  # in tests/cli/test_run.py
         ],
         "diff#on-the-command-line": ["show", "diff"],
@@ -386,7 +394,10 @@ def test_the_command_line(
     assert "MPS" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
     assert "what would change net" in (tmp_path / "what-if.html").read_text(encoding="utf-8")
+    capsys.readouterr()
     assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
+    assert "compiled against eager: net" in capsys.readouterr().out
+    assert cli.main(shlex.split(COMMANDS["command-line"][12])[1:]) == cli.OK
     assert cli.main(shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:]) == cli.OK
     assert cli.main([*shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()

@@ -6,16 +6,17 @@ from typing import Any
 
 import torch.fx.traceback
 
+from ...record import claims
 from ...record.divergence import DECOMPOSITION
 from ..ground.hooks import current, slot_hook
 from ..ground.limit import Limit
 from ..ground.transformations import LIMIT, described
 
 
-@slot_hook("torch.fx.experimental.proxy_tensor:maybe_handle_decomp", LIMIT)
+@slot_hook("torch.fx.experimental.proxy_tensor:maybe_handle_decomp", LIMIT, claims.TRANSFORMATIONS)
 def decompose(limit: Limit, real: Any, mode: Any, operator: Any, *args: Any) -> Any:
     """Leave an operator as it is, where decompositions are limited."""
-    if operator in mode.decomposition_table:
+    if operator in _table(mode):
         trace = torch.fx.traceback.get_current_meta().get("stack_trace")
         name = str(operator)
         if not limit.allows(
@@ -23,3 +24,11 @@ def decompose(limit: Limit, real: Any, mode: Any, operator: Any, *args: Any) -> 
         ):
             return NotImplemented
     return real(mode, operator, *args)
+
+
+def _table(mode: Any) -> Any:
+    """Return the decompositions in force: before torch 2.13 they belong to the module."""
+    from torch.fx.experimental import proxy_tensor
+
+    table = getattr(mode, "decomposition_table", None)
+    return proxy_tensor.CURRENT_DECOMPOSITION_TABLE if table is None else table
