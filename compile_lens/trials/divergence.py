@@ -137,6 +137,8 @@ class _Search:
         self.attempts: list[Attempt] = []
         self.counted = Limit()
         self.built = capture
+        self.differing: dict[tuple[str, str], bool] = {}
+        """What differs, by kind and name, and whether it has numbers."""
         options = CaptureOptions.from_record(capture.options, build=True)
         self.options = options
         self.own = inductor_patches(options.mode, options.options, options.dynamic)
@@ -147,6 +149,8 @@ class _Search:
         cause: Cause | None = None
         switch: Attempt | None = None
         if verification.verdict == DISAGREES:
+            failed = (check for check in verification.comparisons if not check.ok)
+            self.differing = {(check.kind, check.name): check.has_numbers for check in failed}
             cause, switch = self._cause()
         elif verification.ok and (largest_difference(verification) or 0.0) > 0.0:
             cause, switch = self._rounding(verification)
@@ -169,13 +173,14 @@ class _Search:
 
         return self.trial.against(compiled)
 
-    def _attempt(self, name: str, settings: dict[str, Any] | None = None, code: str = "", **how: Any) -> bool:
-        """Compile and run in one way, and keep the outcome. Return True if the values agree."""
+    def _attempt(
+        self, name: str, settings: dict[str, Any] | None = None, code: str = "", **how: Any
+    ) -> bool | None:
+        """Compile and run in one way, and keep the outcome. Return True if the values agree, None if that is not
+        known: it cannot be compiled so, or what differs cannot be compared."""
         verification = self._verified(settings, **how)
         reasons = [why for _, why in (*verification.not_compared, *verification.not_run)]
-        agrees = verification.ok
-        if agrees is None and verification.comparisons and all(c.ok for c in verification.comparisons):
-            agrees = True  # what could be compared agrees
+        agrees = self._agrees(verification)
         self.attempts.append(
             Attempt(
                 name,
@@ -186,9 +191,19 @@ class _Search:
                 agrees,
             )
         )
-        return agrees is True
+        return agrees
 
-    def _set(self, names: list[str]) -> bool:
+    def _agrees(self, verification: Verification) -> bool | None:
+        if not all(check.ok for check in verification.comparisons):
+            return False
+        compared = {(c.kind, c.name): c.has_numbers for c in verification.comparisons}
+        known = all(
+            compared.get(key, False) or (key in compared and not numbers)
+            for key, numbers in self.differing.items()
+        )
+        return True if verification.ok or (verification.comparisons and known) else None
+
+    def _set(self, names: list[str]) -> bool | None:
         settings = {name: OFF[name] for name in names}
         text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         single = len(names) == 1
@@ -196,26 +211,27 @@ class _Search:
         return self._attempt(text if single else f"{len(names)} settings", settings, code)
 
     def _given(self) -> dict[str, Any]:
+        """Return the arguments of ``torch.compile`` beside a setting. It takes no mode beside options: the mode's own
+        settings stand for it."""
         options = self.options
-        return {
-            "options": options.options,
-            "mode": options.mode,
-            "dynamic": options.dynamic,
-            "fullgraph": options.fullgraph,
-        }
+        return {"options": self.own, "dynamic": options.dynamic, "fullgraph": options.fullgraph}
 
     # The search -------------------------------------------------------------------------------------------------
 
     def _cause(self) -> tuple[Cause, Attempt | None]:
-        level = ""
+        outcomes: dict[str, bool | None] = {}
         for backend in LEVELS:
-            if self._attempt(f"backend={backend!r}", backend=backend):
+            outcomes[backend] = self._attempt(f"backend={backend!r}", backend=backend)
+            if outcomes[backend] is not False:
                 break
-            level = backend
-        if level and level != "aot_eager_decomp_partition":
-            return Cause(LEVELS[level]), None
-        if level:
-            return self._decomposition(level), None
+        *differ, last = outcomes
+        if outcomes[last] is False:
+            return Cause(LEVELS[last]), None
+        if differ:
+            if outcomes[last] is None:
+                return Cause(NOT_FOUND), None
+            lowest = differ[-1]
+            return (Cause(LEVELS[lowest]) if len(differ) > 1 else self._decomposition(lowest)), None
         switch = self._setting()
         name = switch.name.partition("=")[0] if switch is not None else ""
         kinds = [PASS, FUSION, LOWERING]
@@ -227,13 +243,15 @@ class _Search:
         return Cause(SETTING if switch is not None else NOT_FOUND), switch
 
     def _decomposition(self, backend: str) -> Cause:
+        """Return the cause of a difference that begins where operators are decomposed and the graph is split."""
         counted = Limit()
         self._verified(limit=counted, backend=backend)
         transformation = self._transformation(DECOMPOSITION, counted, backend=backend)
         if transformation is not None:
             return self._located(transformation)
+        none = not counted.counts[DECOMPOSITION] or self.attempts[-1].agrees is False
         # Without any decomposition they differ as well, unless decompositions could not be observed.
-        return Cause(NOT_FOUND if self.built.lacks(claims.TRANSFORMATIONS) else PARTITION)
+        return Cause(PARTITION if none and not self.built.lacks(claims.TRANSFORMATIONS) else NOT_FOUND)
 
     def _setting(self) -> Attempt | None:
         """Return the attempt with the one setting that makes the values agree, found by halves."""
@@ -241,38 +259,41 @@ class _Search:
 
         known = inductor_settings()
         names = [n for n, off in OFF.items() if n in known and n not in self.own and known[n] != off]
-        if not names or not self._set(names):
+        if not names or self._set(names) is not True:
             return None
         low, high = 0, len(names)  # the first ``low`` do not suffice, the first ``high`` do
         while high - low > 1:
             middle = (low + high) // 2
-            if self._set(names[:middle]):
-                high = middle
-            else:
-                low = middle
-        if high > 1 and not self._set([names[high - 1]]):
-            return None
-        if high == 1 and len(names) > 1 and self.attempts[-1].name.startswith("1 "):
-            return None
-        return next((a for a in reversed(self.attempts) if a.to_apply and a.agrees), None)
+            outcome = self._set(names[:middle])
+            if outcome is None:
+                return None
+            low, high = (low, middle) if outcome else (middle, high)
+        if not self.attempts[-1].to_apply or not self.attempts[-1].agrees:
+            self._set([names[high - 1]])
+        last = self.attempts[-1]
+        return last if last.to_apply and last.agrees else None
 
     def _transformation(self, kind: str, counted: Limit | None = None, **how: Any) -> Transformation | None:
         """Return the transformation of a kind with which the values come to differ; None if none decides."""
         total = (counted or self.counted).counts[kind]
-        if not total or not self._limited(kind, 0, total, **how)[0]:
+        if not total or self._limited(kind, 0, total, **how)[0] is not True:
             return None
         low, high = 0, total
         decisive = (counted or self.counted).last.get(kind)
         while high - low > 1:
             middle = (low + high) // 2
             agrees, last = self._limited(kind, middle, total, **how)
+            if agrees is None:  # it cannot be compiled so, and nothing is known of either half
+                return None
             if agrees:
                 low = middle
             else:
                 high, decisive = middle, last
         return decisive
 
-    def _limited(self, kind: str, most: int, total: int, **how: Any) -> tuple[bool, Transformation | None]:
+    def _limited(
+        self, kind: str, most: int, total: int, **how: Any
+    ) -> tuple[bool | None, Transformation | None]:
         limit = Limit(kind, most)
         plural = {PASS: "passes and patterns"}.get(kind, f"{kind}s")
         name = f"without {plural}" if not most else f"first {most} of {total} {plural}"

@@ -126,3 +126,34 @@ def test_bad_input() -> None:
 
 def test_an_expectation_of_agreement_keeps_its_inputs() -> None:
     compile_lens.expect(lambda x: x.sin() + 1, torch.rand(8)).agrees()
+
+
+def test_an_attempt_that_cannot_be_compiled_accuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compile_lens._torch import ablation
+
+    def refused(*args: Any) -> Any:
+        raise RuntimeError("no call of this operator can be lowered")
+
+    error = MISCOMPILES["code of one operator"]
+    args = error.inputs()
+    monkeypatch.setattr(ablation, "_as_operator", refused)
+    with error.patch():
+        divergence = compile_lens.divergence(wave, *args)
+    assert (
+        divergence.agrees is False and divergence.cause is not None and divergence.cause.kind == "not found"
+    )
+    last = divergence.attempts[-1]
+    assert (
+        last.name == "without lowerings" and last.agrees is None and "no call of this operator" in last.reason
+    )
+
+
+def test_the_code_of_a_setting_stands_without_the_mode() -> None:
+    error = MISCOMPILES["pass over the joint graph"]
+    args = error.inputs()
+    with error.patch():
+        divergence = compile_lens.divergence(error.function, *args, mode="max-autotune-no-cudagraphs")
+        assert divergence.switch is not None and "mode" not in divergence.switch.to_apply
+        options = ast.literal_eval(divergence.switch.to_apply.partition("options=")[2].rstrip(")"))
+        assert options["max_autotune"] is True and options["joint_graph_constant_folding"] is False
+        assert plain(error.function, args, options)
