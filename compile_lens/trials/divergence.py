@@ -151,7 +151,7 @@ class _Search:
         if verification.verdict == DISAGREES:
             failed = (check for check in verification.comparisons if not check.ok)
             self.differing = {(check.kind, check.name): check.has_numbers for check in failed}
-            cause, switch = self._cause()
+            cause, switch = self._cause() if not _is_nearer(verification) else self._nearer(verification)
         elif verification.ok and (largest_difference(verification) or 0.0) > 0.0:
             cause, switch = self._rounding(verification)
         return Divergence(
@@ -312,6 +312,14 @@ class _Search:
                 return Cause(PRECISION), attempt
         return Cause(ROUNDING), None
 
+    def _nearer(self, verification: Verification) -> tuple[Cause, Attempt | None]:
+        """Return the cause where compiled values are nearer to float64 than eager's, with the place of it."""
+        cause, switch = self._rounding(verification)
+        transformation = self._transformation(LOWERING) if cause.kind == PRECISION else None
+        if transformation is not None:
+            cause = dataclasses.replace(self._located(transformation), kind=PRECISION)
+        return cause, switch
+
     # The place of the cause -------------------------------------------------------------------------------------
 
     def _located(self, transformation: Transformation) -> Cause:
@@ -367,3 +375,15 @@ def _lines(compilation: Compilation, names: set[str]) -> tuple[Frame, ...]:
             if node.name in names and node.op.startswith("call_"):
                 lines.update(dict.fromkeys(f for f in node.innermost if not f.of_torch))
     return tuple(sorted(lines, key=lambda f: (f.file, f.line, f.column or 0)))
+
+
+def _is_nearer(verification: Verification) -> bool:
+    """Return True if each compiled value that differs is nearer to float64 than eager's."""
+    failed = [check for check in verification.comparisons if not check.ok]
+    return bool(failed) and all(
+        not check.problem
+        and check.eager_abs is not None
+        and check.compiled_abs is not None
+        and check.compiled_abs < check.eager_abs
+        for check in failed
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,71 @@ def test_the_code_of_a_setting_stands_without_the_mode() -> None:
         options = ast.literal_eval(divergence.switch.to_apply.partition("options=")[2].rstrip(")"))
         assert options["max_autotune"] is True and options["joint_graph_constant_folding"] is False
         assert plain(error.function, args, options)
+
+
+def copied_then_changed(dst: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
+    dst[0:, :] = src[0:, :]  # here
+    src.add_(1)
+    return src
+
+
+def scattered(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    u = torch.slice_scatter(x, v, 0, 1, 3)  # here
+    x.copy_(u)  # here
+    return u
+
+
+def same_tensor_from_dropout(x: torch.Tensor) -> torch.Tensor:
+    y = torch.nn.functional.dropout(x, 0.5, training=False)
+    y.mul_(3)
+    return y
+
+
+REPORTED: dict[str, tuple[Any, Any, str, str]] = {
+    # pytorch/pytorch#198131, #195451 and #195422, in other programs
+    "a copy that is read after a write": (
+        copied_then_changed, lambda: (torch.zeros(3, 4), torch.arange(12.0).view(3, 4)), "pass", "remove_noop_ops",
+    ),
+    "a result that becomes the input": (
+        scattered, lambda: (torch.zeros(4, 2), torch.ones(2, 2)), "pass", "reinplace_inplaceable_ops",
+    ),
+    "a write that is lost": (same_tensor_from_dropout, lambda: (torch.ones(2, 2),), "AOTAutograd", ""),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.cases(quick=0, full=3)
+@pytest.mark.parametrize("name", REPORTED)
+def test_errors_of_torch_that_were_reported(name: str) -> None:
+    function, inputs, kind, transformation = REPORTED[name]
+    eager, compiled = inputs(), inputs()
+    results = function(*eager), torch.compile(function)(*compiled)
+    shared = [
+        result.data_ptr() in [x.data_ptr() for x in given]
+        for result, given in zip(results, (eager, compiled))
+    ]
+    same = all(map(torch.equal, eager, compiled)) and torch.equal(*results) and shared[0] == shared[1]
+    if same:
+        pytest.skip("this torch compiles it rightly")
+    divergence = compile_lens.divergence(function, *inputs())
+    assert divergence.agrees is False and divergence.cause is not None
+    assert divergence.cause.kind == kind
+    decisive = divergence.cause.transformation
+    if transformation:
+        text, first = inspect.getsourcelines(function)
+        lines = {first + i for i, line in enumerate(text) if line.rstrip().endswith("# here")}
+        assert decisive is not None and decisive.name == transformation
+        assert {frame.line for frame in decisive.frames} == lines
+    else:
+        assert decisive is None
+
+
+def test_compiled_is_nearer_to_the_exact_result_where_eager_overflows() -> None:
+    def square(x: torch.Tensor) -> torch.Tensor:
+        y = x.to(torch.float16)
+        return (y * y).to(torch.float32)
+
+    divergence = compile_lens.divergence(square, torch.tensor([5000.0, 3.0]))
+    assert divergence.cause is not None and divergence.cause.kind in ("precision kept", "rounding")
+    text = " ".join(str(divergence).split())
+    assert "compiled is the nearer one: off float64 by 0, eager by inf" in text and "wrong" not in text

@@ -52,10 +52,11 @@ def headline(record: DivergenceRecord) -> str:
             return f"the compiled call differs from eager: {worst.name}: {worst.problem}"
         if worst.eager_abs is None or worst.compiled_abs is None:
             return f"compiled and eager differ by {number(worst.max_abs)} ({worst.name})"
-        return (
-            f"the compiled values are wrong: {worst.name} is off float64 by {number(worst.compiled_abs)}, "
-            f"eager by {number(worst.eager_abs)}"
-        )
+        off = f"off float64 by {number(worst.compiled_abs)}, eager by {number(worst.eager_abs)}"
+        if worst.compiled_abs < worst.eager_abs:
+            differ = f"compiled and eager differ by {number(worst.max_abs)} ({worst.name})"
+            return f"{differ}, and compiled is the nearer one: {off}"
+        return f"the compiled values are wrong: {worst.name} is {off}"
     if verification.verdict == NOTHING:
         return "nothing to compare: nothing is returned and nothing is changed"
     if not verification.comparisons or record.agrees is None:
@@ -140,9 +141,9 @@ def _apply(record: DivergenceRecord) -> Finding | None:
     switch = record.switch
     if switch is None or not switch.to_apply:
         return None
-    intro = "nearer to eager, not to the exact result" if _as_good(record) else "until torch is mended"
-    sentence = f"With {switch.name} they differ by {number(switch.difference)}."
-    entry = Entry(sentence, intro, code=Block("", switch.to_apply, "python"))
+    nearer = ": nearer to eager, not to the exact result" if _as_good(record) else ""
+    sentence = f"With {switch.name} they differ by {number(switch.difference)}{nearer}."
+    entry = Entry(sentence, code=Block("", switch.to_apply, "python"))
     sections = (Entries((entry,), "switch", listed=True),)
     return Finding("switch", "setting", "", switch.name, sections=sections, where=".switch", open=True)
 
