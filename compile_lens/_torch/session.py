@@ -187,7 +187,8 @@ def _finish_call(recorder: Recorder, request: Request, target: Any, result: Any)
             try:
                 ran = _run_backward(result)
             except Exception as error:  # the program calls none: torch.compile would not have raised
-                recorder.note(NOT_LAUNCHED.format(type(error).__name__, messages.summary(str(error))))
+                if any("backward" in draft.stages for draft in recorder.drafts.values()):
+                    recorder.note(NOT_LAUNCHED.format(type(error).__name__, messages.summary(str(error))))
                 return result
             if ran:
                 recorder.stamp("backward", "ran")

@@ -33,7 +33,9 @@ from typing import Any
 
 import torch
 
-FREE = re.compile(r"empty|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize")
+FREE = re.compile(
+    r"empty|_efficientzerotensor|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize"
+)
 """Operators in a wrapper that launch nothing: they allocate, look or check."""
 
 UNSPECIFIED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
@@ -172,6 +174,7 @@ def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:
             return {"refused": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:150]}"}
         if grad:
             roots = [x for x in torch.utils._pytree.tree_leaves(result) if getattr(x, "requires_grad", False)]
+            roots = [x for x in roots if x.layout == torch.strided]  # torch has no ones like a sparse tensor
             if roots:
                 torch.autograd.backward(roots, [torch.ones_like(r) for r in roots])
     if not torch._dynamo.utils.counters["stats"]["unique_graphs"]:

@@ -91,3 +91,10 @@ def test_code_for_an_absent_device_that_raises_is_not_compared() -> None:
     assert report.verdict == "was not compared" and "compared with the graph" not in report.runner
     [(_, reason)] = report.not_compared
     assert "double backward" in reason
+
+
+def test_a_result_that_ran_eagerly_has_no_backward_that_was_built() -> None:
+    """Its gradient cannot be taken from ones: a sparse tensor is filled by none of torch's operators."""
+    x = torch.rand(4, 4, requires_grad=True)
+    report = capture(lambda x: x.to_sparse(), x, build=True)
+    assert report.nothing_compiled and not any("backward was built" in note for note in report.notes)
