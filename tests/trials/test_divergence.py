@@ -60,6 +60,7 @@ def test_operation_line_and_cause_are_named(name: str) -> None:
     assert len(divergence.attempts) <= 16
 
 
+@pytest.mark.full
 def test_code_of_one_operator_is_wrong(tmp_path: Path) -> None:
     error = MISCOMPILES["code of one operator"]
     args = error.inputs()
@@ -81,6 +82,7 @@ def test_equal_values_have_no_cause() -> None:
     assert "compiled and eager values are equal" in str(divergence)
 
 
+@pytest.mark.full
 def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
     def score(x: torch.Tensor) -> torch.Tensor:
         y = x * torch.sigmoid(x)
@@ -129,6 +131,7 @@ def test_an_expectation_of_agreement_keeps_its_inputs() -> None:
     compile_lens.expect(lambda x: x.sin() + 1, torch.rand(8)).agrees()
 
 
+@pytest.mark.full
 def test_an_attempt_that_cannot_be_compiled_accuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from compile_lens._torch import ablation
 
@@ -149,6 +152,7 @@ def test_an_attempt_that_cannot_be_compiled_accuses_nothing(monkeypatch: pytest.
     )
 
 
+@pytest.mark.full
 def test_the_code_of_a_setting_stands_without_the_mode() -> None:
     error = MISCOMPILES["pass over the joint graph"]
     args = error.inputs()
@@ -217,6 +221,7 @@ def test_errors_of_torch_that_were_reported(name: str) -> None:
         assert decisive is None
 
 
+@pytest.mark.full
 def test_compiled_is_nearer_to_the_exact_result_where_eager_overflows() -> None:
     def square(x: torch.Tensor) -> torch.Tensor:
         y = x.to(torch.float16)
