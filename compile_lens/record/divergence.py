@@ -112,7 +112,7 @@ class Cause:
 
 @dataclass(frozen=True, repr=False)
 class DivergenceRecord:
-    """Whether compiled code differs from eager PyTorch, and the cause, with the evidence.
+    """The comparison of compiled code with eager PyTorch, the cause where they differ, and the evidence for it.
 
     Attributes:
         function: the function that was called.

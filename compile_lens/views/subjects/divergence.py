@@ -1,4 +1,4 @@
-"""The Document of a divergence: whether compiled values are as good as eager's, the cause if not, and the attempts."""
+"""The Document of a divergence: the verdict on compiled values, the cause where they differ, and the attempts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def document(record: DivergenceRecord) -> Document:
 
 
 def headline(record: DivergenceRecord) -> str:
-    """Whether the compiled values are as good as eager's, in a sentence without a full stop."""
+    """The verdict on the compiled values, in a sentence without a full stop."""
     verification = record.verification
     if verification.verdict == DISAGREES:
         worst = _worst(record)
@@ -127,7 +127,7 @@ def lines_of(cause: Cause) -> tuple[Frame, ...]:
 
 
 def what(cause: Cause) -> str:
-    """What the transformation takes, as operators."""
+    """The operators that the transformation takes, by their short names."""
     one = cause.transformation
     if one is None or not one.operators:
         return cause.kind
