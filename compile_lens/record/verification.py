@@ -141,6 +141,8 @@ class Verification:
             lines.append(f"  {self.runner}")
         lines += [f"  not compared: {part}: {reason}" for part, reason in (*self.not_compared, *self.not_run)]
         lines += [f"  {c}" for c in self.comparisons]
+        if self.verdict == DISAGREES and not self.runner:  # code for an absent device is not searched
+            lines.append("  the operation and the cause: capture.divergence()")
         if self.same_code is False:
             lines.append("  the code that was built now differs from the code in the record")
         if self.note:

@@ -66,6 +66,8 @@ def test_code_of_one_operator_is_wrong(tmp_path: Path) -> None:
     args = error.inputs()
     with error.patch():
         divergence = compile_lens.divergence(wave, *args)
+        report = compile_lens.capture(wave, *args, keep_inputs=True).verify()
+        assert "  the operation and the cause: capture.divergence()" in str(report).splitlines()
         with pytest.raises(ExpectationError, match=r"aten.sin.default: sin\n(.*\n)*.*torch.sin\(y\)"):
             compile_lens.expect(wave, *args).agrees()
     text = str(divergence)
