@@ -63,3 +63,9 @@ def test_the_constraints_name_every_dependency_of_development() -> None:
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_tests_run_by_pytest_as_by_python_m_pytest() -> None:
+    """``python -m pytest`` puts the root on the path, ``pytest`` does not: helpers are imported by their own names."""
+    imports = re.compile(r"^(?:from|import) tests\b", re.M)
+    assert not [p for p in ROOT.glob("tests/**/*.py") if imports.search(p.read_text(encoding="utf-8"))]

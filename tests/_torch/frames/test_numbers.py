@@ -8,12 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
+import broken_programs
 import pytest
 import torch
 
 from compile_lens import capture
 from compile_lens.views.words.outcome import verdict
-from tests.helpers import broken_programs
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from dispatched import Dispatched
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts, set_checkpoint_early_stop
 
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
 from compile_lens.record.compilation import Compilation
-from tests.helpers.dispatched import Dispatched
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 

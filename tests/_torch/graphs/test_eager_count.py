@@ -10,12 +10,12 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from dispatched import Dispatched
 
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
 from compile_lens.engine.options import CaptureOptions
-from tests.helpers.dispatched import Dispatched
 
 pytestmark = pytest.mark.torch
 

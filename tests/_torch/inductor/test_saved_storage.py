@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from kept_memory import PROGRAMS, convolution, plain
 
 from compile_lens import capture
 from compile_lens.record.memory import saved_bytes
 from compile_lens.views.document import Table
 from compile_lens.views.findings import findings
-from tests.helpers.kept_memory import PROGRAMS, convolution, plain
 
 pytestmark = pytest.mark.torch
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from dispatched import Dispatched
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import capture
@@ -16,7 +17,6 @@ from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
 from compile_lens.engine.options import CaptureOptions
-from tests.helpers.dispatched import Dispatched
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
