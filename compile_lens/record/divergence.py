@@ -86,8 +86,8 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Cause:
-    """Cause of a difference.
+class RootCause:
+    """Cause of a difference between compiled and eager values.
 
     Attributes:
         kind: a key of ``CAUSES``.
@@ -126,7 +126,7 @@ class DivergenceRecord:
     function: str
     capture: Record
     verification: Verification
-    cause: Cause | None = None
+    cause: RootCause | None = None
     attempts: tuple[Attempt, ...] = ()
     switch: Attempt | None = None
 

@@ -35,7 +35,7 @@ from ..record.divergence import (
     ROUNDING,
     SETTING,
     Attempt,
-    Cause,
+    RootCause,
     Transformation,
     largest_difference,
 )
@@ -146,7 +146,7 @@ class _Search:
     def result(self) -> Divergence:
         """Compare the code as it is; where it differs, search."""
         verification = self._verified(limit=self.counted)
-        cause: Cause | None = None
+        cause: RootCause | None = None
         switch: Attempt | None = None
         if verification.verdict == DISAGREES:
             failed = (check for check in verification.comparisons if not check.ok)
@@ -218,7 +218,7 @@ class _Search:
 
     # The search -------------------------------------------------------------------------------------------------
 
-    def _cause(self) -> tuple[Cause, Attempt | None]:
+    def _cause(self) -> tuple[RootCause, Attempt | None]:
         outcomes: dict[str, bool | None] = {}
         for backend in LEVELS:
             outcomes[backend] = self._attempt(f"backend={backend!r}", backend=backend)
@@ -226,12 +226,12 @@ class _Search:
                 break
         *differ, last = outcomes
         if outcomes[last] is False:
-            return Cause(LEVELS[last]), None
+            return RootCause(LEVELS[last]), None
         if differ:
             if outcomes[last] is None:
-                return Cause(NOT_FOUND), None
+                return RootCause(NOT_FOUND), None
             lowest = differ[-1]
-            return (Cause(LEVELS[lowest]) if len(differ) > 1 else self._decomposition(lowest)), None
+            return (RootCause(LEVELS[lowest]) if len(differ) > 1 else self._decomposition(lowest)), None
         switch = self._setting()
         name = switch.name.partition("=")[0] if switch is not None else ""
         kinds = [PASS, FUSION, LOWERING]
@@ -240,9 +240,9 @@ class _Search:
             transformation = self._transformation(kind)
             if transformation is not None:
                 return self._located(transformation), switch
-        return Cause(SETTING if switch is not None else NOT_FOUND), switch
+        return RootCause(SETTING if switch is not None else NOT_FOUND), switch
 
-    def _decomposition(self, backend: str) -> Cause:
+    def _decomposition(self, backend: str) -> RootCause:
         """Return the cause of a difference that begins where operators are decomposed and the graph is split."""
         counted = Limit()
         self._verified(limit=counted, backend=backend)
@@ -251,7 +251,7 @@ class _Search:
             return self._located(transformation)
         none = not counted.counts[DECOMPOSITION] or self.attempts[-1].agrees is False
         # Without any decomposition they differ as well, unless decompositions could not be observed.
-        return Cause(PARTITION if none and not self.built.lacks(claims.TRANSFORMATIONS) else NOT_FOUND)
+        return RootCause(PARTITION if none and not self.built.lacks(claims.TRANSFORMATIONS) else NOT_FOUND)
 
     def _setting(self) -> Attempt | None:
         """Return the attempt with the one setting that makes the values agree, found by halves."""
@@ -300,7 +300,7 @@ class _Search:
         agrees = self._attempt(name, limit=limit, **how)
         return agrees, limit.last.get(kind)
 
-    def _rounding(self, verification: Verification) -> tuple[Cause, Attempt | None]:
+    def _rounding(self, verification: Verification) -> tuple[RootCause, Attempt | None]:
         """Return the cause of a difference where both sides are as good."""
         difference = largest_difference(verification) or 0.0
         nodes = (n for c in self.built.compilations for g in c.graphs.values() for n in g.nodes)
@@ -309,10 +309,10 @@ class _Search:
         if half and name not in self.own and self._set([name]):
             attempt = self.attempts[-1]
             if attempt.difference is not None and attempt.difference < difference / 2:
-                return Cause(PRECISION), attempt
-        return Cause(ROUNDING), None
+                return RootCause(PRECISION), attempt
+        return RootCause(ROUNDING), None
 
-    def _nearer(self, verification: Verification) -> tuple[Cause, Attempt | None]:
+    def _nearer(self, verification: Verification) -> tuple[RootCause, Attempt | None]:
         """Return the cause where compiled values are nearer to float64 than eager's, with the place of it."""
         cause, switch = self._rounding(verification)
         transformation = self._transformation(LOWERING) if cause.kind == PRECISION else None
@@ -322,7 +322,7 @@ class _Search:
 
     # The place of the cause -------------------------------------------------------------------------------------
 
-    def _located(self, transformation: Transformation) -> Cause:
+    def _located(self, transformation: Transformation) -> RootCause:
         """Return the cause with its kernels, and for a rewrite with the nodes before and after it."""
         kernels: tuple[Kernel, ...] = ()
         chain = Chain(self.built)
@@ -350,7 +350,7 @@ class _Search:
                     names = {*rewrite.before, *rewrite.origins}
                     lines = _lines(compilation, names)
                     transformation = dataclasses.replace(transformation, nodes=rewrite.before, frames=lines)
-        return Cause(transformation.kind, transformation, kernels, before, after, where)
+        return RootCause(transformation.kind, transformation, kernels, before, after, where)
 
     def _rewrites(self, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:
         """Iterate over what a pass or a pattern changed, with the compilation."""

@@ -7,8 +7,8 @@ from compile_lens.record.divergence import (
     PRECISION,
     ROUNDING,
     Attempt,
-    Cause,
     DivergenceRecord,
+    RootCause,
     largest_difference,
 )
 from compile_lens.record.graph import Frame
@@ -114,7 +114,7 @@ def _cause(record: DivergenceRecord) -> Finding | None:
     return Finding("cause", "cause", "", fact, sections=tuple(sections), where=".cause", few=LINES, open=True)
 
 
-def lines_of(cause: Cause) -> tuple[Frame, ...]:
+def lines_of(cause: RootCause) -> tuple[Frame, ...]:
     """The Python lines of the cause, each with the widest expression of those that stand there."""
     if cause.transformation is None:
         return ()
@@ -126,7 +126,7 @@ def lines_of(cause: Cause) -> tuple[Frame, ...]:
     return tuple(widest.values())
 
 
-def what(cause: Cause) -> str:
+def what(cause: RootCause) -> str:
     """The operators that the transformation takes, by their short names."""
     one = cause.transformation
     if one is None or not one.operators:
