@@ -33,7 +33,9 @@ def _in_view(pane: Locator, which: str = ":not(.open)") -> set[str]:
             """(pane, which) => {
               const view = pane.querySelector(".graph-view").getBoundingClientRect();
               return [...pane.querySelectorAll(".node" + which)].filter((node) => {
-                const { left, right, top, bottom } = node.querySelector(".face").getBoundingClientRect();
+                const face = node.querySelector(".face");  // a box that is not drawn has none
+                if (!face) return false;
+                const { left, right, top, bottom } = face.getBoundingClientRect();
                 return right > view.left && left < view.right && bottom > view.top && top < view.bottom;
               }).map((node) => node.querySelector(".graph-stop").getAttribute("aria-label").split(", ")[0]);
             }""",
