@@ -153,14 +153,17 @@ def _together(keys: list[frozenset[Key]]) -> list[list[int]]:
 
 
 def _joined(effects: list[Cause]) -> Cause:
-    """One cause of all its effects."""
+    """One cause of all its effects. Their order does not rest on seconds, which are others in each run."""
     if len(effects) == 1:
         return effects[0]
-    ranked = sorted(
-        effects, key=lambda one: (KINDS.index(one.kind), _of_torch(one), -one.seconds, -one.count)
-    )
+    ranked = sorted(effects, key=_severity)
     count = sum(one.count for one in ranked if one.kind == ranked[0].kind)
     return replace(ranked[0], count=count, seconds=sum(one.seconds for one in ranked), effects=tuple(ranked))
+
+
+def _severity(effect: Cause) -> tuple[int, bool, int, str, int]:
+    at = ("", 0) if effect.place is None else (effect.place.file, effect.place.line)
+    return KINDS.index(effect.kind), _of_torch(effect), -effect.count, *at
 
 
 def _rank(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> float:

@@ -118,7 +118,7 @@ def test_calls_that_are_built_or_for_a_target() -> None:
     there = capture(g, calls=calls, target="h100")
     assert [(c.compiled, c.executed) for c in there.calls] == [(("0/0",),) * 2, (("0/1",),) * 2]
     assert there.target is not None and any(k.language == "triton" for k in there.kernels)
-    with pytest.raises(UsageError, match="this capture is of 2 calls: verify a capture of each"):
+    with pytest.raises(UsageError, match="this capture is of 2 calls: make a capture of each"):
         built.verify()
 
 

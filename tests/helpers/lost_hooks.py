@@ -326,9 +326,12 @@ _PARTS = re.compile(r" - | (?=fusing would)| (?=to try: )")
 
 
 def _clauses(line: str) -> list[str]:
-    parts = (part.strip(" .-│─—") for part in _CLAUSES.split(line))
+    parts = (_RANK.sub("", part.strip(" .-│─—")) for part in _CLAUSES.split(line))
     return [part for part in parts if part and not _CUT.fullmatch(part)]
 
+
+_RANK = re.compile(r"^\d+  ")
+"""The number of a cause, whose rank rests on seconds too."""
 
 _CUT = re.compile(r"\d+ (note )?more.*|capture\.ledger\.total\.notes")
 """The end of a list that is cut."""
