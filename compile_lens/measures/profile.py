@@ -6,7 +6,7 @@ import dataclasses
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from compile_lens.errors import UsageError
 from compile_lens.measures.chain import Chain
@@ -227,22 +227,9 @@ def _measured(
             )
         times = [sum(s for _, s in ran.device_kernels) if gpu else ran.seconds for ran in timed]
         names = (n for ran in timed for n in ([x for x, _ in ran.device_kernels] if gpu else [ran.name]))
-        kernels.append(
-            MeasuredKernel(
-                kernel.name,
-                how[kernel.name],
-                ", ".join(dict.fromkeys(names)),
-                len(times),
-                sum(times),
-                min(times),
-                statistics.median(times),
-                max(times),
-                sum(ran.seconds for ran in timed) if gpu else None,
-                chain.lines(kernel, derivatives=False),
-                kernel.origins,
-                tuple(dict.fromkeys(modules[o] for o in kernel.origins if modules.get(o))),
-            )
-        )
+        name = ", ".join(dict.fromkeys(names))
+        on_host = sum(ran.seconds for ran in timed) if gpu else None
+        kernels.append(measured_kernel(chain, modules, kernel, how[kernel.name], name, times, on_host))
     seconds = sum(run.seconds for run in runs)
     return MeasuredGraph(
         id,
@@ -329,6 +316,32 @@ def operator(name: str) -> str:
 def _plain(name: str) -> str:
     """A name without the number of the graph that torch puts before those of C++ kernels."""
     return re.sub(r"^graph_\d+_(?=cpp_)", "", name)
+
+
+def measured_kernel(
+    chain: Chain,
+    modules: Mapping[str, str],
+    kernel: Kernel,
+    matched_by: str,
+    name: str,
+    times: Sequence[float],
+    on_host: float | None = None,
+) -> MeasuredKernel:
+    """Return the times of the launches of a kernel, in seconds, with its lines and modules (``modules_of``)."""
+    return MeasuredKernel(
+        kernel.name,
+        matched_by,
+        name,
+        len(times),
+        sum(times),
+        min(times),
+        statistics.median(times),
+        max(times),
+        on_host,
+        chain.lines(kernel, derivatives=False),
+        kernel.origins,
+        tuple(dict.fromkeys(modules[o] for o in kernel.origins if modules.get(o))),
+    )
 
 
 def modules_of(record: Record, compilation: str, code: Code) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,8 @@ from ..engine.call import Call
 from ..engine.local import perform
 from ..errors import UsageError
 from ..measures.chain import Chain
-from ..measures.profile import modules_of
-from ..record.benchmark import BY_LINE, MeasuredEvents, MeasuredGraph, MeasuredKernel, Profile
+from ..measures.profile import measured_kernel, modules_of
+from ..record.benchmark import BY_LINE, MeasuredEvents, MeasuredGraph, Profile
 from ..record.kernel import Code, Kernel
 from ..record.missing import Missing
 from ..results.capture import Capture
@@ -122,22 +121,7 @@ def _graph(capture: Capture, compile_id: str, code: Code, times: LaunchTimes) ->
         if not seconds:
             missing.append(Missing(kernel.name, _why(kernel, graph)))
             continue
-        kernels.append(
-            MeasuredKernel(
-                kernel.name,
-                BY_LINE,
-                kernel.name,
-                len(seconds),
-                sum(seconds),
-                min(seconds),
-                statistics.median(seconds),
-                max(seconds),
-                None,
-                chain.lines(kernel, derivatives=False),
-                kernel.origins,
-                tuple(dict.fromkeys(modules[o] for o in kernel.origins if modules.get(o))),
-            )
-        )
+        kernels.append(measured_kernel(chain, modules, kernel, BY_LINE, kernel.name, seconds))
     return MeasuredGraph(
         compile_id,
         code.phase,
