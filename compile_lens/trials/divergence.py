@@ -138,7 +138,7 @@ class _Search:
         self.counted = Limit()
         self.built = capture
         self.differing: dict[tuple[str, str], bool] = {}
-        """What differs, by kind and name, and whether it has numbers."""
+        """Values that differ, by kind and name, and whether each has numbers."""
         options = CaptureOptions.from_record(capture.options, build=True)
         self.options = options
         self.own = inductor_patches(options.mode, options.options, options.dynamic)
@@ -167,7 +167,7 @@ class _Search:
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             call = Call.read(fn, args, kwargs, self.options)
             capture, outcome = perform(call, settings=settings, **how)
-            if "limit" in how and how["limit"] is self.counted:
+            if how.get("limit") is self.counted:
                 self.built = capture
             return outcome.result
 

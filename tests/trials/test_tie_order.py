@@ -44,9 +44,9 @@ CASES: dict[str, tuple[Function, Function, bool]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_another_order_of_equal_elements_is_no_difference(name: str) -> None:
     eager, other, as_right = CASES[name]
-    found = Trial(eager, (X,), {}, False, False, False).against(lambda fn, args, kwargs: other(*args))
-    assert found.ok is (None if as_right else False), str(found)
-    assert ("which of equal elements comes first" in str(found)) == as_right
+    report = Trial(eager, (X,), {}, False, False, False).against(lambda fn, args, kwargs: other(*args))
+    assert report.ok is (None if as_right else False), str(report)
+    assert ("which of equal elements comes first" in str(report)) == as_right
 
 
 @pytest.mark.full
@@ -58,5 +58,5 @@ def test_triton_may_sort_equal_elements_in_another_order() -> None:
         values, indices = x.round().sort()
         return values, indices
 
-    found = capture(order, x, target="h100").verify(order, x)
-    assert found.verdict in ("agrees", "agrees in part") and found.comparisons[0].ok, str(found)
+    report = capture(order, x, target="h100").verify(order, x)
+    assert report.verdict in ("agrees", "agrees in part") and report.comparisons[0].ok, str(report)

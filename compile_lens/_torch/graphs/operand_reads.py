@@ -169,17 +169,17 @@ def _padded(reads: Callable[[int, int, int], int]) -> Reads:
 
 
 def _kept(size: int, before: int, after: int) -> int:
-    """What negative padding does not cut off."""
+    """Return how many elements negative padding does not cut off."""
     return max(0, size + min(before, 0) + min(after, 0))
 
 
 def _replicated(size: int, before: int, after: int) -> int:
-    """What is kept, and the element at the border where nothing is."""
+    """Return how many elements are kept; where none is, the one at the border is read."""
     return max(min(size, 1), _kept(size, before, after))
 
 
 def _mirrored(size: int, before: int, after: int) -> int:
-    """What is kept, and what the padding mirrors, of which the other side may be cut off."""
+    """Return how many elements are kept or mirrored by the padding; of these the other side may be cut off."""
     kept = range(max(0, -before), min(size, size + after))
     return windows.union([kept, range(1, before + 1), range(size - 1 - after, size - 1)])
 

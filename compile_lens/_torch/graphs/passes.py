@@ -269,9 +269,9 @@ def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
 
 def _apply_pass(passes: Passes, real: Any, observer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     limit = in_slot(LIMIT)
-    needed = str(observer.passname).startswith(NEEDED)
-    if limit is not None and not needed and not limit.allows(PASS, lambda: passes.described(observer)):
-        return None
+    if limit is not None and not str(observer.passname).startswith(NEEDED):
+        if not limit.allows(PASS, lambda: passes.described(observer)):
+            return None
     passes.tell(function)
     return real(observer, function, *args, **kwargs)
 

@@ -112,7 +112,7 @@ HEADS = {
     RECOMPILED: "was compiled again",
     CACHE_BYPASSED: "is compiled anew at each start of the program",
 }
-"""What each kind of cause did."""
+"""Verbs of the causes, by kind."""
 
 
 def head(cause: Cause) -> str:

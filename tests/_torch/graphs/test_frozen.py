@@ -126,7 +126,7 @@ def test_a_call_of_a_library_reads_the_weight_and_what_the_windows_cover(name: s
     if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
         pytest.skip("oneDNN has no bfloat16 for this processor")
     with torch.no_grad(), config.patch(freezing=True):
-        found = capture(model.eval(), torch.randn(shape, dtype=dtype))
-    calls = [kernel for kernel in found.kernels if "mkl" in kernel.name]
+        record = capture(model.eval(), torch.randn(shape, dtype=dtype))
+    calls = [kernel for kernel in record.kernels if "mkl" in kernel.name]
     assert [(kernel.reads, kernel.writes) for kernel in calls] == moved
-    assert found.ledger.total.bytes_before == found.ledger.total.eager_bytes
+    assert record.ledger.total.bytes_before == record.ledger.total.eager_bytes
