@@ -344,12 +344,15 @@ class _Search:
             kernels = tuple({id(k): k for k in every}.values())
         before = after = where = ""
         if transformation.kind == PASS:
-            for compilation, rewrite in self._rewrites(transformation):
-                before, after, where = rewrite.before_text, rewrite.after_text, rewrite.where
-                if not transformation.frames:
-                    names = {*rewrite.before, *rewrite.origins}
-                    lines = _lines(compilation, names)
-                    transformation = dataclasses.replace(transformation, nodes=rewrite.before, frames=lines)
+            rewrites = list(self._rewrites(transformation))
+            before = "\n".join(filter(None, (rewrite.before_text for _, rewrite in rewrites)))
+            after = "\n".join(filter(None, (rewrite.after_text for _, rewrite in rewrites)))
+            where = next((rewrite.where for _, rewrite in rewrites), "")
+            if rewrites and not transformation.frames:  # a whole pass, which did each of them
+                taken = dict.fromkeys(node for _, rewrite in rewrites for node in rewrite.before)
+                names = {*taken, *(node for _, rewrite in rewrites for node in rewrite.origins)}
+                lines = _lines(rewrites[0][0], names)
+                transformation = dataclasses.replace(transformation, nodes=tuple(taken), frames=lines)
         return RootCause(transformation.kind, transformation, kernels, before, after, where)
 
     def _rewrites(self, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:

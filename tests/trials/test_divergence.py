@@ -233,3 +233,20 @@ def test_compiled_is_nearer_to_the_exact_result_where_eager_overflows() -> None:
     assert divergence.cause is not None and divergence.cause.kind in ("precision kept", "rounding")
     text = " ".join(str(divergence).split())
     assert "compiled is the nearer one: off float64 by 0, eager by inf" in text and "wrong" not in text
+
+
+def tripled(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin() * 3  # here
+    z = y.cos() * 3  # here
+    return z.exp()
+
+
+@pytest.mark.full
+def test_a_pass_is_of_every_line_that_it_changed() -> None:
+    with MISCOMPILES["pass over the joint graph"].patch():
+        divergence = compile_lens.divergence(tripled, torch.rand(8))
+    cause = divergence.cause
+    assert cause is not None and cause.kind == "pass" and cause.transformation is not None
+    first = inspect.getsourcelines(tripled)[1]
+    assert {frame.line for frame in cause.transformation.frames} == {first + 1, first + 2}
+    assert cause.before.count("aten.mul.Tensor") == cause.after.count("aten.mul.Tensor") == 2
