@@ -118,6 +118,7 @@ delegates.PLACES.update(
         "Capture.divergence": "trials.divergence:divergence",
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
+        "Cost.__str__": "views.findings.cost:text",
         "Expectations.dtype": "api.expect:types",
         "Expectations.no": "api.expect:known",
         "Graph._repr_html_": "views.render.html.markup:cell_image",

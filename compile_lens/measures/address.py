@@ -22,6 +22,10 @@ PYTHON = "python"
 """The stage key of Python lines."""
 
 
+MODULE = "module:"
+"""Prefix of a text for the nodes of a module: ``"module:layers.3.attn"``. No file is tried under it."""
+
+
 def line_address(file: str, line: int) -> Address:
     """The address of a Python line."""
     return ("", PYTHON, f"{file}:{line}")

@@ -32,8 +32,8 @@ class Buffers:
 
     def common(self, ga: Collection[str], gb: Collection[str]) -> list[str]:
         """Return the loops and inputs that one writes and the other reads, or that both read, by name, in order."""
-        reads_a, writes_a = self._touched(ga)
-        reads_b, writes_b = self._touched(gb)
+        reads_a, writes_a = self.touched(ga)
+        reads_b, writes_b = self.touched(gb)
         shared = (writes_a & reads_b) | (writes_b & reads_a) | (reads_a & reads_b)
         return sorted((name for name in shared if name in self._loops), key=self._order.__getitem__)
 
@@ -61,10 +61,14 @@ class Buffers:
                 total += _most(size, self._groups[maker].writes)
         return total, ""
 
-    def _touched(self, groups: Collection[str]) -> tuple[set[str], set[str]]:
+    def touched(self, groups: Collection[str]) -> tuple[set[str], set[str]]:
         """The buffers that groups read, and those that they write."""
         reads = {name for g in groups for name in self._read_by.get(g, ())}
         return reads, {name for g in groups for name in self._made_by.get(g, ())}
+
+    def leaves(self, buffer: str, group: str) -> bool:
+        """Return True if a buffer that a group writes is a result, or another group reads it."""
+        return buffer in self._needed or any(reader != group for reader in self._readers.get(buffer, ()))
 
     @cached_property
     def _order(self) -> dict[str, int]:

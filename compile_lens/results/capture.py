@@ -14,6 +14,7 @@ from ..record.delegates import delegate
 
 if TYPE_CHECKING:
     from ..measures.chain import Chain
+    from ..measures.cost import By, Cost
     from ..measures.coverage import Coverage
     from ..measures.fusion import Why
     from ..measures.ledger import Ledger
@@ -35,9 +36,10 @@ class Capture(Record):
     (``Ledger``), ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
     ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``autotuning``
     (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
-    (``Why``), ``traffic`` (``Traffic``), ``roofline`` (``Roofline``), ``coverage`` (``Coverage``), ``story``
-    (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``), ``divergence`` (``Divergence``),
-    ``join``, ``save``, ``to_json`` and ``from_json``. ``help(type(capture.ledger))`` and the like tell more of each.
+    (``Why``), ``traffic`` (``Traffic``), ``cost`` (``Cost``), ``roofline`` (``Roofline``), ``coverage``
+    (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``),
+    ``divergence`` (``Divergence``), ``join``, ``save``, ``to_json`` and ``from_json``.
+    ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
     @property
@@ -84,6 +86,17 @@ class Capture(Record):
         from ..measures.traffic import traffic
 
         return traffic(self)
+
+    def cost(self, by: By = "line", basis: str = "") -> Cost:
+        """Return the cost of one call by Python line, by kernel or by module, what costs most first.
+
+        Measured time where every kernel was timed, else the least time at the roofline where the device's speeds are
+        known, else bytes moved; ``basis`` picks one of ``"measured"``, ``"roofline"`` and ``"bytes"``. Raises
+        ``UsageError`` for one that is not known.
+        """
+        from ..measures.cost import cost
+
+        return cost(self, by, basis)
 
     def roofline(self, speed: DeviceSpeed | None = None) -> Roofline:
         """Return whether memory or arithmetic bounds each kernel on a device of that ``speed``.

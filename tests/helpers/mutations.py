@@ -129,6 +129,7 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
         "ledger": lambda: (capture.ledger.total, str(capture.ledger)),
         "chain": lambda: _walked(capture),
         "coverage": lambda: str(capture.coverage()),
+        "cost": lambda: [str(capture.cost(by)) for by in ("line", "kernel", "module")],
         "traffic": lambda: str(capture.traffic()),
         "roofline": lambda: str(capture.roofline()),
         "missing": lambda: (

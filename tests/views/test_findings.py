@@ -53,8 +53,8 @@ def addresses(finding: Finding) -> Iterator[Address]:
 def test_every_finding_is_whole() -> None:
     found = findings(samples_findings.told())
     assert [f.key for f in found] == [
-        "fusion", "lowering", "rewrites", "memory", "traffic", "contests", "cuda_graphs", "ablations", "benchmark",
-        "profile",
+        "fusion", "lowering", "rewrites", "memory", "cost", "traffic", "contests", "cuda_graphs", "ablations",
+        "benchmark", "profile",
     ]  # fmt: skip
     for finding in found:
         assert finding.title and finding.intro.endswith(".") and finding.fact and finding.where

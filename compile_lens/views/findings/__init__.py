@@ -12,6 +12,7 @@ from .ablations import ablations
 from .benchmark import benchmark, profile
 from .calls import calls
 from .contests import contests
+from .cost import cost
 from .cuda_graphs import cuda_graphs
 from .fusion import fusion
 from .lowering import lowering, rewrites
@@ -29,6 +30,7 @@ _MAKERS = (
     lowering,
     rewrites,
     memory,
+    cost,
     traffic,
     machine_code,
     contests,

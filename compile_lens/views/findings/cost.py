@@ -1,0 +1,175 @@
+"""Cost by Python line, by kernel and by module, what costs most first."""
+
+from __future__ import annotations
+
+from compile_lens.measures.cost import BYTES, Cost, CostRow, ModuleTotal
+from compile_lens.measures.cost import cost as cost_of
+from compile_lens.measures.timing import seconds_text
+from compile_lens.record.capture import Record
+from compile_lens.record.messages import first_names
+
+from ..document import BYTES as MOVED
+from ..document import (
+    NAME,
+    NOTE,
+    NUMBER,
+    TEXT,
+    Absence,
+    Cell,
+    Finding,
+    Prose,
+    Quantity,
+    Row,
+    Section,
+    Table,
+    cut,
+)
+from ..words.characters import flat
+from ..words.labels import places
+from ..words.quantities import NOT_KNOWN, plural, printed
+
+KEY, TITLE = "cost", "Cost"
+INTRO = (
+    "What one call costs, what costs most first. A load or store counts for the line that it came from, for several "
+    "lines equally, and the time of a kernel is shared as its bytes are: shares add up to 100 %."
+)
+WHERE = 'capture.cost("line"), ("kernel"), ("module")'
+
+ROWS = 1_000
+FIRST = 3
+"""Lines named where there is little room."""
+
+LISTED = 12
+"""Rows in the text of a cost."""
+
+
+def cost(capture: Record) -> Finding | None:
+    """The finding; ``None`` where there is nothing to rank: one line, and one kernel in each phase."""
+    if not capture.kernels:
+        return None
+    lines, kernels, modules = (cost_of(capture, by) for by in ("line", "kernel", "module"))
+    phases = sum(len(compilation.code) for compilation in capture.compilations)
+    if len(lines.rows) == 1 and len(kernels.rows) == phases:
+        return None
+    total = f"{amount(lines, lines.total, lines.at_least)} in all: {lines.origin}."
+    total += " Shares are of what is known." if lines.at_least else ""
+    sections: list[Section] = [_table(lines, total), _table(kernels)]
+    if modules.modules:
+        sections.append(_repeated(modules))
+    if any(row.address for row in modules.rows):
+        sections.append(_table(modules))
+    if lines.missing:
+        sections.append(Prose("what is not known", lines.missing[:20]))
+    brief = tuple(_in_line(lines, row) for row in lines.rows[:FIRST])
+    first = lines.rows[0]
+    fact = f"{share(first)} in {_name(first)}" if first.share is not None else "not known"
+    return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections))
+
+
+def share(row: CostRow | ModuleTotal) -> str:
+    """A share in percent: ``39 %``; a dash for what is not known."""
+    if row.share is None:
+        return NOT_KNOWN
+    percent = 100 * row.share
+    return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
+
+
+def amount(cost: Cost, value: float | None, at_least: bool = False) -> str:
+    """An amount in the unit of a cost: ``~76.4 MB``, ``≥ ~1.2 ms``."""
+    if value is None:
+        return NOT_KNOWN
+    if cost.unit == BYTES:
+        words = printed(Quantity(round(value), MOVED, cost.evidence))
+    else:
+        words = f"{'' if cost.evidence == 'measured' else '~'}{seconds_text(value)}"
+    return f"≥ {words}" if at_least else words
+
+
+def _name(row: CostRow) -> str:
+    return flat(row.name) if row.name else "code outside of modules" if row.modules else "code without a line"
+
+
+def _in_line(cost: Cost, row: CostRow) -> str:
+    expression = f"  {flat(row.expression)}" if cost.by == "line" and row.expression else ""
+    return f"{share(row)}, {amount(cost, row.amount, row.at_least)}: {_name(row)}{expression}"
+
+
+def _table(cost: Cost, *words: str) -> Table:
+    rows, left = cut([_row(cost, row) for row in cost.rows], ROWS)
+    head, kinds = _HEADS[cost.by]
+    return Table(f"by {cost.by}", head, kinds, rows, words, left, f"capture.cost({cost.by!r})")
+
+
+_HEADS = {
+    "line": (
+        ("share", "cost", "line", "expression", "launches", "bound by", "kernels"),
+        (NUMBER, NUMBER, NAME, TEXT, NUMBER, TEXT, NOTE),
+    ),
+    "kernel": (
+        ("share", "cost", "#", "kernel", "launches", "bound by", "lines"),
+        (NUMBER, NUMBER, NUMBER, NAME, NUMBER, TEXT, NOTE),
+    ),
+    "module": (
+        ("share", "cost", "module", "launches", "lines"),
+        (NUMBER, NUMBER, NAME, NUMBER, NOTE),
+    ),
+}
+
+
+def _row(cost: Cost, row: CostRow) -> Row:
+    money: tuple[Cell, ...] = (share(row), amount(cost, row.amount, row.at_least))
+    launches = f"{row.launches:,}"
+    bound = row.bound or Absence("bound", "not known")
+    if cost.by == "line":
+        expression = row.expression or row.note
+        cells = (*money, _name(row), expression, launches, bound, first_names(row.kernels, 6))
+    elif cost.by == "kernel":
+        cells = (*money, f"#{row.order}", row.name, launches, bound, places(row.lines) or row.note)
+    else:
+        cells = (*money, row.name or "outside of modules", launches, places(row.lines))
+    return Row(cells, row.addresses[:1] if cost.by == "kernel" else row.addresses)
+
+
+def _repeated(cost: Cost) -> Table:
+    rows = tuple(
+        Row(
+            (
+                share(one),
+                amount(cost, one.amount, one.at_least),
+                f"{len(one.paths)} × {one.type or 'module'}",
+                one.pattern,
+                launches_of_each(one),
+            )
+        )
+        for one in cost.modules
+    )
+    kinds = (NUMBER, NUMBER, TEXT, NAME, TEXT)
+    return Table("repeated modules", ("share", "cost", "what", "path", "each"), kinds, rows)
+
+
+def launches_of_each(one: ModuleTotal) -> str:
+    """In how many launches each of some modules has a part: ``5 launches``, ``4 to 6 launches``."""
+    least, most = one.launches
+    return plural(most, "launch", "launches") if least == most else f"{least} to {most} launches"
+
+
+def text(cost: Cost) -> str:
+    """A cost as lines of text."""
+    if not cost.rows:
+        return "\n".join(cost.missing) or "no kernel was generated"
+    lines = [f"Cost by {cost.by}: {amount(cost, cost.total, cost.at_least)} in all, {cost.origin}."]
+    for one in cost.modules:
+        head = f"{share(one):>5}  {amount(cost, one.amount, one.at_least):>10}"
+        lines.append(
+            f"{head}  {len(one.paths)} × {one.type or 'module'} ({one.pattern}): {launches_of_each(one)} each"
+        )
+    width = max(len(_name(row)) for row in cost.rows[:LISTED])
+    for row in cost.rows[:LISTED]:
+        head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {_name(row):<{width}}"
+        launches = plural(row.launches, "launch", "launches")
+        detail = flat(row.expression) if cost.by == "line" else f"{launches}  {places(row.lines)}"
+        lines.append(f"{head}  {detail or row.note}".rstrip())
+    if len(cost.rows) > LISTED:
+        lines.append(f"… {len(cost.rows) - LISTED} more: .rows")
+    lines += [f"not known: {reason}" for reason in cost.missing]
+    return "\n".join(lines)

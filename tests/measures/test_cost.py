@@ -1,0 +1,283 @@
+"""Cost by line, kernel and module: on records made by hand with figures to count on the fingers, and on captures."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from samples import sample
+
+import compile_lens
+from compile_lens.errors import UsageError
+from compile_lens.measures.cost import Cost, cost
+from compile_lens.record.benchmark import (
+    BY_LINE,
+    Benchmark,
+    DeviceSpeed,
+    MeasuredGraph,
+    MeasuredKernel,
+    Profile,
+)
+from compile_lens.record.capture import Environment
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.record.kernel import Code, Kernel
+from compile_lens.record.lowering import Lowered
+from compile_lens.record.missing import Missing
+from compile_lens.results.capture import Capture
+
+FILE = "/home/ada/model.py"
+ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpu")
+LARGE, SMALL = 4000, 400
+
+
+def tensor(nbytes: int) -> Tensor:
+    return Tensor("float32", (nbytes // 4,), (1,), "cpu", nbytes)
+
+
+def given(name: str, nbytes: int = LARGE) -> Node:
+    return Node(name, "placeholder", name, "input", outputs=(tensor(nbytes),))
+
+
+def op(name: str, line: int, inputs: str, module: str, **more: object) -> Node:
+    frame = Frame(FILE, line, "forward", f"line {line}")
+    node = Node(
+        name,
+        "call_function",
+        "aten.mul.Tensor",
+        "pointwise",
+        True,
+        tuple(map(Ref, inputs.split())),
+        outputs=(tensor(LARGE),),
+        module=module,
+        module_type="Block",
+        frames=(frame,),
+        reads=LARGE * len(inputs.split()),
+        writes=LARGE,
+    )
+    return dataclasses.replace(node, **more)  # type: ignore[arg-type]
+
+
+def hand_made() -> Capture:
+    """Line 2: ``a = x * y``; line 3: ``b = a * z``, fused into one kernel that stores ``b``; line 4: ``b @ w``, twice.
+
+    The kernel reads x, y (line 2), z (line 3) and writes b (line 3): 4 times 4,000 bytes.
+    """
+    aten = Graph(
+        "post_grad",
+        "inference",
+        "",
+        (
+            *(given(name) for name in "xyzw"),
+            op("a", 2, "x y", "layers.0"),
+            op("b", 3, "a z", "layers.0.inner"),
+            op("mm", 4, "b w", "layers.1", kind="matmul", target="aten.mm.default"),
+            op("mm_1", 4, "b w", "layers.1", kind="matmul", target="aten.mm.default"),
+        ),
+    )
+    loops = Graph(
+        "loops",
+        "inference",
+        "inference.post_grad",
+        (
+            *(given(name) for name in "xyzw"),
+            Node(
+                "op0",
+                "loop",
+                "Pointwise",
+                args=tuple(map(Ref, "xyz")),
+                outputs=(tensor(LARGE),),
+                origins=("a", "b"),
+            ),
+            Node(
+                "op1", "extern", "mm", args=(Ref("op0"), Ref("w")), outputs=(tensor(LARGE),), origins=("mm",)
+            ),
+            Node(
+                "op2",
+                "extern",
+                "mm",
+                args=(Ref("op0"), Ref("w")),
+                outputs=(tensor(LARGE),),
+                origins=("mm_1",),
+            ),
+        ),
+    )
+    sizes = {"op0": (3 * LARGE, LARGE), "op1": (2 * LARGE, LARGE), "op2": (2 * LARGE, LARGE)}
+    groups = Graph(
+        "groups",
+        "inference",
+        "inference.loops",
+        tuple(
+            Node(name, "group", name, outputs=(tensor(LARGE),), members=(name,), reads=reads, writes=writes)
+            for name, (reads, writes) in sizes.items()
+        ),
+    )
+
+    def kernel(name: str, group: str, line: int, *origins: str) -> Kernel:
+        language = "extern" if name.startswith("extern") else "cpp"
+        reads, writes = sizes[group]
+        return Kernel(
+            name, "inference", language, language, "", launch_lines=(line,), groups=(group,), origins=origins,
+            reads=reads, writes=writes,
+        )  # fmt: skip
+
+    kernels = (
+        kernel("cpp_fused_0", "op0", 10, "a", "b"),
+        kernel("extern_kernels.mm", "op1", 11, "mm"),
+        kernel("extern_kernels.mm#2", "op2", 12, "mm_1"),
+    )
+    lowered = (
+        Lowered("inference", "a", ("op0",)),
+        Lowered("inference", "b", ("op0",), "op0"),
+        Lowered("inference", "mm", ("op1",), "op1"),
+        Lowered("inference", "mm_1", ("op2",), "op2"),
+    )
+    stages = (aten, loops, groups, Code("inference", "", "", "cpu", kernels))
+    return Capture(
+        "f", ENVIRONMENT, compilations=(Compilation("0/0", "f", FILE, 1, stages, lowered=lowered),)
+    )
+
+
+def amounts(one: Cost) -> dict[str, float | None]:
+    return {row.name: row.amount for row in one.rows}
+
+
+def shares(one: Cost) -> float:
+    return sum(row.share or 0 for row in one.rows)
+
+
+def test_loads_and_stores_go_to_their_lines() -> None:
+    capture = hand_made()
+    by_line = capture.cost()
+    assert (by_line.unit, by_line.basis, by_line.total) == ("bytes", "bytes", 10 * LARGE)
+    assert amounts(by_line) == {"model.py:4": 6 * LARGE, "model.py:2": 2 * LARGE, "model.py:3": 2 * LARGE}
+    first = by_line.rows[0]
+    assert (first.expression, first.launches, first.share) == ("line 4", 2, 0.6)
+    assert shares(by_line) == pytest.approx(1)
+
+
+def test_equal_library_calls_are_one_row() -> None:
+    rows = hand_made().cost("kernel").rows
+    assert [(r.name, r.launches, r.order) for r in rows] == [
+        ("extern_kernels.mm", 2, 2),
+        ("cpp_fused_0", 1, 1),
+    ]
+    assert rows[0].kernels == ("extern_kernels.mm", "extern_kernels.mm#2")
+    assert [frame.line for frame in rows[1].lines] == [2, 3]
+
+
+def test_modules_and_their_totals() -> None:
+    by_module = hand_made().cost("module")
+    assert amounts(by_module) == {"layers.1": 6 * LARGE, "layers.0": 2 * LARGE, "layers.0.inner": 2 * LARGE}
+    assert by_module.rows[2].address == "module:layers.0.inner"
+    (total,) = by_module.modules
+    assert (total.pattern, total.type, total.paths) == ("layers.*", "Block", ("layers.0", "layers.1"))
+    assert (total.amount, total.share, total.launches) == (10 * LARGE, 1, (1, 2))
+
+
+def test_measured_time_is_shared_as_bytes_are() -> None:
+    times = (("cpp_fused_0", 4.0), ("extern_kernels.mm", 3.0), ("extern_kernels.mm#2", 1.0))
+    kernels = tuple(MeasuredKernel(n, BY_LINE, n, 2, s, s, s, s) for n, s in times)
+    graph = MeasuredGraph("0/0", "inference", "0/0", 2, 8.0, kernels)
+    capture = dataclasses.replace(hand_made(), profile=Profile("a clock", "cpu", (graph,), calls=2))
+    by_line = capture.cost()
+    assert (by_line.unit, by_line.basis, by_line.total) == ("seconds", "measured", 4.0)
+    assert amounts(by_line) == {"model.py:4": 2.0, "model.py:2": 1.0, "model.py:3": 1.0}
+    assert capture.cost(basis="bytes").total == 10 * LARGE
+
+    partly = dataclasses.replace(graph, kernels=kernels[:2])
+    capture = dataclasses.replace(capture, profile=Profile("a clock", "cpu", (partly,)))
+    assert capture.cost().basis == "bytes"
+    assert "extern_kernels.mm#2" in "".join(capture.cost().missing)
+    with pytest.raises(UsageError, match="1 of the kernels have no measured time"):
+        capture.cost(basis="measured")
+
+
+def test_roofline_time_where_speeds_are_known() -> None:
+    capture = compile_lens.capture(lambda x: torch.sin(x) * 2, torch.ones(1000), target="h100")
+    by_line = capture.cost()
+    assert by_line.basis == "roofline" and "published peaks" in by_line.origin
+    assert by_line.total == pytest.approx(capture.roofline().seconds)
+
+
+def test_what_is_not_known_is_no_zero() -> None:
+    capture = hand_made()
+    (compilation,) = capture.compilations
+    code = compilation.code["inference"]
+    first = dataclasses.replace(code.kernels[0], reads=None)
+    stages = (*compilation.stages[:3], dataclasses.replace(code, kernels=(first, *code.kernels[1:])))
+    changed = dataclasses.replace(compilation, stages=stages)
+    rows = dataclasses.replace(capture, compilations=(changed,)).cost()
+    assert rows.at_least and rows.total == 6 * LARGE
+    assert amounts(rows) == {"model.py:4": 6 * LARGE, "model.py:2": None, "model.py:3": None}
+    assert "cpp_fused_0" in rows.missing[0]
+
+    lost = dataclasses.replace(
+        compilation, stages=(*compilation.stages, Missing("backward.code", "a reason"))
+    )
+    rows = dataclasses.replace(capture, compilations=(lost,)).cost()
+    assert rows.at_least and "a reason" in rows.missing
+
+
+@pytest.mark.parametrize("arguments", [{"by": "lines"}, {"basis": "time"}, {"basis": "roofline"}])
+def test_what_there_is_not_is_refused(arguments: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        cost(hand_made(), **arguments)
+
+
+def test_a_speed_that_was_measured_is_named_so() -> None:
+    speed = DeviceSpeed("a CPU", 1e9, 1e9, "float32", True)
+    capture = dataclasses.replace(sample(), benchmark=Benchmark((), "a CPU", "a clock", 1, speed=speed))
+    assert "measured speeds" in capture.cost().origin
+
+
+def test_repeated_products_of_one_line_are_one_row() -> None:
+    w = torch.randn(8, 8)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(16):
+            x = x @ w
+        return x.sin()
+
+    capture = compile_lens.capture(f, torch.randn(4, 8))
+    first, second = capture.cost("kernel").rows
+    assert first.launches == 16 and second.launches == 1
+    assert first.amount == 16 * 4 * (4 * 8 + 8 * 8 + 4 * 8)
+    assert first.addresses[0] in capture.chain and capture.chain.lines(first.address)
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(16)
+        self.up = torch.nn.Linear(16, 32)
+        self.down = torch.nn.Linear(32, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        inner = self.up(self.norm(x))
+        return x + self.down(torch.nn.functional.gelu(inner))
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.layers:
+            x = block(x)
+        return x.sum()
+
+
+def test_of_a_model_all_bytes_are_shared_out() -> None:
+    capture = compile_lens.capture(Model(), torch.randn(8, 16))
+    moved = capture.ledger.total.bytes_after
+    for by in ("line", "kernel", "module"):
+        one = cost(capture, by)
+        assert sum(row.amount or 0 for row in one.rows) == pytest.approx(moved)
+        assert shares(one) == pytest.approx(1)
+        assert not one.at_least and not one.missing
+        assert {phase for row in one.rows for phase in row.phases} == {"forward", "backward"}
+    (total,) = cost(capture, "module").modules
+    assert total.type == "Block" and len(total.paths) == 3
