@@ -42,7 +42,10 @@ def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
 NO_WORK = frozenset(("placeholder", "get_attr", "output"))
 """Operations of nodes that compute nothing."""
 
-FORMS = "a line ('model.py:7'), a call in one ('model.py:7:11-23'), a name at one ('sin@7')"
+FORMS = (
+    "a line ('model.py:7'), a call in one ('model.py:7:11-23'), a name at one ('sin@7'), "
+    "a module ('module:layers.3')"
+)
 
 _PLACE = re.compile(
     r"(?:(?P<file>.+):)?(?P<line>\d{1,9})(?::(?P<column>\d{1,9})-(?P<end>\d{1,9}))?", re.DOTALL
@@ -115,6 +118,8 @@ class AddressTexts:
 
     def find(self, text: str) -> tuple[Address, ...]:
         """The addresses that a text stands for, in order of the record. Raises ``UsageError`` for none or doubt."""
+        if text.startswith(MODULE):
+            return self._of_module(text.removeprefix(MODULE))
         self.check_kernel(text)
         named = [a for a in (*self._kernels, *self._code_lines) if a[2] == text]
         if len(named) > 1:
@@ -135,6 +140,21 @@ class AddressTexts:
             return self._spanned(text, line, (int(place["column"]), int(place["end"])))
         raise UsageError(self._no_form(text))
 
+    def _of_module(self, path: str) -> tuple[Address, ...]:
+        """The operations of a module and of those in it, of each compilation in the first stage that has some."""
+        stages: dict[str, str] = {}
+        nodes = []
+        for address, node in self._nodes.items():
+            if node.op in NO_WORK or not f"{node.module}.".startswith(f"{path}.") or not path:
+                continue
+            if stages.setdefault(address[0], address[1]) == address[1]:
+                nodes.append(address)
+        if not nodes:
+            modules = dict.fromkeys(node.module for node in self._nodes.values() if node.module)
+            some = _listed([*modules][:_FEW]) + (", …" if len(modules) > _FEW else "")
+            raise UsageError(f"{MODULE + path!r}: no operation is of this module; there are {some or 'none'}")
+        return tuple(nodes)
+
     def check_kernel(self, name: str) -> None:
         """Raise ``UsageError`` for the bare name of a function that one graph calls more than once."""
         calls = [a for a in self._kernels if a[2].partition("#")[0] == name]
@@ -143,8 +163,8 @@ class AddressTexts:
             raise UsageError(f"{name!r} is called more than once: give one of {_listed(texts)}")
 
     def is_form(self, text: str) -> bool:
-        """Return True if a text has the form of a place, or of a name at one."""
-        return bool(_PLACE.fullmatch(text) or _NAMED.fullmatch(text))
+        """Return True if a text has the form of a place, of a name at one, or of a module."""
+        return text.startswith(MODULE) or bool(_PLACE.fullmatch(text) or _NAMED.fullmatch(text))
 
     def __contains__(self, text: str) -> bool:
         """Return True if a text unambiguously stands for something."""

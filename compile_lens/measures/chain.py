@@ -33,9 +33,10 @@ class Chain:
 
     An address is ``(compile id, stage, name)`` or a text, as the page copies it and ``str`` of a frame begins: a line
     (``"model.py:7"``), a call in one by its columns (``"model.py:7:11-23"``, on Python 3.11 and later), a name at a
-    line (``"sin@7"``, ``"sin@model.py:7"``: of a node or of what is called), a kernel or a line of one. A file goes
-    by the end of its path. A text stands for all that it names, in every compilation that has it (``find``): the
-    answer is that of all of these together. What could mean different places is refused, with texts for each.
+    line (``"sin@7"``, ``"sin@model.py:7"``: of a node or of what is called), a kernel or a line of one, a module with
+    all in it (``"module:layers.3.attn"``). A file goes by the end of its path. A text stands for all that it names, in
+    every compilation that has it (``find``): the answer is that of all of these together. What could mean different
+    places is refused, with texts for each.
 
     What autograd needs may be what the program computes anyway: where the forward keeps ``sin(x)`` for its backward,
     one node is the program's sine and the one that the derivative of ``cos(x)`` needs, and both calls are above it.

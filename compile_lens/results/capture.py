@@ -73,7 +73,8 @@ class Capture(Record):
 
         Each is a kernel or its name, the name of a node, a loop or a group, a function or operator that is called
         once, a Python line (``"model.py:7"``; a number where there is one file), a call in one by its columns
-        (``"model.py:7:11-23"``) or by a name at it (``"sin@7"``), or an address: all that ``chain`` takes. ``phase``
+        (``"model.py:7:11-23"``) or by a name at it (``"sin@7"``), a module (``"module:layers.3"``), or an address: all
+        that ``chain`` takes. ``phase``
         (``"backward"``, ``"0/1 forward"``) picks one where they are in several. Raises ``UsageError`` for what is
         unknown or ambiguous, such as ``"mul"`` where several nodes multiply.
         """

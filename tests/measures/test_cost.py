@@ -281,3 +281,27 @@ def test_of_a_model_all_bytes_are_shared_out() -> None:
         assert {phase for row in one.rows for phase in row.phases} == {"forward", "backward"}
     (total,) = cost(capture, "module").modules
     assert total.type == "Block" and len(total.paths) == 3
+
+
+def test_modules_have_addresses() -> None:
+    capture = hand_made()
+    nodes = capture.chain.find("module:layers.0")
+    assert nodes == (("0/0", "inference.post_grad", "a"), ("0/0", "inference.post_grad", "b"))
+    assert capture.chain.find("module:layers.0.inner") == nodes[1:]
+    assert [kernel.name for kernel in capture.chain.kernels("module:layers.0")] == ["cpp_fused_0"]
+    with pytest.raises(
+        UsageError, match=r"no operation is of this module; there are layers\.0, layers\.0\.inner"
+    ):
+        capture.chain.find("module:layers.4")
+    with pytest.raises(UsageError):
+        capture.chain.find("module:")
+    assert "module:layer" not in capture.chain
+
+
+def test_why_takes_modules() -> None:
+    capture = compile_lens.capture(Model(), torch.randn(8, 16))
+    one = capture.why("module:layers.0.norm", "module:layers.0.up", "forward")
+    assert one.verdict == "not fused" and "addmm" in str(one)
+    compile_lens.expect(capture).not_fused("module:layers.0.norm", "module:layers.0.up", phase="forward")
+    for row in capture.cost("module").rows:
+        assert not row.address or capture.chain.kernels(row.address)
