@@ -351,8 +351,12 @@ class _Search:
             if rewrites and not transformation.frames:  # a whole pass, which did each of them
                 taken = dict.fromkeys(node for _, rewrite in rewrites for node in rewrite.before)
                 names = {*taken, *(node for _, rewrite in rewrites for node in rewrite.origins)}
-                lines = _lines(rewrites[0][0], names)
-                transformation = dataclasses.replace(transformation, nodes=tuple(taken), frames=lines)
+                transformation = dataclasses.replace(
+                    transformation,
+                    nodes=tuple(taken),
+                    frames=_lines(rewrites[0][0], names),
+                    operators=_operators(before),
+                )
         return RootCause(transformation.kind, transformation, kernels, before, after, where)
 
     def _rewrites(self, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:
@@ -378,6 +382,12 @@ def _lines(compilation: Compilation, names: set[str]) -> tuple[Frame, ...]:
             if node.name in names and node.op.startswith("call_"):
                 lines.update(dict.fromkeys(f for f in node.innermost if not f.of_torch))
     return tuple(sorted(lines, key=lambda f: (f.file, f.line, f.column or 0)))
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    """Return the operators of nodes in the text of a rewrite: those that a pass removes are in no recorded graph."""
+    calls = (line.partition(" = ")[2].partition("(") for line in text.splitlines())
+    return tuple(dict.fromkeys(name for name, call, _ in calls if call))
 
 
 def _is_nearer(verification: Verification) -> bool:

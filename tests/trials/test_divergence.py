@@ -250,3 +250,4 @@ def test_a_pass_is_of_every_line_that_it_changed() -> None:
     first = inspect.getsourcelines(tripled)[1]
     assert {frame.line for frame in cause.transformation.frames} == {first + 1, first + 2}
     assert cause.before.count("aten.mul.Tensor") == cause.after.count("aten.mul.Tensor") == 2
+    assert cause.transformation.operators == ("aten.mul.Tensor",)

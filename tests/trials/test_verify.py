@@ -18,6 +18,7 @@ from compile_lens import CaptureError, UsageError, capture
 from compile_lens.record.capture import Failure
 from compile_lens.record.verification import ALIAS, CHANGED, GRADIENT, RESULT
 from compile_lens.trials.agreement import compare
+from compile_lens.trials.observation import _direction
 
 pytestmark = pytest.mark.torch
 
@@ -591,6 +592,21 @@ def test_a_gradient_that_sums_to_nothing_is_seen(monkeypatch: pytest.MonkeyPatch
     plant(monkeypatch, lambda outputs, inputs: (2 * outputs[0],) if len(outputs) == 1 else outputs)
     report = verified(fn, square(True))
     assert [c.kind for c in report.comparisons if not c.ok] == [GRADIENT], str(report)
+
+
+@pytest.mark.slow
+def test_a_wrong_gradient_of_one_element_is_seen() -> None:
+    assert bool((_direction("result", torch.ones(1000)) != 0).all())
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        if compiling():
+            part = x * (torch.arange(10) == 3)
+            return x.sin() + part - part.detach()
+        return x.sin()
+
+    x = torch.arange(10.0).div(10).requires_grad_()
+    failed = [c for c in verified(function, x).comparisons if not c.ok]
+    assert [(c.kind, c.name) for c in failed] == [(GRADIENT, "gradient of input 0")]
 
 
 def test_gradients_of_every_leaf() -> None:
