@@ -105,8 +105,8 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
 
     Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
     number of processes, collectives return at once. Sizes are those of the cluster, values are not: each collective
-    gives back what the rank itself gave, or zeros. Small broadcasts and messages have the values of their senders;
-    where these are integers or objects of a higher rank, all ranks are called again. Graphs, breaks, recompiles, DDP's
+    gives back what the rank itself gave, or zeros. Small ones (integers, objects, flags, a loss) have the values that
+    all ranks give: where these are not known in time, all ranks are called again. Graphs, breaks, recompiles, DDP's
     buckets, and the collectives and messages that are issued (``record.issued``: by Python, graphs, DTensor and the
     reducer of DDP) are seen as by ``watch``, so that a mismatch is found before the cluster waits for it.
 
@@ -136,7 +136,7 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     name = getattr(function, "__qualname__", type(function).__name__)
     created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     values = RankValues()
-    for _ in range(world_size):  # again where a rank gets what a higher one sends, or met older cache entries
+    for again in range(4 * world_size + _PASSES):
         by_rank: dict[int, ProgramRecord] = {}
         errors: list[Exception] = []
         values.begin_pass()
@@ -160,12 +160,20 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
                     "of a function, or one that makes what it compiles"
                 )
         # The calls dropped what Dynamo held of their codes: rank 0 alone met what the process had compiled before.
-        if not values.has_more() and not _met_entries_of_before(by_rank[0]):
+        if values.has_more() or (_met_entries_of_before(by_rank[0]) and again < world_size):
+            continue
+        most = _PASSES if errors or (again > 1 and differences(by_rank, rehearsed=True)) else 2
+        if not values.changed or again >= most:
             break
     if len(errors) == world_size and not any(record.graphs or record.issued for record in by_rank.values()):
         raise errors[0]
     notes = ("rehearsed: no other process took part, and what collectives gave are not real values",)
     return joined(by_rank, notes, rehearsed=True)
+
+
+_PASSES = 8
+"""Most times that all ranks are called again because they differ and had other values than the others give; if they
+agree, twice."""
 
 
 def _met_entries_of_before(record: ProgramRecord) -> bool:

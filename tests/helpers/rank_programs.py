@@ -178,6 +178,67 @@ def a_rank_that_raises(fault: bool) -> None:
     step(torch.ones(4), dist.group.WORLD)
 
 
+# What a program decides by values of all ranks
+
+
+@hangs
+def stop_that_all_ranks_agree_on(fault: bool) -> None:
+    """Rank 1 asks for a stop at step 2."""
+    step = compiled(scaled)
+    for number in range(5):
+        step(torch.ones(3))
+        stop = torch.tensor([float(is_rank(1) and number == 2)])
+        dist.all_reduce(stop)
+        if is_rank(3) and fault:
+            stop.zero_()
+        if stop.item():
+            break
+    dist.all_reduce(torch.ones(300))
+
+
+@hangs
+def batches_that_one_rank_skips(fault: bool) -> None:
+    step = compiled(scaled)
+    for number in range(4):
+        loss = step(torch.ones(3))
+        sound = torch.tensor(not (is_rank(1) and number == 1), dtype=torch.int32)
+        if not fault:
+            dist.all_reduce(sound, dist.ReduceOp.MIN)
+        if sound:
+            dist.all_reduce(loss)
+
+
+@hangs
+def as_many_batches_as_the_shortest_of_two(fault: bool) -> None:
+    lengths: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(lengths, 3 + dist.get_rank())
+    for _ in range(lengths[dist.get_rank()] if fault else min(lengths)):
+        dist.all_reduce(compiled(scaled)(torch.ones(3)))
+
+
+@hangs
+def rows_padded_to_the_longest(fault: bool) -> None:
+    own = torch.tensor([dist.get_rank() + 1])
+    sizes = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(sizes, own)
+    longest = max(int(size) for size in sizes) if not (fault and is_rank(2)) else 3
+    compiled(scaled)(torch.ones(3))
+    dist.all_to_all_single(torch.empty(4 * longest), torch.ones(4 * longest))
+
+
+@hangs
+def parts_of_a_sum_that_decide(fault: bool) -> None:
+    """Each rank gets one of the sums; the third is 6."""
+    world, rank = dist.get_world_size(), dist.get_rank()
+    part = torch.empty(1)
+    dist.reduce_scatter_tensor(part, torch.arange(world) * torch.tensor(float(rank == 1)) * 3)
+    every = torch.empty(world)
+    dist.all_gather_into_tensor(every, part)
+    compiled(scaled)(torch.ones(3))
+    if (every[2] if not fault or rank else part[0]) == 6:
+        dist.barrier()
+
+
 # Tensor parallel
 
 

@@ -18,7 +18,12 @@ from compile_lens.views.subjects.ranks import state
 
 pytestmark = [pytest.mark.torch, pytest.mark.full, pytest.mark.filterwarnings("ignore")]
 
-SIZED_BY_VALUES = {"experts_with_own_splits", "objects_of_other_sizes", "pipeline_with_a_schedule"}
+SIZED_BY_VALUES = {
+    "as_many_batches_as_the_shortest_of_two",
+    "experts_with_own_splits",
+    "objects_of_other_sizes",
+    "pipeline_with_a_schedule",
+}
 """Programs of which a rehearsal cannot compare all sizes: they follow from values of other ranks."""
 
 OWN_SHAPES = {"experts_with_own_splits"}

@@ -1,33 +1,64 @@
-"""Small values that ranks give each other in a rehearsal, as far as the giver was rehearsed before: objects, sizes and
-flags that a program sends are then as on the cluster. What is not known is zero."""
+"""Small values that ranks give each other in a rehearsal, as far as the giver was rehearsed before: objects, sizes,
+flags and sums on which a program decides are then as on the cluster. Where a rank was not rehearsed yet, it is taken to
+give what the rank that asks gives; what it sends or broadcasts is zero.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ...record.collectives import IssuedCollective
 
 SMALL = 65536
-"""Bytes of a call of which the values are kept."""
+"""Most bytes of a call of integers, or from one rank to others, of which the values are kept."""
+SMALL_SUM = 128
+"""Most bytes of a call of other numbers to which all ranks give: a program decides on a loss, not on gradients."""
+LIMIT = 1 << 28
+"""Most bytes that are kept of one rehearsal."""
 
 _Key = tuple[object, ...]
+_Reduction = Any
+
+_REDUCTIONS: dict[str, _Reduction] = {
+    "sum": lambda stack: stack.sum(0),
+    "avg": lambda stack: stack.sum(0) / len(stack),
+    "product": lambda stack: stack.prod(0),
+    "min": lambda stack: stack.amin(0),
+    "max": lambda stack: stack.amax(0),
+}
+
+
+class _Values(NamedTuple):
+    """The tensors that a rank gave in a call, and how many elements go to each of its group."""
+
+    tensors: list[torch.Tensor]
+    sent: tuple[int, ...] = ()
 
 
 class RankValues:
-    """The values by call, over all ranks of a rehearsal."""
+    """The values by call, over all ranks of a rehearsal.
+
+    Attributes:
+        changed: whether a rank got other values in this pass than it would get now.
+    """
 
     def __init__(self) -> None:
-        self._values: dict[_Key, list[torch.Tensor]] = {}
+        self._values: dict[_Key, _Values] = {}
         self._counts: Counter[_Key] = Counter()
         self._lacking: set[_Key] = set()
+        self._used: dict[_Key, list[_Values | None]] = {}
+        self._bytes = 0
+        self.changed = False
 
     def begin_pass(self) -> None:
         """Begin with the first rank again."""
         self._lacking.clear()
+        self._used.clear()
+        self.changed = False
 
     def begin_rank(self) -> None:
         """Begin with the first call of each group again."""
@@ -67,26 +98,110 @@ class RankValues:
                 self._take(key, outputs, call.group.index(rank))
             elif one.sized_by_values or key in self._values:
                 self._take(key, outputs)
-        elif call.name in ("all_to_all", "all_to_all_single"):
+            else:
+                self._use(key)
+        elif rank in call.group:
+            self._exchange_all(outputs, inputs, one, rank)
+
+    def _exchange_all(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], one: IssuedCollective, rank: int
+    ) -> None:
+        """Fill the outputs of a call to which all ranks of the group give."""
+        call = one.collective
+        if call.name in ("all_to_all", "all_to_all_single"):
             alike = len(inputs) == len(outputs)
             for number, output in enumerate(outputs):
                 _fill(output, inputs[number] if alike else None)
+        key = self._key((call.group, call.group_number), call.name)
+        whole = all(not tensor.is_floating_point() for tensor in inputs)
+        own = self._give((*key, rank), inputs, SMALL if whole else SMALL_SUM, one.sent)
+        if not inputs or own is None:
+            return
+        every = [self._use((*key, member), own) or own for member in call.group]
+        results = _results(call.name, call.arguments, every, call.group.index(rank))
+        for output, value in zip(outputs, results, strict=False):
+            if value is not None and value.numel() == output.numel():
+                _fill(output, value.reshape(output.shape).to(output.dtype))
 
     def _key(self, *call: object) -> _Key:
         self._counts[call] += 1
         return (*call, self._counts[call])
 
-    def _give(self, key: _Key, tensors: Sequence[torch.Tensor]) -> None:
-        if sum(tensor.nbytes for tensor in tensors) <= SMALL:
-            self._values[key] = [tensor.detach().clone() for tensor in tensors]
+    def _give(
+        self, key: _Key, tensors: Sequence[torch.Tensor], most: int = SMALL, sent: tuple[int, ...] = ()
+    ) -> _Values | None:
+        """Keep what a rank gives if it is small."""
+        size = sum(tensor.nbytes for tensor in tensors)
+        if size > most or (key not in self._values and self._bytes + size > LIMIT):
+            return None
+        values = _Values([tensor.detach().clone() for tensor in tensors], sent)
+        self._bytes += 0 if key in self._values else size
+        self._values[key] = values
+        self.changed |= any(used is None or not _same(used, values) for used in self._used.get(key, ()))
+        return values
+
+    def _use(self, key: _Key, assumed: _Values | None = None) -> _Values | None:
+        values = self._values.get(key, assumed)
+        users = self._used.setdefault(key, [])
+        if not any(values is used for used in users):
+            users.append(values)
+        return values
 
     def _take(self, key: _Key, outputs: list[torch.Tensor], first: int = 0) -> None:
-        values = self._values.get(key, [])
+        known = self._use(key)
+        values = [] if known is None else known.tensors
         if not values and any(not output.is_floating_point() for output in outputs):
             self._lacking.add(key)
         for number, output in enumerate(outputs):
             place = first + number
             _fill(output, values[place] if place < len(values) else None)
+
+
+def _same(one: _Values, other: _Values) -> bool:
+    """Return True if the values are equal, a NaN to a NaN."""
+    return (one.sent, len(one.tensors)) == (other.sent, len(other.tensors)) and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
+        for a, b in zip(one.tensors, other.tensors, strict=True)
+    )
+
+
+def _results(name: str, arguments: str, every: list[_Values], number: int) -> Sequence[torch.Tensor | None]:
+    """Return the outputs of the rank with a number in the group, from what each gave; none where that is not known."""
+    given = [values.tensors for values in every]
+    size, own = len(every), given[number]
+    if name == "all_to_all_single":
+        return (_parts_for(every, number),)
+    if any([t.shape for t in tensors] != [t.shape for t in own] for tensors in given):
+        return ()
+    first = [tensors[0] for tensors in given]
+    if name == "all_to_all":
+        return [tensors[number] for tensors in given]
+    if name in ("all_gather", "gather"):
+        return first
+    if name.startswith("all_gather_into_tensor"):
+        return [torch.cat([t.flatten() for t in row]) for row in zip(*given, strict=True)]
+    reduction = _REDUCTIONS.get(arguments.partition(",")[0])
+    if reduction is None or not name.startswith(("all_reduce", "reduce")):
+        return ()
+    if name == "reduce" and not arguments.endswith(f"root {torch.distributed.get_rank()}"):
+        return ()
+    if name == "reduce_scatter":
+        return (reduction(torch.stack([tensors[number] for tensors in given])),)
+    sums = [reduction(torch.stack(row)) for row in zip(*given, strict=True)]
+    if name.startswith("reduce_scatter_tensor"):
+        return [one.flatten().chunk(size)[number] if one.numel() % size == 0 else None for one in sums]
+    return sums
+
+
+def _parts_for(every: list[_Values], number: int) -> torch.Tensor | None:
+    """Return what each rank gives the one with a number, one after another."""
+    parts = []
+    for values in every:
+        if len(values.sent) != len(every) or sum(values.sent) > values.tensors[0].numel():
+            return None
+        start = sum(values.sent[:number])
+        parts.append(values.tensors[0].flatten()[start : start + values.sent[number]])
+    return torch.cat(parts) if len({part.dtype for part in parts}) == 1 else None
 
 
 def _fill(output: torch.Tensor, value: torch.Tensor | None) -> None:
