@@ -32,20 +32,23 @@ class OutputReader:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         os.set_blocking(fd, False)
 
-    def hear(self, show: bool) -> None:
-        """Take what is there, all that a pipe can hold, and write it if it is to be shown."""
+    def hear(self, show: bool) -> int:
+        """Take what is there, all that a pipe can hold, and write it if it is to be shown. Return its bytes."""
+        size = 0
         for _ in range(FULL):  # a child that never stops to write must not hold the caller
             if not self.open:
-                return
+                break
             try:
                 data = os.read(self.fd, CHUNK)
             except BlockingIOError:
-                return
+                break
+            size += len(data)
             self.open = bool(data)
             text = self._decoder.decode(data, final=not data)
             self.last = (self.last + text)[-KEPT:]
             if show and text:
                 _write(getattr(sys, self.name), text)
+        return size
 
 
 def _write(stream: Any, text: str) -> None:

@@ -1,5 +1,5 @@
 """The command line: ``compile-lens demo | show | run | compare | what-if | check | diff | upgrade | support | open |
-import | merge | doctor``.
+import | merge | mcp | skill | doctor``.
 
 Results go to stdout, progress and errors to stderr. With ``--json`` stdout holds exactly one JSON document,
 ``{"error": {...}}`` included. Exit codes:

@@ -10,6 +10,7 @@ from typing import NoReturn
 from ..errors import UsageError
 from ..versions import __version__
 from . import commands
+from .agents.commands import mcp, skill
 from .check import check
 from .compare import compare, diff, merge, what_if
 from .divergence import divergence
@@ -275,6 +276,24 @@ def parser() -> argparse.ArgumentParser:
         help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE; or a folder of logs",
     )
     _add_out(merged, "ranks")
+
+    agent = add(
+        "mcp",
+        mcp,
+        "Answer a coding agent over the Model Context Protocol, on standard input and output",
+        "Code runs\nin a process of its own, in FOLDER, with limits. No port is opened. Needs the extra [mcp].",
+    )
+    agent.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: here")
+    agent.add_argument(
+        "--seconds", type=float, default=300.0, metavar="N", help="of one call (default: %(default)g)"
+    )
+    agent.add_argument(
+        "--memory", type=float, default=16.0, metavar="GiB", help="of one process (default: %(default)g)"
+    )
+
+    skilled = add("skill", skill, "Print what a coding agent should know of compile_lens, or write it")
+    skilled.add_argument("--write", type=Path, metavar="DIR", help="write SKILL.md and AGENTS.md there")
+    skilled.add_argument("--overwrite", action="store_true", help="replace files that differ")
 
     add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
     return whole

@@ -21,7 +21,7 @@ from ..versions import NEWEST_TESTED, OLDEST, TRITON, parse, triton_command
 
 OLDEST_PYTHON = (3, 10)
 
-KNOWN = ("torch", "triton", "pygments", "pygraphviz", "jupyterlab")
+KNOWN = ("torch", "triton", "pygments", "pygraphviz", "jupyterlab", "mcp")
 """Modules of which a check says what to install."""
 
 
@@ -56,6 +56,7 @@ def checks() -> tuple[Check, ...]:
         *_graphviz(),
         _package("pygments", "colours in code", "pip install 'pygments>=2.17'", needed=True),
         _package("jupyterlab", "notebook cells", "pip install jupyterlab"),
+        _package("mcp", "answers for coding agents", "pip install 'mcp>=2'"),
     )
 
 

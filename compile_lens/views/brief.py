@@ -15,7 +15,7 @@ from typing import Any
 
 from compile_lens.errors import UsageError
 
-from .words.characters import flat
+from .words.characters import clean, flat
 
 SCHEMA = 1
 """Version of the JSON form; it rises when a field changes its meaning or goes."""
@@ -136,19 +136,19 @@ class Brief:
         }
 
     def _print(self, kept: dict[str, int]) -> str:
-        blocks = [self.title, _section("FACTS", _ids("F", self.facts[: kept["facts"]]))]
+        blocks = [flat(self.title), _section("FACTS", _ids("F", self.facts[: kept["facts"]]))]
         blocks.append(_section("EVIDENCE", _ids("E", self.evidence[: kept["evidence"]])))
-        blocks.append(_section("DO NOT CONCLUDE", self.not_to_conclude[: kept["not_to_conclude"]], "  "))
-        questions = self.ask_next[: kept["ask_next"]]
-        width = max((len(question.text) for question in questions), default=0)
-        blocks.append(_section("ASK NEXT", [f"{q.text:<{width}}  {q.call}" for q in questions], "  "))
-        lines = list(self.left_out[: kept["left_out"]])
+        blocks.append(_section("DO NOT CONCLUDE", _listed(self.not_to_conclude[: kept["not_to_conclude"]])))
+        questions = [(flat(q.text), flat(q.call)) for q in self.ask_next[: kept["ask_next"]]]
+        width = max((len(text) for text, _ in questions), default=0)
+        blocks.append(_section("ASK NEXT", [f"  {text:<{width}}  {call}" for text, call in questions]))
+        lines = _listed(self.left_out[: kept["left_out"]])
         for key, entries in self._sections():
             if kept[key] < len(entries):
                 lines.append(
                     f"{len(entries) - kept[key]} of {len(entries)} under {_TITLES[key]}: ask for more tokens"
                 )
-        blocks.append(_section("LEFT OUT", lines, "  "))
+        blocks.append(_section("LEFT OUT", lines))
         return "\n\n".join(block for block in blocks if block)
 
 
@@ -182,15 +182,21 @@ def _last_entries(entries: Sequence[Any], over: int, least: bool) -> int:
 
 def _ids(letter: str, entries: Sequence[str]) -> list[str]:
     """Return entries with their numbers; later lines of one stand under its first."""
-    return [f"{f'{letter}{n}':<4}" + entry.replace("\n", "\n    ") for n, entry in enumerate(entries, 1)]
+    return [
+        f"{f'{letter}{n}':<4}" + clean(entry).replace("\n", "\n    ") for n, entry in enumerate(entries, 1)
+    ]
+
+
+def _listed(entries: Sequence[str]) -> list[str]:
+    return ["  " + clean(entry).replace("\n", "\n    ") for entry in entries]
 
 
 def _numbered(letter: str, entries: Sequence[str]) -> list[dict[str, str]]:
     return [{"id": f"{letter}{number}", "text": entry} for number, entry in enumerate(entries, 1)]
 
 
-def _section(title: str, lines: Sequence[str], indent: str = "") -> str:
-    return "\n".join([title, *(indent + line for line in lines)]) if lines else ""
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *lines]) if lines else ""
 
 
 def _cut(text: str, max_tokens: int) -> str:

@@ -37,6 +37,14 @@ def test_an_answer_is_never_over_its_budget(brief: Brief, budget: int) -> None:
     assert by_hand(brief.text(budget)) <= budget
 
 
+def test_no_string_in_an_entry_can_pass_for_a_heading() -> None:
+    brief = Brief(HOSTILE, (HOSTILE,), (HOSTILE,), (HOSTILE,), (Question(HOSTILE, HOSTILE),), (HOSTILE,))
+    lines = brief.text().split("\n")
+    headings = [line for line in lines if line and not line.startswith((" ", "F1", "E1"))]
+    assert headings[1:] == ["FACTS", "EVIDENCE", "DO NOT CONCLUDE", "ASK NEXT", "LEFT OUT"]
+    assert sum(line.startswith("F1") for line in lines) == 1
+
+
 def test_a_long_answer_says_how_much_was_left_out_and_keeps_its_facts() -> None:
     brief = Brief(
         "f", ("a", "b"), tuple(f"line {n} " + "x" * 60 for n in range(90)), ("c",), (Question("q", "f(1)"),)

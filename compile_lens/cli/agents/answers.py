@@ -1,0 +1,358 @@
+"""Answers of the tools, each a Brief: of a record, of a question about it, and of a job that left none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...measures.address import PYTHON, Address
+from ...measures.cost import Cost, CostRow
+from ...measures.cost import cost as cost_of
+from ...measures.unfused_pairs import UnfusedPair, unfused_pairs
+from ...record import claims
+from ...record.capture import Record
+from ...record.figures import MEASURED
+from ...record.kernel import Code, Kernel
+from ...results.comparison import Difference
+from ...views.brief import Brief, Question, quoted
+from ...views.document import ANY, TERMINAL, Document
+from ...views.findings.cost import amount
+from ...views.words.labels import place
+from ...views.words.quantities import launched, memory_in_short, observed, plural
+from .job import OUTPUT, TIME, Limits, Outcome
+
+CODE_LINES = 40
+"""Lines of one kernel in an answer."""
+
+ROWS = 20
+"""Rows of a ranked list in an answer."""
+
+LINES = 12
+"""Lines of one finding, or entries of one list, in an answer."""
+
+NOT_TIMED = "That fewer launches or bytes are faster: no time was measured."
+KEEP_COMPILING = "That compiling is to blame or should be disabled: nothing here says so."
+
+
+def of_document(
+    document: Document, name: str, questions: Sequence[Question], not_to_conclude: Sequence[str] = ()
+) -> Brief:
+    """Return the answer that a Document is: its verdict and facts, then a part of each finding."""
+    from ...views.render import text
+
+    facts = [document.verdict, *(_change(change) for change in document.changes), *document.remarks]
+    if document.failure is not None:
+        facts.append(document.failure.message)
+    evidence = []
+    for finding in document.findings:
+        if finding.title and finding.room in (ANY, TERMINAL):
+            lines = text.part(finding).split("\n")
+            title = lines[0].strip("─ ").replace("─", "").split()
+            more = [f"  ({len(lines) - LINES} lines more)"] if len(lines) > LINES else []
+            evidence.append("\n".join([" ".join(title), *lines[1:LINES], *more]))
+    return Brief(
+        f"compile_lens · {name} · {document.heading} · {' · '.join(document.facts)}",
+        tuple(facts),
+        tuple(evidence),
+        tuple(not_to_conclude),
+        tuple(questions),
+        tuple(f"note: {note}" for note in document.notes),
+    )
+
+
+def _change(change: tuple[str, str, str]) -> str:
+    from ...views.words.outcome import saved
+
+    return saved(change)
+
+
+def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
+    """Return the answer where a job ended without a result: how it ended, and what it printed last."""
+    if outcome.limit == TIME:
+        fact = f"{what} did not end within {limits.seconds:g} s, and was ended. There is no record of it."
+        advice = "smaller inputs, or a longer time: compile-lens mcp --seconds"
+    elif outcome.limit == OUTPUT:
+        fact = f"{what} printed more than {limits.output >> 20} MiB, and was ended. There is no record of it."
+        advice = "take out what prints in a loop"
+    elif outcome.code is not None and outcome.code < 0:
+        fact = (
+            f"{what} ended by signal {-outcome.code} after {outcome.seconds:.0f} s. There is no record of it."
+        )
+        advice = "the same call without compile_lens: python file.py"
+    else:
+        fact = f"{what} ended with exit code {outcome.code} after {outcome.seconds:.0f} s. There is no record of it."
+        advice = "the same call without compile_lens: python file.py"
+    evidence = [
+        f"last line of {stream}: {quoted(line, 400)}"
+        for stream, text in (("standard error", outcome.stderr), ("standard output", outcome.stdout))
+        for line in text.strip().splitlines()[-3:]
+    ]
+    return Brief(
+        f"compile_lens · {what}: no result",
+        (fact,),
+        tuple(evidence),
+        ("That the compiler is at fault: the process ended before a stage was recorded.", KEEP_COMPILING),
+        (Question("what now?", advice),),
+    )
+
+
+def of_error(message: str, what: str) -> Brief:
+    """Return the answer to a call that cannot be answered as it is."""
+    return Brief(f"compile_lens · {what}: the call cannot be answered", (message,))
+
+
+def why(record: Any, name: str, a: str, b: str, phase: str) -> Brief:
+    """Return whether two things of a capture are one kernel, and the reason."""
+    answer = record.why(a, b, phase)
+    facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {answer.sentence}"]
+    if answer.saved is not None:
+        facts.append(f"One kernel for both would save at most {answer.saved:,} bytes (modelled).")
+    elif answer.saved_note:
+        facts.append(f"What one kernel would save is unknown: {answer.saved_note}.")
+    if answer.remedy:
+        facts.append(f"To try: {answer.remedy}. It was not tried here.")
+    evidence = [*answer.facts, *(f"Inductor: {one}" for one in map(str, answer.decisions[:LINES]))]
+    return Brief(
+        f"compile_lens · {name} · why {a} and {b} are {'' if answer.verdict == 'fused' else 'not '}one kernel",
+        tuple(facts),
+        tuple(evidence),
+        (NOT_TIMED,),
+        (Question("which lines?", f"chain(record={name!r}, address={a!r})"),),
+    )
+
+
+def not_fused(record: Record, name: str, offset: int) -> Brief:
+    """Return the pairs that Inductor did not fuse, by the reason, from ``offset`` on."""
+    pairs = [
+        pair
+        for compilation in record.compilations
+        for phase in compilation.code
+        for pair in unfused_pairs(record, compilation.id, phase)
+    ]
+    pairs.sort(key=lambda pair: -(pair.why.saved or 0))
+    rows = [_pair(pair) for pair in pairs]
+    shown = rows[offset : offset + ROWS]
+    left = max(len(rows) - offset - len(shown), 0)
+    lacking = record.lacks(claims.DECISIONS)
+    return Brief(
+        f"compile_lens · {name} · pairs that share data and are not fused",
+        (f"{observed(len(rows), 'pair', lacking) or 'No pair'} that share data: not fused.",),
+        tuple(shown),
+        (NOT_TIMED,),
+        (Question("why these two?", f"why(record={name!r}, a=…, b=…)"),),
+        (f"{left} of {len(rows)} pairs: why(record={name!r}, offset={offset + len(shown)})",)
+        if left > 0
+        else (),
+    )
+
+
+def _pair(pair: UnfusedPair) -> str:
+    why = pair.why
+    saved = "" if why.saved is None else f"; one kernel would save at most {why.saved:,} bytes (modelled)"
+    remedy = f"; to try: {why.remedy}" if why.remedy else ""
+    return f"{pair.compilation} {pair.phase}: {pair.first} and {pair.second}: {why.sentence}{saved}{remedy}"
+
+
+def chain(record: Any, name: str, address: str) -> Brief:
+    """Return what an address came from and what it became: Python lines above, kernels with their code below."""
+    links = record.chain
+    known = links.find(address)
+    lines = links.lines(address)
+    kernels = links.kernels(address)
+    facts = [
+        f"{address}: {plural(len(known), 'place')} in the record, {plural(len(lines), 'Python line')}, "
+        f"{plural(len(kernels), 'kernel')}."
+    ]
+    why_not = "" if kernels and lines else links.why_not(address)
+    if why_not:
+        facts.append(f"The chain ends here: {why_not}.")
+    evidence = [f"{place(frame)} in {frame.function}: {quoted(frame.call or frame.text)}" for frame in lines]
+    codes = {id(k): code for c in record.compilations for code in c.code.values() for k in code.kernels}
+    for kernel in kernels:
+        evidence.append(
+            _kernel(kernel, codes[id(kernel)], _own_lines(known, links.descendants(address), kernel))
+        )
+    return Brief(
+        f"compile_lens · {name} · lines and kernels of {address}",
+        tuple(facts),
+        tuple(evidence),
+        (),
+        (Question("why are two of them separate?", f"why(record={name!r}, a=…, b=…)"),),
+    )
+
+
+def _own_lines(known: Sequence[Address], below: Sequence[Address], kernel: Kernel) -> set[int]:
+    """Return the lines of a kernel that an address became, from 1."""
+    lines = set()
+    for _, stage, text in (*known, *below):
+        head, _, line = text.rpartition(":")
+        if stage != PYTHON and head == kernel.name and line.isdigit():
+            lines.add(int(line))
+    return lines
+
+
+def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
+    lines = kernel.source.splitlines()
+    head = f"{kernel.name} ({kernel.phase}, {kernel.language}, {kernel.kind}): {launched(code, kernel)}"
+    if not lines:
+        return head
+    shown = [f"{'>' if number in own else ' '} {number:>3}  {text}" for number, text in enumerate(lines, 1)]
+    if own and len(shown) > CODE_LINES:  # around the first line of its own
+        start = max(min(own) - 6, 0)
+        shown = shown[start : start + CODE_LINES]
+    left = len(lines) - len(shown[:CODE_LINES])
+    return "\n".join([head, *shown[:CODE_LINES], *([f"  ({left} lines more)"] if left else [])])
+
+
+def cost(record: Record, name: str, by: str, offset: int) -> Brief:
+    """Return what one call costs, by line, kernel or module, what costs most first."""
+    ranked = cost_of(record, by)
+    total = amount(ranked, ranked.total, ranked.at_least)
+    facts = [f"One call costs {total}: {ranked.origin}."]
+    facts += [f"not known: {reason}" for reason in ranked.missing]
+    facts += [
+        f"{len(one.paths)} × {one.pattern} ({one.type or 'class not known'}): {_share(one.share)} together"
+        for one in ranked.modules
+    ]
+    rows = [_cost_row(ranked, row) for row in ranked.rows]
+    shown = rows[offset : offset + ROWS]
+    left = max(len(rows) - offset - len(shown), 0)
+    first = ranked.rows[0].name if ranked.rows else ""
+    return Brief(
+        f"compile_lens · {name} · cost by {by}",
+        tuple(facts),
+        tuple(shown),
+        () if ranked.evidence == MEASURED else (NOT_TIMED,),
+        (
+            Question("which kernels is it?", f"chain(record={name!r}, address={first!r})"),
+            Question("why not fewer kernels?", f"why(record={name!r})"),
+        ),
+        (f"{left} of {len(rows)} rows: cost(record={name!r}, by={by!r}, offset={offset + len(shown)})",)
+        if left
+        else (),
+    )
+
+
+def _cost_row(ranked: Cost, row: CostRow) -> str:
+    head = f"{_share(row.share)}  {amount(ranked, row.amount, row.at_least)}  {row.name or '(no line)'}"
+    code = f": {quoted(row.expression)}" if row.expression and ranked.by != "module" else ""
+    kernels = ", ".join(row.kernels[:3]) + (
+        f" and {len(row.kernels) - 3} more" if len(row.kernels) > 3 else ""
+    )
+    note = f"; {row.note}" if row.note else ""
+    bound = f", {row.bound}-bound" if row.bound else ""
+    launches = f"{plural(row.launches, 'launch', 'launches')} in {', '.join(row.phases)}"
+    return f"{head}{code}\n{launches}{bound}: {kernels}{note}"
+
+
+def _share(share: float | None) -> str:
+    return "not known" if share is None else f"{share:.0%}"
+
+
+def memory(record: Record, name: str) -> Brief:
+    """Return the peaks of memory of the generated code, and what is saved for the backward."""
+    from ...views.findings.memory import memory as finding
+
+    result = finding(record)
+    if result is None or result.missing:
+        missing = "no code was generated" if result is None else result.missing
+        return Brief(f"compile_lens · {name} · memory", (f"Memory is not known: {missing}.",))
+    saved = []
+    for compilation in record.compilations:
+        if compilation.partition is not None:
+            tensors = sorted(compilation.partition.saved, key=lambda one: -(one.nbytes or 0))
+            saved += [
+                f"{compilation.id}: {one.node} is saved for the backward: "
+                + (memory_in_short(one.nbytes) if one.nbytes is not None else "size not known")
+                for one in tensors
+            ]
+    return Brief(
+        f"compile_lens · {name} · memory",
+        (result.fact, *result.brief),
+        tuple(saved),
+        ("That the process needs no more: the allocator, libraries and other graphs are not counted.",),
+        (Question("less memory?", "what_if(function=…, switches=['activation_memory_budget=0.5'])"),),
+    )
+
+
+def difference(diff: Difference, before: str, after: str) -> Brief:
+    """Return what changed between two captures: the cause first."""
+    from ...record.difference import LEVELS
+    from ...views.subjects.diff import figure, sentence
+
+    facts = diff.summary.splitlines()
+    evidence = [
+        f"{LEVELS[change.level]}: {sentence(change)}" + "".join(f"\n{fact}" for fact in change.facts[:3])
+        for change in diff.changes
+        if change.level not in ("code", "guards")
+    ]
+    left = [f"not compared: {text}" for text in diff.unknown]
+    figures = [figure(change) for change in diff.at("figures")]
+    return Brief(
+        f"compile_lens · what changed from {before} to {after}",
+        (*facts, *(f"figure: {text}" for text in figures if text not in facts)),
+        tuple(evidence),
+        (NOT_TIMED, "That the results are the same: values were not compared."),
+        (Question("same values?", "divergence(function=…)"),),
+        tuple(left),
+    )
+
+
+def divergence(data: dict[str, Any], name: str) -> Brief:
+    """Return the comparison of compiled with eager values, from its plain data."""
+    cause, switch = data["cause"], data["switch"]
+    verdict = {
+        True: "Both are as good: compiled and eager values differ by rounding at most.",
+        False: "The compiled values are not as good as eager's.",
+        None: f"Not compared: {data['verdict']}.",
+    }[data["agrees"]]
+    facts = [verdict]
+    if data["difference"] is not None:
+        facts.append(f"The largest difference from eager is {data['difference']}.")
+    if cause is not None:
+        facts.append(f"Cause: {cause['kind']}. {cause['sentence']}")
+        one = cause["transformation"]
+        if one is not None:
+            operators = ", ".join(one["operators"]) or "not known"
+            facts.append(f"{one['kind']} {one['name']}; operators: {operators}")
+    if switch is not None:
+        facts.append(f"With {switch['name']} it agrees: {quoted(switch['to_apply'] or switch['name'], 300)}")
+    evidence = []
+    if cause is not None and cause["transformation"] is not None:
+        frames = cause["transformation"]["frames"]
+        evidence += [
+            f"{f['file']}:{f['line']} in {f['function']}: {quoted(f['call'] or f['text'])}" for f in frames
+        ]
+        evidence += [f"{key}:\n{cause[key]}" for key in ("before", "after", "where") if cause[key]]
+        evidence += [f"kernel {kernel}" for kernel in cause["kernels"]]
+    evidence += [
+        f"tried {one['name']}: {one['verdict']}, largest difference {one['difference']}"
+        for one in data["attempts"]
+    ]
+    notes = (
+        () if data["agrees"] is not True else ("That compiling makes the numbers wrong: both are as good.",)
+    )
+    return Brief(f"compile_lens · {name} · compiled against eager", tuple(facts), tuple(evidence), notes)
+
+
+def what_if(data: dict[str, Any], name: str) -> Brief:
+    """Return the effect of each setting that was tried, from its plain data."""
+    helpful = [trial for trial in data["trials"] if trial["name"] in data["helpful"]]
+    facts = [f"{plural(len(data['trials']), 'setting')} tried; {len(helpful)} lower a figure."]
+    facts += [f"{_trial(trial)}; to apply: {quoted(trial['to_apply'], 300)}" for trial in helpful]
+    others = [trial for trial in data["trials"] if trial not in helpful]
+    evidence = [_trial(trial) for trial in others]
+    evidence += [f"{setting} was not tried: {reason}" for setting, reason in data["not_tried"]]
+    return Brief(
+        f"compile_lens · {name} · settings tried, each in a compile of its own",
+        tuple(facts),
+        tuple(evidence),
+        (NOT_TIMED, "That a setting which was not tried would help or not."),
+    )
+
+
+def _trial(trial: dict[str, Any]) -> str:
+    if trial["failure"]:
+        return f"{trial['name']}: failed: {trial['failure']}"
+    figures = [f"{key} {pair[0]} → {pair[1]}" for key, pair in trial["figures"].items()]
+    return f"{trial['name']}: {', '.join(figures) or 'no figure changes'}"

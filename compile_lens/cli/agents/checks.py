@@ -1,0 +1,95 @@
+"""Checks of what an assistant sends: names, expressions and paths, before anything is run or written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...errors import UsageError
+
+NAME_LENGTH = 1_000
+"""Characters of a name, a path or an address."""
+
+EXPRESSION_LENGTH = 10_000
+"""Characters of one expression."""
+
+MOST = 64
+"""Arguments of one call."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def name(text: str, what: str) -> str:
+    """Return a name as it is. Raises ``UsageError`` if it is empty, long, an option, or has control characters."""
+    if not text or len(text) > NAME_LENGTH:
+        raise UsageError(f"{what} has {len(text):,} characters; give 1 to {NAME_LENGTH:,}")
+    bad = _CONTROL.search(text)
+    if bad is not None:
+        raise UsageError(f"{what} has the control character U+{ord(bad.group()):04X}; give it without")
+    if text.startswith("-"):
+        raise UsageError(f"{what} {text!r} begins with a dash, as an option does; write ./{text} for a file")
+    return text
+
+
+def expression(text: str, what: str) -> str:
+    """Return an expression as it is. Raises ``UsageError`` for one that is long or has control characters."""
+    if not text.strip() or len(text) > EXPRESSION_LENGTH:
+        raise UsageError(f"{what} has {len(text):,} characters; give 1 to {EXPRESSION_LENGTH:,}")
+    bad = _CONTROL_BUT_LINES.search(text)
+    if bad is not None:
+        raise UsageError(f"{what} has the control character U+{ord(bad.group()):04X}; give it without")
+    return text
+
+
+def inside(path: str, folder: Path, what: str) -> Path:
+    """Return a path of the folder, links followed. Raises ``UsageError`` for one that leads out of it."""
+    full = (folder / name(path, what)).resolve()
+    if not full.is_relative_to(folder):
+        raise UsageError(
+            f"{what} {path!r} is outside of the folder that this server works in ({folder}); give a path in it, or "
+            "start the server there: compile-lens mcp FOLDER"
+        )
+    return full
+
+
+def function(text: str, folder: Path) -> str:
+    """Return ``file.py:function`` or ``module:function`` as it is, once it was checked.
+
+    Raises:
+        UsageError: the file is outside of the folder, the module's name is none, or there is no function in it.
+    """
+    name(text, "function")
+    place, separator, expr = text.partition(".py:")
+    if separator:
+        inside(f"{place}.py", folder, "function")
+    else:
+        place, separator, expr = text.partition(":")
+        module(place)
+    if not expr.strip():
+        raise UsageError(
+            f"function {text!r} names none: give path/to/file.py:function or package.module:function"
+        )
+    return text
+
+
+def module(text: str) -> str:
+    """Return the name of a module as it is. Raises ``UsageError`` for what is none."""
+    if not _MODULE.fullmatch(name(text, "module")):
+        raise UsageError(f"{text!r} names no module; give path/to/file.py or package.module")
+    return text
+
+
+def call(function_text: str, inputs: Sequence[str], kwargs: Mapping[str, str], folder: Path) -> list[str]:
+    """Return the words of a command line that name a call. Raises ``UsageError`` for what cannot be one."""
+    words = [function(function_text, folder)]
+    if len(inputs) + len(kwargs) > MOST:
+        raise UsageError(f"{len(inputs) + len(kwargs)} arguments were given; give at most {MOST}")
+    words += [f"--input={expression(text, f'input {number}')}" for number, text in enumerate(inputs, 1)]
+    for key, text in kwargs.items():
+        if not key.isidentifier():
+            raise UsageError(f"keyword {key!r} is no name")
+        words.append(f"--kwarg={key}={expression(text, f'keyword {key}')}")
+    return words
