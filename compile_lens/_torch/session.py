@@ -13,14 +13,13 @@ from ..record import messages
 from ..record.capture import Failure
 from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
-from .code.launch_times import LaunchTimes
 from .frames import code_copies, dynamo, skipped_frames
 from .frames.failure import failure
 from .ground import hook_points, hooks, log_filters, values
 from .ground.limit import Limit
 from .ground.program_hooks import without_torch_function
 from .ground.recorder import Recorder
-from .ground.recorder_state import Call, CaptureSpec
+from .ground.recorder_state import Call, CaptureSpec, LaunchProbe
 from .ground.undo import Undo
 
 
@@ -40,7 +39,7 @@ class Request:
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
         limit: how many transformations of a kind are applied; None for all.
-        launch_times: times each launch of the built code; None for code without a clock.
+        launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
         backend: a backend of torch's own that compiles the graphs in place of Inductor.
         compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
     """
@@ -57,7 +56,7 @@ class Request:
     later: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
     limit: Limit | None = None
-    launch_times: LaunchTimes | None = None
+    launch_probe: LaunchProbe | None = None
     backend: str = ""
     compiled: tuple[str, ...] | None = None
 
@@ -110,7 +109,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
             request.patches,
             interpret=request.interpret,
             limit=request.limit,
-            launch_times=request.launch_times,
+            launch_probe=request.launch_probe,
             backend=request.backend,
         )
     )

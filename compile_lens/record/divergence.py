@@ -8,7 +8,8 @@ from typing import Any
 from .capture import Record
 from .graph import Frame
 from .kernel import Kernel
-from .verification import Verification
+from .kernel_values import DIFFERS, NEARER, GraphValues, KernelValue
+from .verification import DISAGREES, Verification
 
 DECOMPOSITION, PASS, FUSION, LOWERING = "decomposition", "pass", "fusion", "lowering"
 """Kinds of transformations that a compile can leave out one by one."""
@@ -121,6 +122,8 @@ class DivergenceRecord:
         cause: the cause; None where the values agree bit for bit or could not be compared.
         attempts: the compiles that were tried, in order.
         switch: the narrowest setting that makes the values agree; None where none does.
+        graphs: values at the kernels of each graph, compared with the graph before Inductor's passes.
+        doubt: how the first value that differs contradicts the cause; ``""`` if it does not.
     """
 
     function: str
@@ -129,6 +132,15 @@ class DivergenceRecord:
     cause: RootCause | None = None
     attempts: tuple[Attempt, ...] = ()
     switch: Attempt | None = None
+    graphs: tuple[GraphValues, ...] = ()
+    doubt: str = ""
+
+    @property
+    def first_value(self) -> KernelValue | None:
+        """The first value in program order that is off by more than rounding explains, if the compiled call is as well;
+        None if no value that the kernels store is."""
+        first = first_value(self.graphs, self.verification)
+        return None if first is None else first[1]
 
     @property
     def agrees(self) -> bool | None:
@@ -161,7 +173,29 @@ class DivergenceRecord:
             },
             "switch": None if self.switch is None else _attempt(self.switch),
             "attempts": [_attempt(one) for one in self.attempts],
+            "first_value": None if self.first_value is None else _finite(asdict(self.first_value)),
+            "doubt": self.doubt,
+            "graphs": [_finite(asdict(graph)) for graph in self.graphs],
         }
+
+
+def first_value(
+    graphs: tuple[GraphValues, ...], verification: Verification
+) -> tuple[GraphValues, KernelValue] | None:
+    """Return the first value in program order that differs, and its graph: of all forwards, then of all backwards from
+    the last graph on. None if the call agrees: then no value is accused."""
+    if verification.verdict != DISAGREES:
+        return None
+    differing = [
+        ((value.phase == "backward", -place if value.phase == "backward" else place), graph, value)
+        for place, graph in enumerate(graphs)
+        for value in graph.values
+        if value.outcome in (DIFFERS, NEARER)
+    ]
+    differing.sort(
+        key=lambda one: (one[2].outcome == NEARER, one[0])
+    )  # stable: in program order within a graph
+    return differing[0][1:] if differing else None
 
 
 def largest_difference(verification: Verification) -> float | None:
@@ -171,6 +205,15 @@ def largest_difference(verification: Verification) -> float | None:
 
 def _attempt(one: Attempt) -> dict[str, Any]:
     return {**asdict(one), "difference": _plain(one.difference)}
+
+
+def _finite(data: Any) -> Any:
+    """Return data in which numbers that JSON lacks are text."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return _plain(data) if isinstance(data, float) else data
 
 
 def _plain(number: float | None) -> float | str | None:

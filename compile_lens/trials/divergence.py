@@ -37,14 +37,17 @@ from ..record.divergence import (
     Attempt,
     RootCause,
     Transformation,
+    first_value,
     largest_difference,
 )
 from ..record.graph import Frame
 from ..record.kernel import Kernel
+from ..record.kernel_values import GraphValues, KernelValue
 from ..record.lowering import Rewrite
 from ..record.verification import DISAGREES, Verification
 from ..results.capture import Capture
 from ..results.divergence import Divergence
+from .kernel_values import KernelValues
 from .switches import Switch, applied
 from .trial import Trial, draws, shows_unwritten
 from .verify import call_of
@@ -101,6 +104,15 @@ OF_SETTING = {
 
 HALF = ("float16", "bfloat16")
 
+ABOVE = (
+    "a kernel's value, {}, differs from the graph that Inductor was given, and the cause that was found is above "
+    "Inductor: there may be two"
+)
+ELSEWHERE = (
+    "the first value that differs, {}, is not computed from what {} takes: there may be two causes, or the "
+    "comparison of that value is not what decides"
+)
+
 
 def divergence(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Divergence:
     """Compare the built code with eager PyTorch as ``verify`` does; where they differ, find the cause.
@@ -137,6 +149,7 @@ class _Search:
         self.attempts: list[Attempt] = []
         self.counted = Limit()
         self.built = capture
+        self.values = KernelValues()
         self.differing: dict[tuple[str, str], bool] = {}
         """Values that differ, by kind and name, and whether each has numbers."""
         options = CaptureOptions.from_record(capture.options, build=True)
@@ -154,9 +167,27 @@ class _Search:
             cause, switch = self._cause() if not _is_nearer(verification) else self._nearer(verification)
         elif verification.ok and (largest_difference(verification) or 0.0) > 0.0:
             cause, switch = self._rounding(verification)
+        graphs = self.values.graphs(self.built)
+        doubt = self._doubt(cause, first_value(graphs, verification))
+        attempts = tuple(self.attempts)
         return Divergence(
-            self.capture.function, self.built, verification, cause, tuple(self.attempts), switch
+            self.capture.function, self.built, verification, cause, attempts, switch, graphs, doubt
         )
+
+    def _doubt(self, cause: RootCause | None, first: tuple[GraphValues, KernelValue] | None) -> str:
+        """Return how the first value that differs contradicts the cause; ``""`` if it does not, or neither is known."""
+        if cause is None or first is None:
+            return ""
+        graph, value = first
+        one = cause.transformation
+        if cause.kind in (DYNAMO, AUTOGRAD, PARTITION, DECOMPOSITION):
+            return ABOVE.format(value.node)
+        if one is None or not one.nodes:
+            return ""
+        above = one.compile_id == graph.compile_id
+        if above and (known := self.values.is_above(graph.compile_id, one.nodes, value)) is not None:
+            above = known
+        return "" if above else ELSEWHERE.format(value.node, one.name)
 
     # Attempts ---------------------------------------------------------------------------------------------------
 
@@ -166,9 +197,10 @@ class _Search:
         @outside_dynamo
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             call = Call.read(fn, args, kwargs, self.options)
-            capture, outcome = perform(call, settings=settings, **how)
-            if how.get("limit") is self.counted:
-                self.built = capture
+            if how.get("limit") is not self.counted:
+                return perform(call, settings=settings, **how)[1].result
+            self.values = KernelValues()
+            self.built, outcome = perform(call, launch_probe=self.values.probe, **how)
             return outcome.result
 
         return self.trial.against(compiled)

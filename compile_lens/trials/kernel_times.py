@@ -67,7 +67,7 @@ def kernel_times(call: Call, seconds: float, gradients: Gradients) -> Profile:
         eager.extend(_operators(ways[1]))
         held.reset()
 
-    capture, outcome = perform(call, then=measure, launch_times=times)
+    capture, outcome = perform(call, then=measure, launch_probe=times)
     outcome.result = None
     graphs = [
         _graph(capture, compilation.id, code, times)

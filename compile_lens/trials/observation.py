@@ -82,7 +82,7 @@ def observed(
     try:
         before = _state(*twin)
         if nudge is not None:
-            _nudge([x for x in before.values() if isinstance(x, torch.Tensor)], nudge)
+            perturb([x for x in before.values() if isinstance(x, torch.Tensor)], nudge)
         kept = {n: (Snapshot.of(x), _version(x)) for n, x in _with_grads(before)}
         random = torch.get_rng_state()
         if call is not None:
@@ -100,7 +100,7 @@ def observed(
         held.reset()
 
 
-def _nudge(tensors: list[torch.Tensor], seed: int) -> None:
+def perturb(tensors: list[torch.Tensor], seed: int) -> None:
     """Change the numbers of tensors by one unit in the last place."""
     generator = torch.Generator().manual_seed(seed)
     for tensor in tensors:

@@ -37,7 +37,7 @@ def rounded(
             continue
         numbers = not check.problem or check.problem.startswith("shape ")
         if not isinstance(its[name], torch.Tensor) or numbers:
-            if _as_far(mine[name], its[name], [o.get(name) for o in others]):
+            if as_far(mine[name], its[name], [o.get(name) for o in others]):
                 names.add(name)
     return names
 
@@ -56,7 +56,9 @@ def _values(one: Observation) -> dict[str, Any]:
     return flat
 
 
-def _as_far(mine: Any, its: Any, others: list[Any]) -> bool:
+def as_far(mine: Any, its: Any, others: list[Any]) -> bool:
+    """Return True if a value is no farther from eager's than others are that eager computed of inputs one unit in the
+    last place apart."""
     if not isinstance(its, torch.Tensor):
         if isinstance(its, (float, complex)):
             gaps = [abs(o - its) for o in others if isinstance(o, (float, complex))]

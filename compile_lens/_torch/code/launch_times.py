@@ -10,8 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch.fx
+
 from ...record import syntax
 from ...record.kernel import Code
+from ..ground.recorder import Draft
 
 BEGIN, NOTE, CLOCK = "compile_lens_begin", "compile_lens_note", "compile_lens_clock"
 """Names in the text of a module."""
@@ -46,8 +49,12 @@ class LaunchTimes:
         self.graphs: dict[tuple[str, str], GraphTimes] = {}
         self.cost = _cost()
 
-    def timed(self, text: str, code: Code, compile_id: str) -> str:
+    def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None:
+        """Do nothing: times need no graph."""
+
+    def instrumented(self, text: str, code: Code, draft: Draft, lowering: Any) -> str:
         """Return the text of a module with a clock around each launch of ``code``."""
+        compile_id = draft.id
         ends = _ends(text)
         lines = {line for kernel in code.kernels for line in kernel.launch_lines if line in ends}
         self.graphs[compile_id, code.phase] = GraphTimes(lines=frozenset(lines))

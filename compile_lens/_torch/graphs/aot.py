@@ -52,6 +52,7 @@ def partition(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, **k
     draft.lap("joint")
     draft.current_stage = "forward"
     chain.joint = chain.current = joint = Lineage(gm)
+    _trace(draft, gm)
     with joint.watching(gm):
         forward, backward = real(gm, *args, **kwargs)
     count = kwargs.get("num_fwd_outputs")
@@ -78,10 +79,19 @@ def joint_passes(draft: Draft, real: Any, gm: torch.fx.GraphModule, *args: Any, 
         return real(gm, *args, **kwargs)
     origins = joint_origins(lineage, gm)
     chain.current = now = Lineage(gm)
+    _trace(draft, gm)
     known = {path + n.name: origins(n) for path, module in modules(gm) for n in module.graph.nodes}
     chain.inference_trace = untouched = InferenceTrace(now, known)
     with now.watching(gm), passes.record(draft, "inference", gm, _inference_origins(untouched)) as left:
         return left(real(gm, *args, **kwargs))
+
+
+def _trace(draft: Draft, gm: torch.fx.GraphModule) -> None:
+    """Hand the graph before Inductor's passes to what sees the launches of its code."""
+    probe = draft.recorder.spec.launch_probe
+    if probe is not None:
+        with draft.recording("values of the graph"):
+            probe.trace(draft.id, gm)
 
 
 def _inference_origins(untouched: InferenceTrace) -> fx.Origins:

@@ -10,7 +10,8 @@ again after one takes the next. A node for which none holds has no origin, and s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch.fx
@@ -47,6 +48,9 @@ class Lineage:
                 self._names[node] = prefix + node.name
                 self._known.add(prefix + node.name)
         self._replaced: dict[str, dict[str, None]] = {}
+        self._stand_ins: dict[
+            str, str
+        ] = {}  # of the graph itself: new names, each with a node whose place it takes
         self._paths: dict[torch.fx.Graph, str] = {}
         self._inputs = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
         self._attributes = {str(n.target): n.name for n in gm.graph.nodes if n.op == "get_attr"}
@@ -65,6 +69,10 @@ class Lineage:
         replaced = self._replaced
 
         def on_replace(*, old: torch.fx.Node, new: Any, user: torch.fx.Node) -> None:
+            if not prefix and sys._getframe(1).f_code.co_name == "replace_all_uses_with":
+                self._stand_ins.setdefault(
+                    str(new), old.name
+                )  # torch calls the same for an input of one reader
             names = replaced.setdefault(f"{prefix}{new}", {})
             if prefix + old.name not in names:  # torch calls this for every reader
                 names[prefix + old.name] = None
@@ -165,6 +173,26 @@ class Lineage:
     def follows(self, graph: torch.fx.Graph) -> bool:
         """Return True if any node of ``graph`` is a followed one (else the graph was rebuilt)."""
         return any(node in self._names for node in graph.nodes)
+
+    def value_of(self, node: torch.fx.Node, left: Collection[str]) -> str:
+        """Return the name in the followed graph of the node whose value ``node`` has: its own, or that of a node whose
+        place it took everywhere and that is not ``left`` in the graph; ``""`` if there is none."""
+        return self._names.get(node) or self.value_of_new(node.name, left)
+
+    def value_of_new(self, name: str, left: Collection[str]) -> str:
+        """Return the same for a node that a pass added."""
+        for _ in self._stand_ins:
+            name = self._stand_ins.get(name, "")
+            if not name or name in left:
+                return ""
+            if name in self._known:
+                return name
+        return ""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names in the followed graph."""
+        return self._known
 
     @property
     def inputs(self) -> list[str]:

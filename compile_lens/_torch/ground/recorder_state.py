@@ -31,7 +31,7 @@ class CaptureSpec:
         step: the step of an ablation; ``""`` for none, or for the last one, which is an ordinary capture.
         interpret: makes a module of a wrapper, to run it here.
         limit: how many transformations of a kind are applied; None for all.
-        launch_times: times each launch of the built code; None for code without a clock.
+        launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
         backend: a backend of torch's own that compiles the graphs in place of Inductor; ``""`` for Inductor.
     """
 
@@ -41,14 +41,17 @@ class CaptureSpec:
     step: str = ""
     interpret: Callable[[str, Any], Any] | None = None
     limit: Limit | None = None
-    launch_times: LaunchClock | None = None
+    launch_probe: LaunchProbe | None = None
     backend: str = ""
 
 
-class LaunchClock(Protocol):
-    """The clock of the launches of built code (``code.launch_times``), and what the stages need of it."""
+class LaunchProbe(Protocol):
+    """What sees the launches of built code (``code.launch_times``, ``code.launch_values``): it gets the graph before
+    Inductor's passes, gives the text of a module lines of its own, and then the module."""
 
-    def timed(self, text: str, code: Code, compile_id: str) -> str: ...
+    def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None: ...
+
+    def instrumented(self, text: str, code: Code, draft: Any, lowering: Any) -> str: ...
 
     def attach(self, module: Any, compile_id: str, phase: str) -> None: ...
 

@@ -38,9 +38,9 @@ def described(
     """Return the description of a transformation; ``traces`` are torch's stack traces of what it takes."""
     lines: dict[Frame, None] = {}
     for trace in traces:
-        own = [f for f in frames(trace) if not f.of_torch]
-        if own:
-            lines[own[-1]] = None
+        line = own_line(trace)
+        if line is not None:
+            lines[line] = None
     return Transformation(
         kind,
         name,
@@ -51,3 +51,9 @@ def described(
         tuple(dict.fromkeys(operators)),
         pattern,
     )
+
+
+def own_line(trace: str | None) -> Frame | None:
+    """Return the innermost frame of a stack trace that is not torch's own."""
+    own = [frame for frame in frames(trace) if not frame.of_torch]
+    return own[-1] if own else None

@@ -231,12 +231,12 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     except Exception as error:
         failed(MODULE, error)
     if wanted.build:
-        times = wanted.launch_times if written is not None else None
-        if times is not None and written is not None:
-            wrapper_code.value = times.timed(wrapper_code.value, written, draft.id)
+        probe = wanted.launch_probe if written is not None else None
+        if probe is not None and written is not None:
+            wrapper_code.value = probe.instrumented(wrapper_code.value, written, draft, lowering)
         result = real(lowering, wrapper_code, *args, **kwargs)
-        if times is not None:
-            times.attach(result, draft.id, draft.phase)
+        if probe is not None:
+            probe.attach(result, draft.id, draft.phase)
         if written is not None:
             kernels = cpu_assembly.with_assembly(result, written.kernels)
             draft.put(dataclasses.replace(written, kernels=kernels))

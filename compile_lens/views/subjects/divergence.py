@@ -18,6 +18,7 @@ from ..document import NAME, NUMBER, TEXT, Block, Document, Entries, Entry, Find
 from ..words.labels import environment, place
 from ..words.outcome import COMPILED, FAILED, PARTIAL
 from ..words.quantities import plural
+from .kernel_values import first_finding, values_finding
 
 AFTER = 3
 """Lines of what a rewrite leaves before the rest is only on a page."""
@@ -28,7 +29,14 @@ LINES = 12
 
 def document(record: DivergenceRecord) -> Document:
     """The Document of a divergence."""
-    findings = [_cause(record), _apply(record), _attempts(record), _values(record)]
+    findings = [
+        first_finding(record),
+        _cause(record),
+        _apply(record),
+        _attempts(record),
+        _values(record),
+        values_finding(record),
+    ]
     state = FAILED if record.agrees is False else COMPILED if record.agrees else PARTIAL
     return Document(
         "divergence",

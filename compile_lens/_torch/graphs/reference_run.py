@@ -1,0 +1,192 @@
+"""Runs the graph that AOTAutograd traced, before Inductor's passes, as far as single values of it need."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from . import operator_kinds
+from .double_precision import DoublePrecision
+from .provenance import view_path
+
+CONSTRUCTED = frozenset(
+    "clone copy full full_like zeros zeros_like ones ones_like arange iota lift_fresh_copy scalar_tensor".split()
+)
+"""Operators that copy or construct: their result is no value of an operation."""
+
+
+class NotRunError(RuntimeError):
+    """The reason why a value was not computed."""
+
+
+class ReferenceGraph:
+    """A copy of the graph before Inductor's passes.
+
+    Attributes:
+        index: place of each node in program order, by name.
+        values: names of the nodes that compute a tensor, in program order; views, copies and constants are none.
+        reasons: why a node is not computed here, by name: it, or what it reads, is random or the program's own.
+    """
+
+    def __init__(self, gm: torch.fx.GraphModule) -> None:
+        graph = torch.fx.Graph()
+        copies: dict[torch.fx.Node, torch.fx.Node] = {}
+        graph.graph_copy(gm.graph, copies)
+        self.gm = torch.fx.GraphModule(gm, graph)
+        self.nodes = {node.name: copies[node] for node in gm.graph.nodes if node.op != "output"}
+        self.names = {copy: name for name, copy in self.nodes.items()}
+        self.index = {name: place for place, name in enumerate(self.nodes)}
+        self.reasons: dict[str, str] = {}
+        for name, node in self.nodes.items():
+            of_inputs = (self.reasons.get(self.names[one], "") for one in node.all_input_nodes)
+            reason = _reason(node) or next(filter(None, of_inputs), "")
+            if reason:
+                self.reasons[name] = reason
+        self.values = [name for name, node in self.nodes.items() if _is_value(node)]
+
+    def value_of(self, name: str) -> str:
+        """Return the node whose numbers a view has, all of them; else the name itself."""
+        path = view_path(self.nodes[name])
+        end = path[-1].all_input_nodes[0] if path and path[-1].all_input_nodes else None
+        if end is None or end.op != "call_function":
+            return name
+        sizes = [getattr(one.meta.get("val"), "shape", None) for one in (self.nodes[name], end)]
+        same = None not in sizes and sizes[0].numel() == sizes[1].numel()  # type: ignore[union-attr]
+        return self.names[end] if same else name
+
+    def above(self, name: str) -> set[str]:
+        """Return the names of all nodes from which one is computed."""
+        names: dict[str, None] = {name: None}
+        pending = [self.nodes[name]]
+        for node in pending:
+            for one in node.all_input_nodes:
+                if self.names[one] not in names:
+                    names[self.names[one]] = None
+                    pending.append(one)
+        return {*names} - {name}
+
+    def of_targets(self, name: str, targets: frozenset[Any]) -> bool:
+        """Return True if a node, or one from which it is computed, calls one of the operators."""
+        return any(self.nodes[one].target in targets for one in (name, *self.above(name)))
+
+
+class ReferenceRun:
+    """One run of a reference graph, node by node as far as the values that are taken need, with no value kept longer
+    than it is read. ``wide`` runs it in float64.
+
+    ``wanted`` counts how often each value will be taken.
+    """
+
+    def __init__(self, graph: ReferenceGraph, wanted: Counter[str], wide: bool = False) -> None:
+        self.graph, self.wide = graph, wide
+        self._env: dict[torch.fx.Node, Any] = {}
+        self._left: Counter[torch.fx.Node] = Counter()
+        needed = [graph.nodes[name] for name in wanted if name not in graph.reasons]
+        self._left.update({graph.nodes[name]: count for name, count in wanted.items()})
+        reached = set(needed)
+        for node in needed:
+            for one in node.all_input_nodes:
+                self._left[one] += 1
+                if one not in reached:
+                    reached.add(one)
+                    needed.append(one)
+
+    def give(self, inputs: dict[str, Any]) -> None:
+        """Take the values of placeholders, by name."""
+        nodes = self.graph.nodes
+        self._env.update(
+            {nodes[n]: v for n, v in inputs.items() if n in nodes and nodes[n].op == "placeholder"}
+        )
+
+    def take(self, name: str) -> Any:
+        """Return a value, which is forgotten here if nothing else needs it.
+
+        Raises NotRunError: the value cannot be computed.
+        """
+        if name in self.graph.reasons:
+            raise NotRunError(self.graph.reasons[name])
+        node = self.graph.nodes[name]
+        with self._modes():
+            for one in self._missing(node):
+                self._run(one)
+        value = self._env[node]
+        self._read(node)
+        return value
+
+    def _missing(self, node: torch.fx.Node) -> list[torch.fx.Node]:
+        missing: dict[torch.fx.Node, None] = {}
+        pending = [node]
+        while pending:
+            one = pending.pop()
+            if one in missing or one in self._env:
+                continue
+            missing[one] = None
+            pending += one.all_input_nodes
+        names, index = self.graph.names, self.graph.index
+        return sorted(missing, key=lambda one: index[names[one]])
+
+    def _run(self, node: torch.fx.Node) -> None:
+        if node.op == "placeholder":
+            raise NotRunError("an input of the graph is not known")
+        try:
+            if node.op == "get_attr":
+                result: Any = torch.fx.graph_module._get_attr(self.graph.gm, str(node.target))
+            else:
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._env.__getitem__)
+                assert callable(node.target)
+                result = node.target(*args, **kwargs)
+        except Exception as error:  # an operator refuses in its own way
+            lines = (str(error).strip() or type(error).__name__).splitlines()
+            where = "in float64" if self.wide else "in its own types"
+            raise NotRunError(f"{node.target} does not run {where}: {lines[0][:200]}") from error
+        self._env[node] = result
+        for one in node.all_input_nodes:
+            self._read(one)
+
+    def _read(self, node: torch.fx.Node) -> None:
+        self._left[node] -= 1
+        if self._left[node] <= 0 and node.op != "placeholder":
+            self._env.pop(node, None)
+
+    @contextlib.contextmanager
+    def _modes(self) -> Iterator[None]:
+        wide = DoublePrecision() if self.wide else contextlib.nullcontext()
+        with torch.no_grad(), torch._C._DisableAutocast(), wide:
+            yield
+
+
+def nodes_needed(graph: ReferenceGraph, names: Iterable[str]) -> Counter[str]:
+    """Return how often each of some values is taken, of those that can be computed."""
+    return Counter(name for name in names if name in graph.nodes and name not in graph.reasons)
+
+
+def _reason(node: torch.fx.Node) -> str:
+    if node.op != "call_function":
+        return ""
+    target, name = node.target, operator_kinds.base_name(node.target)
+    kind = operator_kinds.kind_of(target)
+    if kind == "random":
+        return "it depends on random numbers"
+    if name in operator_kinds.UNINITIALIZED:
+        return "it depends on memory that nothing wrote"
+    if not isinstance(target, torch._ops.OpOverload):
+        return f"{name} is a higher-order operator" if kind == "control" else ""
+    if target.namespace not in ("aten", "prims", "prim"):
+        return f"{name} is no operator of PyTorch's own"
+    return f"{name} writes in place" if target._schema.is_mutable else ""
+
+
+def _is_value(node: torch.fx.Node) -> bool:
+    if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
+    kind = operator_kinds.kind_of(node.target)
+    if node.target is torch.ops.aten.copy_.default:
+        return False
+    if getattr(node.target, "__name__", "") == "getitem":
+        return True  # one result of several
+    return operator_kinds.is_work(kind) and operator_kinds.base_name(node.target) not in CONSTRUCTED

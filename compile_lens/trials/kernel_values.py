@@ -1,0 +1,180 @@
+"""Comparison of the values at each kernel of a call with the graph before Inductor's passes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+import torch
+
+from .._torch.code.launch_values import LaunchValues, Sample
+from .._torch.graphs.tie_order import UNORDERED, Ties
+from ..record.capture import Record
+from ..record.kernel import Code, Kernel
+from ..record.kernel_values import (
+    AGREES,
+    DIFFERS,
+    FOLLOWS,
+    IN_REGISTERS,
+    NEARER,
+    NOT_COMPARED,
+    REMOVED,
+    ROUNDING,
+    TIES,
+    GraphValues,
+    KernelValue,
+)
+from .agreement import compare, gap
+from .observation import perturb
+from .rounding import as_far
+from .snapshot import widest
+from .trial import NUDGES
+
+NOT_RUN = "no call ran the code that stores it"
+NO_CODE = "the code of its graph was not observed"
+
+
+class KernelValues:
+    """The values of one compile of a call, compared as its kernels run (``probe``)."""
+
+    def __init__(self) -> None:
+        self.probe = LaunchValues(self._read)
+        self._rows: dict[tuple[str, str], KernelValue] = {}
+
+    def _read(self, sample: Sample) -> None:
+        key = sample.compile_id, sample.value
+        known = self._rows.get(key)
+        if known is not None and known.outcome in (DIFFERS, FOLLOWS):
+            return
+        row = self._compared(sample)
+        if known is None or row.outcome in (DIFFERS, FOLLOWS):
+            self._rows[key] = row
+
+    def _compared(self, sample: Sample) -> KernelValue:
+        compiled, eager, wide = sample.compiled, sample.eager, sample.wide
+        check = compare(sample.value, compiled, eager, wide)
+        floating = eager.is_floating_point()
+        return KernelValue(
+            sample.value,
+            AGREES if check.ok else self._outcome(sample, check.eager_abs, check.compiled_abs),
+            sample.phase,
+            sample.call,
+            dtype=check.dtype,
+            shape=check.shape,
+            buffer=sample.buffer,
+            launch_line=sample.line,
+            eager=_relative(eager, wide),
+            compiled=_relative(compiled, wide),
+            eager_ulps=_ulps(eager, wide) if floating else None,
+            compiled_ulps=_ulps(compiled, wide) if floating else None,
+            eager_special=_special(eager),
+            compiled_special=_special(compiled),
+            first_special=check.special,
+        )
+
+    def _outcome(self, sample: Sample, eager: float | None, compiled: float | None) -> str:
+        """Return the outcome for a value that differs by more than its tolerance."""
+        if eager is not None and compiled is not None and compiled < eager:
+            return NEARER
+        reference = self.probe.references[sample.compile_id]
+        off = {
+            node
+            for (compile_id, node), row in self._rows.items()
+            if compile_id == sample.compile_id and row.outcome in (DIFFERS, FOLLOWS)
+        }
+        if not off.isdisjoint(reference.above(sample.node)):
+            return FOLLOWS
+        nudged = []
+        for seed in range(NUDGES):
+            with contextlib.suppress(Exception):  # an operator refuses other numbers, in whatever way
+                nudged.append(sample.again(lambda tensors, seed=seed: perturb(tensors, seed)))
+        if nudged and as_far(sample.compiled, sample.eager, nudged):
+            return ROUNDING
+        if reference.of_targets(sample.node, UNORDERED):
+            with contextlib.suppress(Exception):
+                others = sample.again(mode=Ties(last=True))
+                if not compare(sample.value, others, sample.again(mode=Ties(last=False)), None).ok:
+                    return TIES
+        return DIFFERS
+
+    def graphs(self, capture: Record) -> tuple[GraphValues, ...]:
+        """Return all values, in program order."""
+        results = []
+        for compilation in capture.compilations:
+            reference = self.probe.references.get(compilation.id)
+            if reference is None:
+                reason = NO_CODE if compilation.graphs else "no graph was compiled"
+                results.append(GraphValues(compilation.id, missing=reason))
+                continue
+            codes = {code.phase: code for code in compilation.stages if isinstance(code, Code)}
+            values = tuple(self._value(compilation.id, name, codes) for name in reference.values)
+            results.append(GraphValues(compilation.id, values))
+        return tuple(results)
+
+    def _value(self, compile_id: str, name: str, codes: dict[str, Code]) -> KernelValue:
+        from .._torch.ground.transformations import own_line
+
+        reference = self.probe.references[compile_id]
+        row = self._rows.get((compile_id, name)) or self._not_compared(compile_id, name)
+        frame = own_line(reference.nodes[name].meta.get("stack_trace"))
+        code = codes.get(row.phase)
+        kernel = _kernel(code, row.launch_line) if code is not None else None
+        lines = [line.line for line in kernel.lines if name in line.origins] if kernel is not None else []
+        return dataclasses.replace(
+            row,
+            frames=() if frame is None else (frame,),
+            kernel="" if kernel is None else kernel.name,
+            kernel_line=max(lines, default=0),
+        )
+
+    def _not_compared(self, compile_id: str, name: str) -> KernelValue:
+        reference = self.probe.references[compile_id]
+        graphs = {phase: graph for (of, phase), graph in self.probe.graphs.items() if of == compile_id}
+        if not graphs:
+            return KernelValue(name, NOT_COMPARED, reason=NO_CODE)
+        for phase, graph in graphs.items():
+            if name in graph.missing:
+                return KernelValue(name, NOT_COMPARED, phase, reason=graph.missing[name])
+        for phase, graph in graphs.items():
+            if any(reference.value_of(node) == name for node in graph.nodes.values()):
+                return KernelValue(name, NOT_COMPARED, phase, reason=NOT_RUN)
+        left = {reference.value_of(node) for graph in graphs.values() for node in graph.lowered}
+        return KernelValue(name, IN_REGISTERS if name in left else REMOVED)
+
+    def is_above(self, compile_id: str, nodes: tuple[str, ...], first: KernelValue) -> bool | None:
+        """Return True if a value is one of some nodes, or computed from one; None if the graph has none of them."""
+        reference = self.probe.references.get(compile_id)
+        known = [node for node in nodes if reference is not None and node in reference.nodes]
+        if reference is None or not known:
+            return None
+        return not {first.node, *reference.above(first.node)}.isdisjoint(map(reference.value_of, known))
+
+
+def _kernel(code: Code, line: int) -> Kernel | None:
+    return next((kernel for kernel in code.kernels if line in kernel.launch_lines), None)
+
+
+def _relative(value: torch.Tensor, wide: torch.Tensor) -> float:
+    """Return the norm of the difference, divided by the norm of the float64 value; infinite where one alone has a NaN
+    or an infinity."""
+    if not value.numel():
+        return 0.0
+    exact = widest(wide)
+    scale = float(exact.masked_fill(~exact.isfinite(), 0.0).norm())
+    difference = float(gap(widest(value), exact).norm())
+    return difference / scale if scale else difference
+
+
+def _ulps(value: torch.Tensor, wide: torch.Tensor) -> float:
+    """Return the largest error of an element in units in the last place of its type."""
+    if not value.numel():
+        return 0.0
+    exact, info = widest(wide), torch.finfo(value.dtype)
+    exponent = torch.frexp(exact.abs().masked_fill(~exact.isfinite(), 1.0)).exponent
+    spacing = torch.ldexp(torch.full_like(exact, info.eps), exponent - 1).clamp_min(info.tiny * info.eps)
+    return float((gap(widest(value), exact) / spacing).max())
+
+
+def _special(value: torch.Tensor) -> int:
+    number = value.is_floating_point() or value.is_complex()
+    return int((~widest(value).isfinite()).sum()) if number else 0
