@@ -7,7 +7,7 @@ import dataclasses
 
 import torch
 
-from .._torch.code.launch_values import LaunchValues, Sample
+from .._torch.inductor.launch_values import LaunchValues, Sample
 from .._torch.graphs.tie_order import UNORDERED, Ties
 from ..record.capture import Record
 from ..record.kernel import Code, Kernel

@@ -58,7 +58,9 @@ def test_values_that_a_kernel_stores_are_compared_with_float64() -> None:
     assert values["mul"].eager == pytest.approx(apart(power / total * x.sin(), exact), rel=1e-6)
     wide = (x.double() - x.double().amax(-1, keepdim=True)).exp().sum(-1, keepdim=True)
     spacing = 2.0 ** torch.floor(torch.log2(wide)) * 2.0**-23
-    assert values["sum_1"].eager_ulps == pytest.approx(float(((total - wide).abs() / spacing).max()), rel=1e-6)
+    assert values["sum_1"].eager_ulps == pytest.approx(
+        float(((total - wide).abs() / spacing).max()), rel=1e-6
+    )
     text = " ".join(str(divergence).split())
     assert "3 of 7 values compared (those that a kernel stores); 4 stay in registers" in text
     assert divergence.first_value is None and "first value that differs" not in text

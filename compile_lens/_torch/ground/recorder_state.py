@@ -46,7 +46,7 @@ class CaptureSpec:
 
 
 class LaunchProbe(Protocol):
-    """What sees the launches of built code (``code.launch_times``, ``code.launch_values``): it gets the graph before
+    """What sees the launches of built code (``code.launch_times``, ``inductor.launch_values``): it gets the graph before
     Inductor's passes, gives the text of a module lines of its own, and then the module."""
 
     def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None: ...
