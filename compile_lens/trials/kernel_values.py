@@ -7,8 +7,8 @@ import dataclasses
 
 import torch
 
-from .._torch.inductor.launch_values import LaunchValues, Sample
 from .._torch.graphs.tie_order import UNORDERED, Ties
+from .._torch.inductor.launch_values import LaunchValues, Sample
 from ..record.capture import Record
 from ..record.kernel import Code, Kernel
 from ..record.kernel_values import (

@@ -46,8 +46,10 @@ class CaptureSpec:
 
 
 class LaunchProbe(Protocol):
-    """What sees the launches of built code (``code.launch_times``, ``inductor.launch_values``): it gets the graph before
-    Inductor's passes, gives the text of a module lines of its own, and then the module."""
+    """What sees the launches of built code (``code.launch_times``, ``inductor.launch_values``).
+
+    It gets the graph before Inductor's passes, gives the text of a module lines of its own, and then gets the module.
+    """
 
     def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None: ...
 
