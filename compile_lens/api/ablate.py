@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.call import Call
-from ..engine.entry import outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..engine.record import with_steps
@@ -14,6 +14,7 @@ from ..results.capture import Capture
 
 
 @outside_dynamo
+@separates_keywords()
 def ablate(
     fn: Any,
     *args: Any,
@@ -24,6 +25,7 @@ def ablate(
     options: dict[str, Any] | None = None,
     fullgraph: bool = False,
     build: bool = False,
+    **named: Any,
 ) -> Capture:
     """``capture``, with the same graphs compiled in three steps: real code for each, not arithmetic.
 

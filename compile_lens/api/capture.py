@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine.entry import outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 
 # The rest is loaded when a function is called: where it is for a target, the child process has begun by then.
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @outside_dynamo
+@separates_keywords()
 def capture(
     fn: Any,
     *args: Any,
@@ -32,6 +33,7 @@ def capture(
     build: bool = False,
     target: str | Path | DeviceModel | None = None,
     keep_inputs: bool = False,
+    **named: Any,
 ) -> Capture:
     """Capture every stage that ``torch.compile`` takes ``fn(*args, **kwargs)`` through.
 
@@ -40,7 +42,8 @@ def capture(
 
     Args:
         fn: any callable: a function, an ``nn.Module``, a bound method, a partial, an already compiled function.
-        kwargs: keyword arguments for ``fn``.
+        kwargs: keyword arguments for ``fn``: those that have the name of an option. All others can stand beside the
+            options, as in a plain call: ``capture(model, input_ids=ids)``.
         calls: arguments of several calls, made one after another, in place of ``args``: a tuple of each, or a dict by
             name (``calls=[(x3,), (x4,)]``); ``kwargs`` are given to each. ``.calls`` says what was compiled in each and
             what it ran, ``.recompiles`` which guard failed.
@@ -70,6 +73,7 @@ def capture(
 
 
 @outside_dynamo
+@separates_keywords()
 def show(
     fn: Any,
     *args: Any,
@@ -83,13 +87,14 @@ def show(
     build: bool = False,
     target: str | Path | DeviceModel | None = None,
     keep_inputs: bool = False,
+    **named: Any,
 ) -> Capture:
     """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
 
     Where the function or the compiler fails, what was seen until then is displayed before the error is raised.
 
     Args:
-        fn, kwargs, calls, backward, dynamic, mode, options, fullgraph, build, target, keep_inputs: as in
+        fn, args, kwargs, named, calls, backward, dynamic, mode, options, fullgraph, build, target, keep_inputs: as in
             ``capture``.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..devices.models import resolve
 from ..engine.call import check_callable, check_fit
-from ..engine.entry import outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 from ..engine.options import name_of
 from ..errors import LensError, UsageError
 from ..measures.compare.table import across
@@ -27,6 +27,7 @@ TARGETS = ("cpu", "h100", "mps")
 
 
 @outside_dynamo
+@separates_keywords(capture, without=("target",))
 def compare(
     fn: Any,
     *args: Any,
@@ -54,10 +55,6 @@ def compare(
         UsageError: ``targets`` is not usable, or no target could be captured since an argument is not.
         CaptureError: no target could be captured; ``error.capture`` is what was seen for the first that failed so.
     """
-    if "target" in options:
-        raise UsageError(
-            f"compare takes targets=[…], not target={options['target']!r}: name one target or more there"
-        )
     if "calls" in options:
         check_callable(fn, "compare")
     else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.call import check_fit
-from ..engine.entry import check_options, outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 from ..results.divergence import Divergence
 from .capture import capture
 
 
 @outside_dynamo
+@separates_keywords(capture, without=("target", "calls", "build", "keep_inputs"))
 def divergence(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **options: Any) -> Divergence:
     """Compare ``fn(*args, **kwargs)`` compiled with eager PyTorch; where they differ, find the operation and the cause.
 
@@ -35,7 +36,4 @@ def divergence(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **opti
     from ..trials.divergence import divergence as searched
 
     check_fit(fn, args, kwargs, "divergence")
-    check_options(
-        "divergence", ("kwargs",), options, capture, without=("target", "calls", "build", "keep_inputs")
-    )
     return searched(capture(fn, *args, kwargs=kwargs, **options), fn, args, kwargs)

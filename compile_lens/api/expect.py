@@ -46,13 +46,15 @@ def expect(capture_or_fn: Any, *args: Any, **options: Any) -> Expectations:
             "expect(f, x), or expect(compile_lens.load(path))"
         )
     try:
-        from ..engine.call import check_callable, check_fit
+        from ..engine.call import check_callable, check_fit, separate
+        from ..engine.entry import own_options
         from .capture import capture
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise needs_torch("expect of a function") from None
 
+    options = separate("expect", own_options(capture), capture_or_fn, args, options)
     if "calls" in options:
         check_callable(capture_or_fn, "expect")
     else:

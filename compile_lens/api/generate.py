@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.call import check_callable, check_fit
-from ..engine.entry import check_options, outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 from ..record.device import DeviceModel
 from ..results.capture import NotOneKernelError
 from .capture import capture
 
 
 @outside_dynamo
+@separates_keywords(capture)
 def generate(
     fn: Any,
     *args: Any,
@@ -44,7 +45,6 @@ def generate(
         check_callable(fn, "generate")
     else:
         check_fit(fn, args, kwargs, "generate")
-    check_options("generate", ("kwargs", "target"), options, capture)
     captured = capture(fn, *args, kwargs=kwargs, target=target, **options)
     kernel = one(captured)
     if isinstance(kernel, str):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..engine.entry import separates_keywords
 from ..errors import UsageError
 from ..measures.ranks import differences, not_compared
 from ..record.messages import first_names
@@ -100,7 +101,14 @@ def _with_ranks_of_names(
     return [replace(one, rank=rank) for one, rank in zip(records, names, strict=True)], (note,)
 
 
-def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kwargs: Any) -> Ranks:
+@separates_keywords()
+def rehearse(
+    function: Callable[..., Any],
+    *args: Any,
+    world_size: int = 8,
+    kwargs: dict[str, Any] | None = None,
+    **named: Any,
+) -> Ranks:
     """Call a function once for each rank of a cluster that is not there, and say what differs between the ranks.
 
     Torch's fake process group stands in for the other processes, in this one: ``torch.distributed`` says rank and
@@ -113,7 +121,7 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
     Args:
         function: what each process runs. It is called as it is: what it calls has to be compiled by ``torch.compile``
             (or it is itself), anew for each rank.
-        args, kwargs: of the call, the same on all ranks; the function may ask ``torch.distributed.get_rank()``.
+        args, kwargs, named: of the call, the same on all ranks; the function may ask ``torch.distributed.get_rank()``.
         world_size: how many ranks there are.
 
     Raises:
@@ -141,7 +149,7 @@ def rehearse(function: Callable[..., Any], *args: Any, world_size: int = 8, **kw
         errors: list[Exception] = []
         values.begin_pass()
         for rank in range(world_size):
-            done = run(lambda: function(*args, **kwargs), rank, world_size, values)
+            done = run(lambda: function(*args, **(kwargs or {})), rank, world_size, values)
             ended = (
                 "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
             )

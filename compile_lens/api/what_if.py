@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.call import check_callable, check_fit
-from ..engine.entry import check_options, outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 from ..errors import LensError, UsageError
 from ..measures.quantities import OF_ALL, OF_PHASES, Quantity
 from ..record.capture import Record
@@ -27,6 +27,7 @@ PAIRS = 6
 
 
 @outside_dynamo
+@separates_keywords(capture)
 def what_if(
     fn: Any,
     *args: Any,
@@ -68,7 +69,6 @@ def what_if(
         check_callable(fn, "what_if")
     else:
         check_fit(fn, args, kwargs, "what_if")
-    check_options("what_if", ("kwargs", "target", "switches", "pairs", "show_progress"), options, capture)
     if not (show_progress is None or isinstance(show_progress, bool)):
         raise UsageError(f"show_progress={show_progress!r} is not one of None, True, False")
     wanted = _wanted(switches)

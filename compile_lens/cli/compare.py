@@ -30,7 +30,7 @@ def compare(args: argparse.Namespace) -> int:
 
         with one_voice(args):
             comparison = compared(
-                function, *inputs, targets=args.target or TARGETS, kwargs=kwargs or None, **options(args)
+                function, *inputs, targets=args.target or TARGETS, kwargs=kwargs, **options(args)
             )
     body = {
         "function": comparison.function,
@@ -234,7 +234,7 @@ def what_if(args: argparse.Namespace) -> int:
             what_if_result = tried(
                 function,
                 *inputs,
-                kwargs=kwargs or None,
+                kwargs=kwargs,
                 target=args.target,
                 switches=args.switch or None,
                 pairs=True if args.pairs is None else args.pairs,

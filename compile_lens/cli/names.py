@@ -148,9 +148,15 @@ def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
     for text in args.input:
         check_syntax(text, "--input")
     check_targets(args)
+    from ..engine.call import NamedArguments
+
     function, scope = resolve(args.function)
     inputs = [evaluate(text, scope, "--input") for text in args.input]
-    return function, inputs, {n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}
+    return (
+        function,
+        inputs,
+        NamedArguments({n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}),
+    )
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:
@@ -171,7 +177,7 @@ def captured(
 
     with one_voice(args):
         try:
-            return capture(function, *inputs, kwargs=kwargs or None, **options), None
+            return capture(function, *inputs, kwargs=kwargs, **options), None
         except CaptureError as error:
             return error.capture, error
 

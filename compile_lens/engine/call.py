@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import weakref
@@ -146,6 +147,106 @@ class Call:
         return sum(storages.values())
 
 
+class NamedArguments(dict[str, Any]):
+    """Arguments of the captured function by name; what stands beside them is an option."""
+
+
+@without_torch_function
+def separate(
+    caller: str, own: Sequence[str], fn: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options among the keywords of a public function, and the arguments of ``fn`` as their ``kwargs``.
+
+    A keyword is an option if it has the name of one. It is an error if ``fn`` has a parameter of that name, too, which
+    neither a positional argument nor ``kwargs`` fills.
+
+    Args:
+        caller: the public function, as errors name it.
+        own: names of its options, ``kwargs`` among them.
+        keywords: what it was given by name.
+
+    Raises:
+        UsageError: a keyword is neither an option nor an argument of ``fn``, or may be both.
+    """
+    kwargs = keywords.get("kwargs")
+    if isinstance(kwargs, NamedArguments):
+        return keywords
+    check_callable(fn, caller)
+    signature = signature_of(fn)
+    title = name_of(fn) + (_without_annotations(signature) if signature is not None else "(…)")
+    options = {name: value for name, value in keywords.items() if name in own}
+    named = {name: value for name, value in keywords.items() if name not in own}
+    filled: dict[str, Any] = kwargs if kwargs is not None and _is_named(kwargs) else {}
+    calls = options.get("calls")
+    for name in options:
+        if name in _unfilled(fn, signature, args, filled, calls):
+            raise UsageError(
+                f"{name}={short(options[name])}: {caller} has an option {name}, and no positional argument fills "
+                f"the parameter {name} of {title}: give the parameter in kwargs={{{name!r}: …}}, an option beside it"
+            )
+    for name in named:
+        if not _takes(signature, name):
+            raise UsageError(_unknown(caller, own, name, named[name], title, signature))
+    if kwargs is not None:
+        _check_named(kwargs)
+        for name in named.keys() & kwargs.keys():
+            raise UsageError(f"{name} is given twice, by name and in kwargs: give it once")
+    return {**options, "kwargs": NamedArguments({**filled, **named})}
+
+
+def _without_annotations(signature: inspect.Signature) -> str:
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=plain, return_annotation=signature.empty))
+
+
+def _unfilled(
+    fn: Any, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any], calls: Any
+) -> set[str]:
+    """Return the names of the parameters that can be given by name and are not given in at least one call."""
+    if signature is None:
+        return set()
+    by_name = {
+        p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    }
+    by_name -= kwargs.keys()
+    while isinstance(fn, functools.partial):
+        by_name -= fn.keywords.keys()
+        fn = fn.func
+    each = calls if isinstance(calls, (list, tuple)) else (args,)
+    unfilled: set[str] = set()
+    for one in each:
+        if isinstance(one, dict):
+            unfilled |= by_name - one.keys()
+        elif isinstance(one, (list, tuple)):
+            try:
+                unfilled |= by_name - signature.bind_partial(*one).arguments.keys()
+            except TypeError:  # too many: reported where the call is checked
+                continue
+    return unfilled
+
+
+def _takes(signature: inspect.Signature | None, name: str) -> bool:
+    """Return True if a function can be given ``name`` by name; a builtin without a signature reports it itself."""
+    if signature is None:
+        return True
+    parameter = signature.parameters.get(name)
+    if parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        return True
+    return any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
+
+
+def _unknown(
+    caller: str, own: Sequence[str], name: str, value: Any, title: str, signature: inspect.Signature | None
+) -> str:
+    parameters = [one for one in (signature.parameters if signature else ()) if _takes(signature, one)]
+    close = difflib.get_close_matches(name, [*own, *parameters], 1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return (
+        f"{caller} has no argument {name!r} (given {short(value)}); {meant}it has {', '.join(own)}, "
+        f"and {title} takes no {name!r}"
+    )
+
+
 class WeakCall:
     """Weak references to a call, so that ``verify`` can make it again while the caller holds it; with ``keep`` the
     call itself."""
@@ -198,10 +299,8 @@ def module_of(fn: Any) -> torch.nn.Module | None:
 
 def _each(calls: Any, args: tuple[Any, ...], kwargs: Any) -> tuple[Arguments, ...]:
     """Return the arguments of each call."""
-    if kwargs is not None and not _is_named(kwargs):
-        raise UsageError(
-            f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
-        )
+    if kwargs is not None:
+        _check_named(kwargs)
     shared = dict(kwargs or {})
     if calls is None:
         return (Arguments(args, shared),)
@@ -282,6 +381,13 @@ def _fit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) ->
             + (f" and {', '.join(kwargs)}" if kwargs else "")
             + f": {error}. Pass its inputs after it: {caller}({name_of(fn)}, …)"
         ) from None
+
+
+def _check_named(kwargs: Any) -> None:
+    if not _is_named(kwargs):
+        raise UsageError(
+            f"kwargs={short(kwargs)} is not a dict of keyword arguments: capture(f, x, kwargs={{'y': y}})"
+        )
 
 
 def _is_named(kwargs: Any) -> bool:

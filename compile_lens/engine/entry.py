@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
-
-import torch
-
-from ..errors import UsageError
 
 FIRST = ("compile_lens._torch.preload", "compile_lens.engine.local")
 """Modules that every capture in a child needs."""
@@ -32,15 +27,9 @@ def outside_dynamo(function: _F) -> _F:
     child process leaves it so.
     """
     inside: list[Callable[..., Any]] = []
-    parameters = inspect.signature(function).parameters.values()
-    named = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    takes_more = any(p.kind == p.VAR_KEYWORD for p in parameters)
 
     @functools.wraps(function)
     def outside(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in named and not takes_more:
-                raise UsageError(_unknown(function.__name__, name, named[1:]))
         if not inside:
             if kwargs.get("target") is not None or kwargs.get("targets") is not None:
                 from ..child import process
@@ -48,33 +37,50 @@ def outside_dynamo(function: _F) -> _F:
                 process.ready(FIRST)
                 if "torch._dynamo" not in sys.modules:
                     return function(*args, **kwargs)
+            import torch
+
             inside.append(torch.compiler.disable(function))
         return inside[0](*args, **kwargs)
 
     return cast(_F, outside)
 
 
-def check_options(
-    function: str,
-    own: Sequence[str],
-    given: Iterable[str],
-    like: Callable[..., Any],
-    without: Sequence[str] = (),
-) -> None:
-    """Raises ``UsageError`` for an option that neither ``function`` nor ``like``, to which it hands them, takes.
-    ``without`` are options of ``like`` that ``function`` does not take."""
-    parameters = inspect.signature(like).parameters.values()
-    names = (p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.name not in without)
-    known = list(dict.fromkeys((*own, *names)))
-    for name in given:
-        if name not in known:
-            raise UsageError(_unknown(function, name, known))
+def separates_keywords(
+    like: Callable[..., Any] | None = None, without: Sequence[str] = ()
+) -> Callable[[_F], _F]:
+    """Return a decorator of public functions that take ``fn, *args``: what is no option of theirs goes into ``kwargs``.
+
+    Args:
+        like: the public function whose options the decorated one takes too, but for those of ``without``.
+    """
+
+    def decorated(function: _F) -> _F:
+        own = own_options(function, like, without)
+        first = next(iter(inspect.signature(function).parameters))
+
+        @functools.wraps(function)
+        def separated(*args: Any, **keywords: Any) -> Any:
+            if not args and first not in keywords:
+                return function(*args, **keywords)
+            from .call import separate
+
+            fn, *rest = args or (keywords.pop(first),)
+            return function(fn, *rest, **separate(function.__name__, own, fn, tuple(rest), keywords))
+
+        return cast(_F, separated)
+
+    return decorated
 
 
-def _unknown(function: str, name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return (
-        f"{function} has no argument {name!r}; {meant}it has {', '.join(known)}. "
-        f"What the captured function takes by name goes in kwargs={{{name!r}: …}}"
+def own_options(
+    function: Callable[..., Any], like: Callable[..., Any] | None = None, without: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the names of the options of ``function``, and of those of ``like`` that are not in ``without``."""
+
+    def options(of: Callable[..., Any] | None) -> list[str]:
+        parameters = inspect.signature(of).parameters.values() if of is not None else ()
+        return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
+
+    return tuple(
+        dict.fromkeys([*options(function), *(name for name in options(like) if name not in without)])
     )

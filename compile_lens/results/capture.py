@@ -170,25 +170,32 @@ class Capture(Record):
         return save_capture(self, path)
 
     def verify(
-        self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, target: Any = None
+        self,
+        fn: Any = None,
+        *args: Any,
+        kwargs: dict[str, Any] | None = None,
+        target: Any = None,
+        **named: Any,
     ) -> Verification:
         """Build the code, run it, and compare results and gradients with eager PyTorch.
 
         Without arguments it uses the function and inputs of the capture while the caller still holds them, or if they
-        were kept (``capture(…, keep_inputs=True)``). Triton
-        code for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the
-        capture is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
+        were kept (``capture(…, keep_inputs=True)``). Arguments are given as to ``compile_lens.capture``. Triton code
+        for a GPU that is not there runs in Triton's interpreter; ``target`` asks for such a device where the capture
+        is not for one. Returns a ``Verification`` (see ``compile_lens.record.verification``).
         """
-        verification: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target)
+        verification: Verification = delegate("Capture.verify")(self, fn, args, kwargs, target, named)
         return verification
 
-    def divergence(self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None) -> Divergence:
+    def divergence(
+        self, fn: Any = None, *args: Any, kwargs: dict[str, Any] | None = None, **named: Any
+    ) -> Divergence:
         """Compare the built code with eager PyTorch; where they differ, find the operation and the cause.
 
         As ``compile_lens.divergence``. Without arguments it uses the function and inputs of the capture while the
         caller still holds them, or if they were kept (``capture(…, keep_inputs=True)``).
         """
-        divergence: Divergence = delegate("Capture.divergence")(self, fn, args, kwargs)
+        divergence: Divergence = delegate("Capture.divergence")(self, fn, args, kwargs, named)
         return divergence
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..engine.call import Call, WeakCall
-from ..engine.entry import outside_dynamo
+from ..engine.entry import outside_dynamo, separates_keywords
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..engine.record import with_steps
@@ -50,6 +50,7 @@ OURS = ("run", "eager count")
 
 
 @outside_dynamo
+@separates_keywords()
 def benchmark(
     fn: Any,
     *args: Any,
@@ -63,6 +64,7 @@ def benchmark(
     seconds: float = 3.0,
     by: str | None = None,
     show_progress: bool | None = None,
+    **named: Any,
 ) -> Capture:
     """Time ``fn(*args, **kwargs)`` in eager PyTorch, in each step of ``ablate``, and compiled, in one run.
 

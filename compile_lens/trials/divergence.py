@@ -9,7 +9,8 @@ bisection finds the one with which the values come to differ.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .._torch.ground.limit import Limit
@@ -114,7 +115,13 @@ ELSEWHERE = (
 )
 
 
-def divergence(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Divergence:
+def divergence(
+    capture: Capture,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    named: Mapping[str, Any] = MappingProxyType({}),
+) -> Divergence:
     """Compare the built code with eager PyTorch as ``verify`` does; where they differ, find the cause.
 
     Raises:
@@ -123,7 +130,7 @@ def divergence(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[st
     """
     from .._torch.frames import code_copies
 
-    fn, args, keywords = call_of(capture, fn, args, kwargs, "divergence")
+    fn, args, keywords = call_of(capture, fn, args, {"kwargs": kwargs, **named}, "divergence")
     if capture.target is not None and capture.target.model.device != "cpu":
         raise UsageError(
             f"divergence runs code on this machine, and the capture is for {capture.target.model.title}: "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from ..engine.call import Call
+from ..engine.call import Call, separate
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions, short
@@ -23,6 +25,7 @@ def verify(
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None,
     target: Any = None,
+    named: Mapping[str, Any] = MappingProxyType({}),
 ) -> Verification:
     """Build and run the code, and compare with eager on copies of the call, with the same random state.
 
@@ -36,7 +39,8 @@ def verify(
     """
     from .._torch.frames import code_copies
 
-    fn, args, keywords = call_of(capture, fn, args, kwargs)
+    options = {"kwargs": kwargs} if target is None else {"kwargs": kwargs, "target": target}
+    fn, args, keywords = call_of(capture, fn, args, {**options, **named}, "verify")
     if target is not None:
         capture = _for_target(capture, fn, args, keywords, target)
     if capture.target is not None and capture.target.model.device != "cpu":
@@ -72,9 +76,10 @@ def verify(
 
 
 def call_of(
-    capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, method: str = "verify"
+    capture: Capture, fn: Any, args: tuple[Any, ...], keywords: dict[str, Any], method: str
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Return the call to make for ``capture.<method>(fn, *args)``: the capture's own where no function is given.
+    """Return the call to make for ``capture.<method>(fn, *args, **keywords)``: the capture's own where no function is
+    given.
 
     Raises:
         UsageError: ``fn`` is no callable, the capture is of several calls, or its function or an input is gone.
@@ -82,7 +87,13 @@ def call_of(
     if fn is not None:
         if not callable(fn):
             raise UsageError(f"{method} needs a callable first, got {short(fn)}: capture.{method}(f, x)")
-        return fn, args, dict(kwargs or {})
+        own = ("kwargs", "target") if method == "verify" else ("kwargs",)
+        return fn, args, dict(separate(f"capture.{method}", own, fn, args, keywords)["kwargs"])
+    if more := [name for name, value in keywords.items() if name != "target" and value is not None]:
+        raise UsageError(
+            f"capture.{method}() makes the capture's own call and takes no {', '.join(more)}: pass the function, too, "
+            f"capture.{method}(f, x, {more[-1]}=…)"
+        )
     if capture.calls:
         raise UsageError(
             f"this capture is of {len(capture.calls)} calls: make a capture of each, capture(f, x).{method}()"

@@ -94,7 +94,7 @@ def test_where_every_target_fails_it_raises() -> None:
         ({"targets": "h100"}, "is not a list of targets"),
         ({"targets": []}, "names no target"),
         ({"targets": ["cpu", "cpu"]}, "cpu more than once"),
-        ({"target": "h100"}, "takes targets="),
+        ({"target": "h100"}, "compare has no argument .target. .* did you mean .targets."),
     ],
 )
 def test_targets_that_are_no_list_of_targets_are_refused(options: dict[str, Any], said: str) -> None:

@@ -111,8 +111,8 @@ def test_options_are_those_of_capture() -> None:
     ):
         compile_lens.generate(3)
     with pytest.raises(
-        compile_lens.UsageError, match=r"^generate has no argument 'swiches'; it has kwargs, target, "
+        compile_lens.UsageError, match=r"^generate has no argument 'swiches' .*; it has kwargs, target, "
     ):
         compile_lens.generate(one, X, swiches=["dynamic"])
-    with pytest.raises(compile_lens.UsageError, match="no argument 'tagret'; did you mean 'target'"):
+    with pytest.raises(compile_lens.UsageError, match=r"no argument 'tagret' .*; did you mean 'target'"):
         compile_lens.generate(one, X, tagret="h100")
