@@ -66,7 +66,7 @@ def known_ids(record: Record, trace: ProfilerTrace, id: str | Mapping[str, str])
     return id
 
 
-def unmatched(id: str, phase: str, runs: list[GraphRun], why: str) -> MeasuredGraph:
+def unmatched(id: str, phase: str, runs: list[GraphRun], why: str, device: str) -> MeasuredGraph:
     """Runs of a graph whose code the record does not hold: what ran in them by name."""
     return MeasuredGraph(
         id,
@@ -74,7 +74,7 @@ def unmatched(id: str, phase: str, runs: list[GraphRun], why: str) -> MeasuredGr
         "",
         len(runs),
         sum(run.seconds for run in runs),
-        unmatched_events=_others(ran for run in runs for ran in run.operations),
+        unmatched_events=_others((ran for run in runs for ran in run.operations), device),
         missing=(Missing("kernels, lines and modules", why),),
         launches=_launches(runs),
     )
@@ -113,7 +113,7 @@ def profile_of_capture(record: Record, trace: ProfilerTrace, ids: Mapping[str, s
         code = compilations[joined].code.get(phase) if joined is not None else None
         if joined is None or code is None:
             why = "it is not in this record" if id else "the trace does not say of which compilation it is"
-            graphs.append(unmatched(id, phase, own, why))
+            graphs.append(unmatched(id, phase, own, why, trace.device))
         else:
             graphs.append(_measured(record, joined, code, id, own, trace.device))
     return _profile(trace, graphs, tuple(missing))
@@ -128,7 +128,7 @@ def profile_of_graphs(
     for (id, phase), own in grouped(trace).items():
         resolved = code_of(id, phase) if id else "the trace does not say of which compilation it is"
         if isinstance(resolved, str):
-            graphs.append(unmatched(id, phase, own, resolved))
+            graphs.append(unmatched(id, phase, own, resolved, trace.device))
         else:
             record, code = resolved
             compilation = next(c.id for c in record.compilations if code in c.code.values())
@@ -148,12 +148,16 @@ ALONE = "no record is joined"
 
 def _profile(trace: ProfilerTrace, graphs: list[MeasuredGraph], missing: tuple[Missing, ...]) -> Profile:
     regions = tuple(
-        MeasuredRegion(id, len(times), sum(times), len(launched), sum(launched))
+        MeasuredRegion(id, len(times), sum(times), *_launched(trace.region_kernels.get(id, ())))
         for id, times in trace.regions.items()
-        for launched in (trace.region_kernels.get(id, ()),)
     )
-    known = tuple(graphs), missing, regions, _ranked(trace.kernels), _ranked(trace.operators)
-    return Profile(trace.source, trace.device, *known)
+    known = regions, _ranked(trace.kernels), _ranked(trace.operators)
+    return Profile(trace.source, trace.device, tuple(graphs), (*missing, *trace.missing), *known)
+
+
+def _launched(times: Sequence[float | None]) -> tuple[int, float | None]:
+    known = [seconds for seconds in times if seconds is not None]
+    return len(times), sum(known, 0.0) if len(known) == len(times) else None
 
 
 def _ranked(times: Times) -> tuple[MeasuredEvents, ...]:
@@ -238,7 +242,7 @@ def _measured(
         len(runs),
         seconds,
         tuple(kernels),
-        _others(others),
+        _others(others, device),
         tuple(missing),
         _launches(runs),
     )
@@ -351,9 +355,12 @@ def modules_of(record: Record, compilation: str, code: Code) -> dict[str, str]:
     return {node.name: node.module for node in graph.nodes} if graph is not None else {}
 
 
-def _others(found: Iterable[TracedOperation]) -> tuple[MeasuredEvents, ...]:
+def _others(operations: Iterable[TracedOperation], device: str) -> tuple[MeasuredEvents, ...]:
+    """Return the times by name: on the device of what is launched there, as far as the trace says them."""
     times: dict[str, list[float]] = {}
-    for ran in found:
+    for ran in operations:
+        if device != "cpu" and ran.launches_on_device and not ran.device_kernels:
+            continue
         times.setdefault(ran.name, []).append(
             sum(s for _, s in ran.device_kernels) if ran.device_kernels else ran.seconds
         )

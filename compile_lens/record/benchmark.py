@@ -141,14 +141,14 @@ class MeasuredRegion:
         calls: how often it ran.
         seconds: wall time of them on the host, together.
         launches: how much it launched on the device.
-        device_seconds: of that, together.
+        device_seconds: of that, together; ``None`` where the trace does not say it of each launch.
     """
 
     id: str
     calls: int
     seconds: float
     launches: int = 0
-    device_seconds: float = 0.0
+    device_seconds: float | None = 0.0
 
 
 @dataclass(frozen=True)

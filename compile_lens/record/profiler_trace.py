@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import RecordError, UsageError
 from .json_stream import JsonStreamError, elements
+from .missing import Missing
 
 _RUN = re.compile(r"## Call CompiledFxGraph (\S+) ##")
 _REGION = re.compile(r"Torch-Compiled Region: (\S+)")
@@ -65,7 +66,8 @@ class ProfilerTrace:
 
     ``device`` is torch's name of the device of its kernels (``cuda`` of ROCm too), ``cpu`` where there are none.
     ``kernels`` has the seconds on the device of all that ran there, ``regions`` those of compiled regions on the host
-    by compile id, ``region_kernels`` those of what they launched, ``operators`` those that no other called.
+    by compile id, ``region_kernels`` those of what they launched, None for a launch of which they are not known;
+    ``operators`` those that no other called. ``missing`` is what the trace holds and is not here, or only mixed.
     """
 
     source: str
@@ -73,8 +75,9 @@ class ProfilerTrace:
     runs: tuple[GraphRun, ...]
     kernels: Times = field(default_factory=dict)
     regions: Times = field(default_factory=dict)
-    region_kernels: Times = field(default_factory=dict)
+    region_kernels: dict[str, list[float | None]] = field(default_factory=dict)
     operators: Times = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
 
 
 def is_profiler_trace(path: Path) -> bool:
@@ -88,7 +91,9 @@ def is_profiler_trace(path: Path) -> bool:
             return False
         for event in elements(path, "traceEvents"):
             return isinstance(event, dict) and "ph" in event
-    except (OSError, EOFError, zlib.error, JsonStreamError):
+    except (OSError, EOFError, zlib.error):
+        return path.suffix == ".gz"  # no log is packed; reading it says what is wrong
+    except JsonStreamError:
         return False
     return b'"traceEvents"' in head
 
@@ -101,9 +106,13 @@ def read_trace(path: Path) -> ProfilerTrace:
         RecordError: it is no trace of the profiler.
     """
     events: list[_Event] = []
+    untimed = 0
     try:
         for raw in elements(path, "traceEvents"):
             if (event := _event(raw)) is not None:
+                if event["ts"] is None:
+                    untimed += 1
+                    continue
                 events.append(event)
                 if len(events) > MOST:
                     raise JsonStreamError(f"it has more than {MOST:,} events of the host and of kernels")
@@ -118,7 +127,7 @@ def read_trace(path: Path) -> ProfilerTrace:
             f"{str(path)!r} is not a trace of torch.profiler ({error}): give what "
             "profiler.export_chrome_trace(path) wrote"
         ) from None
-    return _trace(path.name, events)
+    return _trace(path.name, events, untimed)
 
 
 MOST = 3_000_000
@@ -130,14 +139,17 @@ _KEPT = ("correlation", "Sequence number", "Ev Idx")
 
 
 def _event(raw: Any) -> _Event | None:
-    """Return the parts of an event that are read, each of the type that the profiler writes; None for other events."""
-    if not isinstance(raw, dict) or raw.get("ph") != "X":
+    """Return the parts of an event that are read, each of the type that the profiler writes; ``ts`` is None if it has
+    no time. None for other events."""
+    if not isinstance(raw, dict) or raw.get("ph") not in ("X", "B"):
         return None
     category, name, start, duration = (raw.get(key) for key in ("cat", "name", "ts", "dur"))
     category = category.lower() if isinstance(category, str) else ""
     known = category in (*_ON_HOST, *_ON_DEVICE) or _LAUNCHING.fullmatch(category)
-    if not (known and isinstance(name, str) and _is_time(start) and _is_time(duration)):
+    if not (known and isinstance(name, str)):
         return None
+    if raw["ph"] == "B" or not (_is_time(start) and _is_time(duration, least=0)):
+        return {"ts": None}
     args = raw.get("args")
     numbers = {k: args[k] for k in _KEPT if type(args.get(k)) is int} if isinstance(args, dict) else {}
     thread = {k: raw[k] for k in ("pid", "tid") if type(raw.get(k)) in (int, str)}
@@ -150,15 +162,21 @@ def _event(raw: Any) -> _Event | None:
     } | thread
 
 
-def _is_time(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e300 and not math.isnan(value)
+def _is_time(value: Any, least: float = -math.inf) -> bool:
+    return type(value) in (int, float) and least <= value < _MOST_TIME
 
 
-def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
+_MOST_TIME = 1e18
+"""Microseconds: more than the time since 1970, from which some traces count."""
+
+
+def _trace(source: str, events: list[dict[str, Any]], untimed: int = 0) -> ProfilerTrace:
     launched: dict[Any, list[tuple[str, float]]] = {}
     threads: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     own = ProfilerTrace(source, "", ())
     devices: dict[str, None] = {}
+    launching: set[Any] = set()
+    shared: set[Any] = set()
     for event in events:
         if event["cat"] in _ON_DEVICE:
             seconds = event["dur"] / 1e6
@@ -168,7 +186,12 @@ def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
             threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
             calls = _LAUNCHING.fullmatch(event["cat"])
             devices |= {calls[1]: None} if calls and calls[1] else {}
-    launched.pop(None, None)
+            if calls and (number := _args(event).get("correlation")) in launching:
+                shared.add(number)
+            elif calls:
+                launching.add(number)
+    for number in (None, *shared):
+        launched.pop(number, None)
     runs: list[tuple[float, GraphRun]] = []
     forwards: dict[int, set[str]] = {}
     for events_of_thread in threads.values():
@@ -179,7 +202,34 @@ def _trace(source: str, events: list[dict[str, Any]]) -> ProfilerTrace:
             ids = forwards.get(run.sequence, set())
             run.id = next(iter(ids)) if len(ids) == 1 else ""  # sequence numbers are counted by thread
     device = next(iter(devices), "cuda") if own.kernels else "cpu"
-    return replace(own, device=device, runs=tuple(run for _, run in runs))
+    processes = {pid for (pid, _), own_events in threads.items() if any(map(_is_of_graph, own_events))}
+    missing = _missing(untimed, shared - {None}, len(processes))
+    return replace(own, device=device, runs=tuple(run for _, run in runs), missing=missing)
+
+
+def _is_of_graph(event: _Event) -> bool:
+    return bool(_RUN.fullmatch(event["name"]) or _REGION.fullmatch(event["name"]))
+
+
+def _missing(untimed: int, shared: set[Any], processes: int) -> tuple[Missing, ...]:
+    counts = (
+        (
+            untimed,
+            "events",
+            f"{untimed:,} have no start and duration that can be read: counts and times are at least these",
+        ),
+        (
+            len(shared),
+            "launches on the device",
+            "several calls bear the same number (correlation): what those launched is not known",
+        ),
+        (
+            processes > 1,
+            "processes",
+            f"compiled graphs of {processes} processes are in the trace: those of the same id are counted as one",
+        ),
+    )
+    return tuple(Missing(what, why) for count, what, why in counts if count)
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:
@@ -210,8 +260,9 @@ def _runs(
         if _LAUNCHING.fullmatch(event["cat"]):
             ids = (_REGION.fullmatch(outer["name"]) for outer, *_ in reversed(stack))
             if inside := next(filter(None, ids), None):
-                there = launched.get(_args(event).get("correlation"), ())
-                whole.region_kernels.setdefault(inside[1], []).extend(seconds for _, seconds in there)
+                there = launched.get(_args(event).get("correlation"), [])
+                unknown = [None] if not there and "Launch" in event["name"] else []
+                whole.region_kernels.setdefault(inside[1], []).extend([s for _, s in there] or unknown)
         begun = _RUN.fullmatch(event["name"])
         if begun is not None:
             run, part = _run(event, begun[1], [e for e, _, _ in stack], forwards), None

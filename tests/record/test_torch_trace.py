@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -377,3 +378,14 @@ def test_passes_of_vllm_without_a_piece_in_the_log_are_there() -> None:
     page = " ".join(text.page(document(record), 200, False).split())
     assert "vLLM ran 2 passes over graphs of which the log does not say the piece" in page
     assert "1.ReshapePass" in page and "vLLM compiled no piece" not in page
+
+
+def test_entries_of_another_rank_are_left_out() -> None:
+    zero, one = (_of_rank(compiled("0/0") + compiled("1/0", "g", 9), rank) for rank in (0, 1))
+    record = program_from_log((names() + zero + one).splitlines(), "log")
+    assert (record.rank, len(record.graphs), len(record.evaluations)) == (0, 2, 2)
+    assert any("other ranks" in note for note in record.notes)
+
+
+def _of_rank(lines: str, rank: int) -> str:
+    return re.sub(r"(?m)^(V.*\] \{)", rf'\1"rank": {rank}, ', lines)

@@ -13,7 +13,9 @@ import pytest
 
 from compile_lens import import_trace
 from compile_lens.cli import main
+from compile_lens.errors import LensError
 from compile_lens.measures.profile import profile_of_capture
+from compile_lens.record.benchmark import Profile
 from compile_lens.record.capture import Environment, Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.kernel import Code, Kernel
@@ -131,3 +133,49 @@ def test_a_public_trace_has_what_was_counted(name: str) -> None:
         "regions": sum(one.calls for one in profile.regions),
     }
     assert counted == TABLE[name]
+
+
+def test_launches_of_two_processes_with_the_same_number_are_not_added_up(tmp_path: Path) -> None:
+    """By hand: each of two processes has two calls with one launch of 5 µs, and one launch of 4 µs of Python's own."""
+    other = [{**one, "pid": 10} for one in events("cuda_runtime", "cudaLaunchKernel")]
+    profile = measured(tmp_path, [*events("cuda_runtime", "cudaLaunchKernel"), *other])
+    assert sum(one.count for one in profile.kernels) == 6
+    assert {one.launches for one in profile.graphs} == {0}
+    assert [(one.launches, one.device_seconds) for one in profile.regions] == [(4, None)]
+    assert {"launches on the device", "processes"} <= {one.stage for one in profile.missing}
+    apart = [{**one, "args": {k: v + 10 for k, v in one["args"].items()}} for one in other if "args" in one]
+    profile = measured(tmp_path, [*events("cuda_runtime", "cudaLaunchKernel"), *apart])
+    assert [(one.launches, round((one.device_seconds or 0) * 1e6)) for one in profile.regions] == [(4, 20)]
+    assert [one.stage for one in profile.missing] == ["processes"]
+
+
+@pytest.mark.parametrize("duration", [float("nan"), None, "5", -5, 10**30, [5]], ids=repr)
+def test_a_kernel_without_a_duration_is_no_kernel_of_zero_seconds(tmp_path: Path, duration: Any) -> None:
+    own = events("cuda_runtime", "cudaLaunchKernel")
+    kernel = next(one for one in own if one.get("cat") == "kernel" and one["dur"] == 5)
+    kernel["dur"] = duration
+    profile = measured(tmp_path, own)
+    assert [(one.launches, one.device_seconds) for one in profile.regions] == [(2, None)]
+    (graph,) = profile.graphs
+    assert [(one.count, round(one.seconds * 1e6)) for one in graph.unmatched_events] == [(1, 5)]
+    assert [one.reason.partition(" ")[0] for one in profile.missing if one.stage == "events"] == ["1"]
+
+
+def test_slices_in_two_parts_are_said_not_to_be_read(tmp_path: Path) -> None:
+    own = [{**one, "ph": "B"} for one in events("cuda_runtime", "cudaLaunchKernel")]
+    assert "events" in {one.stage for one in measured(tmp_path, own).missing}
+
+
+def test_a_packed_trace_that_is_cut_off_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events("a", "b") * 200}).encode())[:-300])
+    with pytest.raises(LensError, match="unpacked"):
+        import_trace(path)
+
+
+def measured(tmp_path: Path, own: list[dict[str, Any]]) -> Profile:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": own}), encoding="utf-8")
+    profile = import_trace(path).record.profile
+    assert profile is not None
+    return profile

@@ -58,6 +58,7 @@ class CompileLog:
         self.events: list[Event] = []
         self.announced: Counter[tuple[str, str]] = Counter()  # events of a cache, by name and compile id
         self.rank: int | None = None
+        self.other_ranks: set[int] = set()
         self.torch = self.python = self.triton = ""
         self.limit = 0  # torch._dynamo.config.recompile_limit
         self.read = 0
@@ -111,6 +112,9 @@ def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
     for entry in found:
         log.read += 1
         log.rank = entry.rank if log.rank is None else log.rank
+        if entry.rank not in (None, log.rank):
+            log.other_ranks.add(entry.rank)
+            continue
         try:
             _note(log, entry)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):

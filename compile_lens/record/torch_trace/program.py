@@ -103,7 +103,7 @@ def program_from_log(lines: Iterable[str], name: str) -> ProgramRecord:
         library_skips=elsewhere,
         events=paired_events(log.events, began),
         missing=(*_not_in_log(frames), *([Missing(claims.BREAKS, OLD)] if old else ()), *_damaged(damage)),
-        notes=_notes(lost),
+        notes=_notes(lost, log.other_ranks),
         created=_when(began),
         log="TORCH_TRACE",
         modules=log.code.modules(),
@@ -201,10 +201,16 @@ _OF_TEXTS = ("dynamo_cpp_guards_str", "chromium_event")
 _EVERY = tuple(dict.fromkeys(claim for of_kind in _CLAIMS.values() for claim in of_kind))
 
 
-def _notes(lost: list[str]) -> tuple[str, ...]:
-    if not lost:
-        return ()
-    return (f"the log ends before these compiles do, so that they are left out: {first_names(lost, 4)}",)
+def _notes(lost: list[str], other_ranks: set[int]) -> tuple[str, ...]:
+    notes = []
+    if lost:
+        notes.append(
+            f"the log ends before these compiles do, so that they are left out: {first_names(lost, 4)}"
+        )
+    if other_ranks:
+        ranks = first_names([str(rank) for rank in sorted(other_ranks)], 8)
+        notes.append(f"the log has entries of other ranks too, which are left out: rank {ranks}")
+    return tuple(notes)
 
 
 def _frames(

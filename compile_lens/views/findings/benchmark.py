@@ -238,7 +238,8 @@ def _everything(profile: Profile, where: str) -> list[Table]:
     if profile.regions:
         regions = []
         for region in profile.regions:
-            launches, on_device = f"{region.launches:,}", seconds_text(region.device_seconds)
+            launches, seconds = f"{region.launches:,}", region.device_seconds
+            on_device = "—" if seconds is None else seconds_text(seconds)
             regions.append(
                 Row((region.id, f"{region.calls:,}", seconds_text(region.seconds), launches, on_device))
             )
