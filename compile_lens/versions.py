@@ -7,6 +7,9 @@ import re
 
 __version__ = "0.1.0"
 
+REPOSITORY = "https://github.com/OWNER/compile_lens"
+"""Address of the repository; a placeholder until the release."""
+
 
 OLDEST = (2, 11)
 
@@ -35,7 +38,7 @@ TRITON = {
 def triton_command(torch: tuple[int, int] | None = None) -> str:
     """Return the command that installs the Triton for a torch, by default the running one."""
     fitting = TRITON.get(torch or torch_version())
-    return f"pip install 'triton=={fitting}.*'" if fitting else "pip install 'compile-lens[triton]'"
+    return f"pip install 'triton=={fitting}.*'" if fitting else "pip install triton"
 
 
 @functools.cache

@@ -124,7 +124,7 @@ def _triton(torch: Any) -> Check:
                 "triton", False, f"{version}; this torch is made with {fitting}", triton_command(running)
             )
         return Check("triton", True, f"{version}: code for NVIDIA GPUs, their machine code, its interpreter")
-    install = triton_command(running) if running is not None else "pip install 'compile-lens[triton]'"
+    install = triton_command(running) if running is not None else "pip install triton"
     return Check(
         "triton",
         False,

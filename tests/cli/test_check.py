@@ -1,14 +1,9 @@
-"""``compile-lens check``: files of expectations without pytest; and the job of a pull request, run as it is."""
+"""``compile-lens check``: files of expectations without pytest."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -19,7 +14,6 @@ from compile_lens.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = sections(ROOT / "docs" / "testing.md")["testing#without-pytest"]
-JOB = sections(ROOT / "docs" / "diff.md")["diff#on-a-pull-request"]
 
 CHECKS = """
 import compile_lens as package
@@ -137,56 +131,3 @@ def test_the_file_of_the_page(
     assert main([*command.split(), "--quiet"]) == 0
     assert "1 held" in capsys.readouterr().out and "1 held" in (tmp_path / "checked.md").read_text()
     assert not (tmp_path / "pages").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("edit", ["sorted", "renamed"])
-def test_the_job_of_the_page(tmp_path: Path, edit: str) -> None:
-    """In a repository of its own, with a branch that a pull request is made against, as GitHub's runner runs it."""
-    pytest.importorskip("torch")
-    if shutil.which("git") is None or shutil.which("bash") is None:
-        pytest.skip("git and bash are not both installed")
-    (block,) = re.findall(r"^```yaml\n(.*?)^```", JOB, re.M | re.S)
-    script = textwrap.dedent(block.rpartition("run: |\n")[2])
-    places = {name: tmp_path / name for name in ("origin", "work", "temp", "bin")}
-    for name in ("origin", "temp", "bin"):
-        places[name].mkdir()
-    command = places["bin"] / "compile-lens"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m compile_lens "$@"\n')
-    command.chmod(0o755)
-    env = {
-        **os.environ,
-        "PATH": f"{places['bin']}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "RUNNER_TEMP": str(places["temp"]),
-        "GITHUB_BASE_REF": "base",
-        "GITHUB_STEP_SUMMARY": str(places["temp"] / "summary.md"),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-
-    def git(*words: str, at: Path = places["origin"]) -> None:
-        subprocess.run(["git", *words], cwd=at, env=env, check=True, capture_output=True)
-
-    git("init", "-b", "base")
-    model = "import torch\n\n\ndef net(x):\n    y = x.sin()\n    return {}\n"
-    (places["origin"] / "model.py").write_text(model.format("y + 1"))
-    git("add", ".")
-    git("commit", "-m", "before")
-    git("clone", str(places["origin"]), str(places["work"]))
-    after = (
-        model.format("torch.sort(y)[0] + 1")
-        if edit == "sorted"
-        else model.format("z + 1").replace("y =", "z =")
-    )
-    (places["work"] / "model.py").write_text(after)
-    done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=places["work"], env=env, capture_output=True, text=True, timeout=600
-    )
-    summary = (places["temp"] / "summary.md").read_text(encoding="utf-8")
-    if edit == "sorted":
-        assert done.returncode == 4, done.stderr
-        assert "torch.sort is new" in summary and "model.py:6" in summary
-    else:
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "Nothing differs" in summary
