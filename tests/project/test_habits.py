@@ -51,13 +51,13 @@ def test_news_fragments_have_a_type_that_the_changelog_has() -> None:
 
 
 def test_the_constraints_name_every_dependency_of_development() -> None:
-    blocks = re.findall(r"^(?:dependencies|notebook|docs|dev) = \[(.*?)\]$", PROJECT, re.M | re.S)
+    blocks = re.findall(r"^(?:dependencies|notebook|mcp|docs|dev) = \[(.*?)\]$", PROJECT, re.M | re.S)
     names = {_normal(name) for block in blocks for name in re.findall(r'"([\w.-]+)', block)} - {
         "compile-lens"
     }
     lines = (ROOT / "tests/constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if not line.startswith("#")]
-    assert len(blocks) == 4 and names <= {_normal(pin.partition("==")[0]) for pin in pins}
+    assert len(blocks) == 5 and names <= {_normal(pin.partition("==")[0]) for pin in pins}
     assert all(re.fullmatch(r"[\w.-]+==[\w.!]+", pin) for pin in pins)
 
 

@@ -44,7 +44,9 @@ def test_no_two_files_of_tests_are_one_module() -> None:
 
 
 def test_two_commands_set_everything_up() -> None:
-    assert [line.rpartition(" && ")[2] for line in SET_UP] == [
+    first, *own = SET_UP
+    assert first.endswith("pip install torch --index-url https://download.pytorch.org/whl/cpu"), "before them"
+    assert [line.rpartition(" && ")[2] for line in own] == [
         ".venv/bin/compile-lens demo",
         ".venv/bin/python -m pytest",
     ]

@@ -34,6 +34,13 @@ def first() -> Mapping[str, Any]:
     return run(FIRST)
 
 
+def test_an_assistant_of_a_student_is_sent_to_hints_and_never_to_solutions() -> None:
+    text = (FOLDER / "AGENTS.md").read_text(encoding="utf-8")
+    asked = {name for name in ("hint", "predict", "check") if f"compile_lens.course.{name}(" in text}
+    assert asked == {"hint", "predict", "check"} and "solution(" not in text
+    assert "Never call `compile_lens.course.solution`" in text
+
+
 def test_there_is_a_lesson() -> None:
     assert FIRST in LESSONS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,18 @@ briefs = st.builds(
 
 def by_hand(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
+
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "static" / "brief.schema.json").read_text("utf-8"))
+
+
+@settings(deadline=None, max_examples=40)
+@given(briefs, st.none() | st.integers(LEAST_TOKENS, 3000))
+def test_every_answer_as_data_is_of_the_published_schema(brief: Brief, budget: int | None) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    document = json.loads(json.dumps(brief.to_dict(budget)))
+    jsonschema.validate(document, SCHEMA)
+    assert document["schema"] == SCHEMA["properties"]["schema"]["const"]
 
 
 @settings(deadline=None, max_examples=60)
