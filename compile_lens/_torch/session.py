@@ -63,11 +63,13 @@ class Request:
 
 @dataclasses.dataclass
 class Outcome:
-    """The recording of one session. ``error`` is the exception that the function or the compiler raised."""
+    """The recording of one session. ``error`` is the exception that the function or the compiler raised, ``later`` the
+    results of the calls after the first."""
 
     recorder: Recorder
     steps: list[ablation.Step] = dataclasses.field(default_factory=list)
     result: Any = None
+    later: list[Any] = dataclasses.field(default_factory=list)
     error: Exception | None = None
     failure: Failure | None = None
     nothing: str = ""
@@ -152,11 +154,13 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
                     outcome.result = _finish_call(recorder, request, target, compiled(*args, **kwargs))
                     for more, by_name in request.later:
                         recorder.frames.calls.append(Call())
-                        _finish_call(recorder, request, target, compiled(*more, **by_name))
+                        result = _finish_call(recorder, request, target, compiled(*more, **by_name))
+                        outcome.later.append(result)
                 except Exception as error:
                     outcome.error = error
                     outcome.failure = failure(recorder, error)
                     outcome.result = None
+                    outcome.later.clear()
                     isolation.restore_dispatch(before, error)
                 if request.then is not None and outcome.error is None:
                     request.then(outcome, compiled, target, switch)

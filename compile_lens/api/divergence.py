@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..engine.call import check_fit
+from ..engine.call import Call, check_fit
 from ..engine.entry import outside_dynamo, separates_keywords
 from ..results.divergence import Divergence
 from .capture import capture
 
 
 @outside_dynamo
-@separates_keywords(capture, without=("target", "calls", "build", "keep_inputs"))
-def divergence(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **options: Any) -> Divergence:
+@separates_keywords(capture, without=("target", "build", "keep_inputs"))
+def divergence(
+    fn: Any,
+    *args: Any,
+    kwargs: dict[str, Any] | None = None,
+    calls: Sequence[Any] | None = None,
+    **options: Any,
+) -> Divergence:
     """Compare ``fn(*args, **kwargs)`` compiled with eager PyTorch; where they differ, find the operation and the cause.
 
     The code is built and run, and compared as ``Capture.verify`` does: results, in-place changes and gradients, each
@@ -22,12 +29,14 @@ def divergence(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **opti
     come to differ; the number of attempts grows with the logarithm of theirs. Each attempt runs the function twice.
 
     Args:
-        fn, kwargs: as for ``capture``.
-        options: every other option of ``capture`` but ``target``, ``calls`` and ``build``.
+        fn, kwargs, calls: as for ``capture``. Of several calls, which share what the function changes in place, all
+            results are compared.
+        options: every other option of ``capture`` but ``target`` and ``build``.
 
     Returns:
         A ``Divergence``, true if the values agree: ``.cause``, ``.switch`` (the setting that makes them agree, with the
-        code to paste), ``.attempts``, ``.verification``; ``.save("divergence.html")``.
+        code to paste), ``.attempts``, ``.verification``, ``.first_value`` (the first value of a kernel that differs);
+        ``.save("divergence.html")``.
 
     Raises:
         UsageError: an argument is not usable, or the function raises without a compiler, too.
@@ -35,5 +44,8 @@ def divergence(fn: Any, *args: Any, kwargs: dict[str, Any] | None = None, **opti
     """
     from ..trials.divergence import divergence as searched
 
-    check_fit(fn, args, kwargs, "divergence")
-    return searched(capture(fn, *args, kwargs=kwargs, **options), fn, args, kwargs)
+    if calls is None:
+        check_fit(fn, args, kwargs, "divergence")
+    record = capture(fn, *args, kwargs=kwargs, calls=calls, **options)
+    each = () if calls is None else Call.read(fn, args, kwargs, calls=calls).each
+    return searched(record, fn, args, kwargs, calls=each)

@@ -33,7 +33,8 @@ class KernelValue:
         node: its node in that graph.
         outcome: one of ``COMPARED``, ``IN_REGISTERS``, ``REMOVED`` or ``NOT_COMPARED``.
         phase: the code that stores it: ``inference``, ``forward`` or ``backward``; ``""`` where none does.
-        call: number of the call of this code, from 0: the first in which it differs, else the first of all.
+        call, run: number of the call of the function, and of the run of this code, from 0: the first in which it
+            differs, else the first of all.
         frames: the Python line of the node, the innermost that is not torch's own; empty if it has none.
         buffer, kernel: the buffer that holds it, and the kernel that writes the buffer.
         launch_line: line of the wrapper module that launches the kernel; 0 if not known.
@@ -51,6 +52,7 @@ class KernelValue:
     outcome: str
     phase: str = ""
     call: int = 0
+    run: int = 0
     frames: tuple[Frame, ...] = ()
     dtype: str = ""
     shape: tuple[int, ...] = ()
@@ -79,13 +81,13 @@ class GraphValues:
 
     Attributes:
         compile_id: the compilation.
-        piece: which piece of which function it is: ``"f"``, ``"f after the break in line 7"``.
+        function: the function that was compiled; of a piece after a graph break, Dynamo's name of the resume function.
         missing: why none of its values was compared.
     """
 
     compile_id: str
     values: tuple[KernelValue, ...] = ()
-    piece: str = ""
+    function: str = ""
     missing: str = ""
 
     def count(self, *outcomes: str) -> int:

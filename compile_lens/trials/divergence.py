@@ -9,12 +9,13 @@ bisection finds the one with which the values come to differ.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from .._torch.ground.limit import Limit
-from ..engine.call import Call
+from ..engine.call import Arguments, Call
 from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions, inductor_patches
@@ -43,7 +44,6 @@ from ..record.divergence import (
 )
 from ..record.graph import Frame
 from ..record.kernel import Kernel
-from ..record.kernel_values import GraphValues, KernelValue
 from ..record.lowering import Rewrite
 from ..record.verification import DISAGREES, Verification
 from ..results.capture import Capture
@@ -105,15 +105,6 @@ OF_SETTING = {
 
 HALF = ("float16", "bfloat16")
 
-ABOVE = (
-    "a kernel's value, {}, differs from the graph that Inductor was given, and the cause that was found is above "
-    "Inductor: there may be two"
-)
-ELSEWHERE = (
-    "the first value that differs, {}, is not computed from what {} takes: there may be two causes, or the "
-    "comparison of that value is not what decides"
-)
-
 
 def divergence(
     capture: Capture,
@@ -121,11 +112,14 @@ def divergence(
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None,
     named: Mapping[str, Any] = MappingProxyType({}),
+    calls: tuple[Arguments, ...] = (),
 ) -> Divergence:
     """Compare the built code with eager PyTorch as ``verify`` does; where they differ, find the cause.
 
+    ``calls`` are the arguments of several calls, one after another, in place of ``args``.
+
     Raises:
-        UsageError: as ``verify``, or the capture is for an absent device, or of several calls.
+        UsageError: as ``verify``, or the capture is for an absent device, or of several calls that are not given.
         CaptureError: as ``verify``.
     """
     from .._torch.frames import code_copies
@@ -141,17 +135,32 @@ def divergence(
             f"{capture.function} failed in stage {capture.failure.stage}: there is no code to run"
         )
     fn, _ = code_copies.uncompiled_function(fn)
-    return _Search(capture, fn, args, keywords).result()
+    if calls:
+        args, keywords = tuple((one.args, one.kwargs) for one in calls), {}
+    return _Search(capture, fn, args, keywords, several=bool(calls)).result()
+
+
+def in_turn(fn: Any, *each: tuple[tuple[Any, ...], dict[str, Any]]) -> list[Any]:
+    """Call a function with the arguments of each call, one after another; return all results."""
+    return [fn(*args, **kwargs) for args, kwargs in each]
 
 
 class _Search:
     """The attempts for one call, on copies of the same."""
 
-    def __init__(self, capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], several: bool = False
+    ) -> None:
         self.capture = capture
         self.fn = fn
+        self.several = several
         self.trial = Trial(
-            fn, args, kwargs, capture.options.backward != "no", draws(capture), shows_unwritten(capture)
+            functools.partial(in_turn, fn) if several else fn,
+            args,
+            kwargs,
+            capture.options.backward != "no",
+            draws(capture),
+            shows_unwritten(capture),
         )
         self.attempts: list[Attempt] = []
         self.counted = Limit()
@@ -175,26 +184,11 @@ class _Search:
         elif verification.ok and (largest_difference(verification) or 0.0) > 0.0:
             cause, switch = self._rounding(verification)
         graphs = self.values.graphs(self.built)
-        doubt = self._doubt(cause, first_value(graphs, verification))
+        doubt = self.values.doubt(cause, first_value(graphs, verification))
         attempts = tuple(self.attempts)
         return Divergence(
             self.capture.function, self.built, verification, cause, attempts, switch, graphs, doubt
         )
-
-    def _doubt(self, cause: RootCause | None, first: tuple[GraphValues, KernelValue] | None) -> str:
-        """Return how the first value that differs contradicts the cause; ``""`` if it does not, or neither is known."""
-        if cause is None or first is None:
-            return ""
-        graph, value = first
-        one = cause.transformation
-        if cause.kind in (DYNAMO, AUTOGRAD, PARTITION, DECOMPOSITION):
-            return ABOVE.format(value.node)
-        if one is None or not one.nodes:
-            return ""
-        above = one.compile_id == graph.compile_id
-        if above and (known := self.values.is_above(graph.compile_id, one.nodes, value)) is not None:
-            above = known
-        return "" if above else ELSEWHERE.format(value.node, one.name)
 
     # Attempts ---------------------------------------------------------------------------------------------------
 
@@ -203,12 +197,19 @@ class _Search:
 
         @outside_dynamo
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
-            call = Call.read(fn, args, kwargs, self.options)
-            if how.get("limit") is not self.counted:
-                return perform(call, settings=settings, **how)[1].result
-            self.values = KernelValues()
-            self.built, outcome = perform(call, launch_probe=self.values.probe, **how)
-            return outcome.result
+            if self.several:  # of the copy of ``in_turn``, with the copy of the function in it
+                each = tuple(Arguments(*one) for one in args)
+                call = dataclasses.replace(
+                    Call.read(fn.args[0], each[0].args, each[0].kwargs, self.options), each=each
+                )
+            else:
+                call = Call.read(fn, args, kwargs, self.options)
+            if how.get("limit") is self.counted:
+                self.values = KernelValues()
+                self.built, outcome = perform(call, launch_probe=self.values.probe, **how)
+            else:
+                _, outcome = perform(call, settings=settings, **how)
+            return [outcome.result, *outcome.later] if self.several else outcome.result
 
         return self.trial.against(compiled)
 

@@ -10,6 +10,7 @@ import torch
 from .._torch.graphs.tie_order import UNORDERED, Ties
 from .._torch.inductor.launch_values import LaunchValues, Sample
 from ..record.capture import Record
+from ..record.divergence import AUTOGRAD, DECOMPOSITION, DYNAMO, PARTITION, RootCause
 from ..record.kernel import Code, Kernel
 from ..record.kernel_values import (
     AGREES,
@@ -32,6 +33,15 @@ from .trial import NUDGES
 
 NOT_RUN = "no call ran the code that stores it"
 NO_CODE = "the code of its graph was not observed"
+
+ABOVE = (
+    "a kernel's value, {}, differs from the graph that Inductor was given, and the cause that was found is above "
+    "Inductor: there may be two"
+)
+ELSEWHERE = (
+    "the first value that differs, {}, is not computed from what {} takes: there may be two causes, or the "
+    "comparison of that value is not what decides"
+)
 
 
 class KernelValues:
@@ -59,6 +69,7 @@ class KernelValues:
             AGREES if check.ok else self._outcome(sample, check.eager_abs, check.compiled_abs),
             sample.phase,
             sample.call,
+            sample.run,
             dtype=check.dtype,
             shape=check.shape,
             buffer=sample.buffer,
@@ -104,12 +115,23 @@ class KernelValues:
             reference = self.probe.references.get(compilation.id)
             if reference is None:
                 reason = NO_CODE if compilation.graphs else "no graph was compiled"
-                results.append(GraphValues(compilation.id, missing=reason))
+                results.append(GraphValues(compilation.id, (), compilation.function, reason))
                 continue
             codes = {code.phase: code for code in compilation.stages if isinstance(code, Code)}
-            values = tuple(self._value(compilation.id, name, codes) for name in reference.values)
-            results.append(GraphValues(compilation.id, values))
+            names = reference.values
+            if reference.differentiates and (compilation.id, "backward") not in self.probe.graphs:
+                names = self._of_forward(compilation.id)
+            values = tuple(self._value(compilation.id, name, codes) for name in names)
+            results.append(GraphValues(compilation.id, values, compilation.function))
         return tuple(results)
+
+    def _of_forward(self, compile_id: str) -> list[str]:
+        """Return the values of a graph with a backward that are computed for the forward."""
+        reference = self.probe.references[compile_id]
+        graph = self.probe.graphs.get((compile_id, "forward"))
+        needed = set(graph.lowered) if graph is not None else set()
+        needed |= {above for name in needed for above in reference.above(name)}
+        return [name for name in reference.values if name in needed]
 
     def _value(self, compile_id: str, name: str, codes: dict[str, Code]) -> KernelValue:
         from .._torch.ground.transformations import own_line
@@ -141,7 +163,22 @@ class KernelValues:
         left = {reference.value_of(node) for graph in graphs.values() for node in graph.lowered}
         return KernelValue(name, IN_REGISTERS if name in left else REMOVED)
 
-    def is_above(self, compile_id: str, nodes: tuple[str, ...], first: KernelValue) -> bool | None:
+    def doubt(self, cause: RootCause | None, first: tuple[GraphValues, KernelValue] | None) -> str:
+        """Return how the first value that differs contradicts the cause; ``""`` if it does not, or neither is known."""
+        if cause is None or first is None:
+            return ""
+        graph, value = first
+        one = cause.transformation
+        if cause.kind in (DYNAMO, AUTOGRAD, PARTITION, DECOMPOSITION):
+            return ABOVE.format(value.node)
+        if one is None or not one.nodes:
+            return ""
+        above = one.compile_id == graph.compile_id
+        if above and (known := self._is_above(graph.compile_id, one.nodes, value)) is not None:
+            above = known
+        return "" if above else ELSEWHERE.format(value.node, one.name)
+
+    def _is_above(self, compile_id: str, nodes: tuple[str, ...], first: KernelValue) -> bool | None:
         """Return True if a value is one of some nodes, or computed from one; None if the graph has none of them."""
         reference = self.probe.references.get(compile_id)
         known = [node for node in nodes if reference is not None and node in reference.nodes]

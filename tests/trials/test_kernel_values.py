@@ -159,6 +159,61 @@ def test_two_errors_are_both_said() -> None:
         assert divergence.doubt == ""
 
 
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).flip(0).cumsum(0)
+
+
+@pytest.mark.full
+def test_the_variant_and_the_call_that_differ_are_named() -> None:
+    def of_seven_rows(x: Any, dims: Any) -> Any:
+        return (x, [1] if int(x.get_size()[0]) == 7 else dims)
+
+    with wrong(prims.rev.default, of_seven_rows):
+        divergence = compile_lens.divergence(turned, calls=[(seeded(4, 6),), (seeded(7, 6),)], dynamic=False)
+    first = divergence.first_value
+    assert divergence.agrees is False and first is not None and first.call == 1
+    assert [graph.count("differs") for graph in divergence.graphs] == [0, 1]
+    failed = [check.name for check in divergence.verification.comparisons if not check.ok]
+    assert failed == ["result[1]"]
+    assert "call: 2 of 2" in " ".join(str(divergence).split())
+
+
+class Counting(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.total += x.sum(0)
+        return x.cumsum(0) / (1 + self.total.abs())
+
+
+def test_calls_share_what_they_change_in_place() -> None:
+    model, x = Counting(), seeded(4, 6)
+    divergence = compile_lens.divergence(model, calls=[(x,), (x,)])
+    names = {check.name for check in divergence.verification.comparisons}
+    assert divergence.agrees and {"result[0]", "result[1]"} <= names
+    torch.testing.assert_close(model.total, 2 * x.sum(0))  # of the capture, which makes each call once
+    assert divergence.graphs[0].count("agrees") and not divergence.graphs[0].count("differs", "follows")
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin().cumsum(0)
+    torch._dynamo.graph_break()
+    z = y.flip(0)
+    return z.cumsum(0)
+
+
+@pytest.mark.full
+def test_the_piece_after_a_graph_break_is_named() -> None:
+    with wrong(prims.rev.default, lambda x, dims: (x, [1])):
+        divergence = compile_lens.divergence(broken, seeded(6, 6))
+    first = divergence.first_value
+    assert divergence.agrees is False and first is not None
+    assert first in divergence.graphs[1].values and not divergence.graphs[0].count("differs")
+    assert "broken, after line" in " ".join(str(divergence).split())
+
+
 @pytest.mark.slow
 @pytest.mark.cases(quick=0, full=6)
 @pytest.mark.parametrize("name", sorted(MISCOMPILES))

@@ -29,6 +29,7 @@ class ReferenceGraph:
 
     Attributes:
         index: place of each node in program order, by name.
+        differentiates: True if the graph has a backward too.
         values: names of the nodes that compute a tensor, in program order; views, copies and constants are none.
         reasons: why a node is not computed here, by name: it, or what it reads, is random or the program's own.
     """
@@ -48,6 +49,7 @@ class ReferenceGraph:
             if reason:
                 self.reasons[name] = reason
         self.values = [name for name, node in self.nodes.items() if _is_value(node)]
+        self.differentiates = any(name.startswith("tangents") for name in self.nodes)
 
     def value_of(self, name: str) -> str:
         """Return the node whose numbers a view has, all of them; else the name itself."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ...record import syntax
 from ...record.kernel import Code
@@ -36,7 +37,8 @@ class Sample:
     """One value of both sides, valid until its reader returns.
 
     Attributes:
-        call: number of the call of this graph, from 0.
+        call: number of the call of the function, from 0.
+        run: number of the run of this code, from 0.
         node: name in the graph before the passes; ``value`` is the node that computes its numbers.
         again: computes the eager value once more, with inputs that a function changes, under a mode.
     """
@@ -44,6 +46,7 @@ class Sample:
     compile_id: str
     phase: str
     call: int
+    run: int
     node: str
     value: str
     buffer: str
@@ -78,11 +81,13 @@ class ValueGraph:
 
 @dataclasses.dataclass
 class OpenCall:
-    """One call of a forward, with the runs of the graph beside it, and the memory of what it returned."""
+    """One run of a forward in a call of the function, with the runs of the graph beside it, and the memory of what it
+    returned."""
 
     inputs: dict[str, Any]
     own: ReferenceRun
     wide: ReferenceRun
+    call: int = 0
     memory: set[int] = dataclasses.field(default_factory=set)
 
 
@@ -98,6 +103,7 @@ class LaunchValues:
         self.references: dict[str, ReferenceGraph] = {}
         self.graphs: dict[tuple[str, str], ValueGraph] = {}
         self._reader = reader
+        self._calls: Callable[[], int] = lambda: 0
         self._open: dict[str, list[OpenCall]] = {}
         self._running: dict[tuple[str, str], OpenCall | None] = {}
 
@@ -109,6 +115,7 @@ class LaunchValues:
         """Return the text of a module with a line after the last launch that writes each buffer."""
         graph = self.graphs[draft.id, code.phase] = ValueGraph()
         self._open.pop(draft.id, None)
+        self._calls = lambda: len(draft.recorder.frames.calls)
         reference = self.references.get(draft.id)
         if reference is None:
             return text
@@ -161,7 +168,10 @@ class LaunchValues:
         names = [n for p in phases if (compile_id, p) in self.graphs for n in self._wanted(compile_id, p)]
         wanted = nodes_needed(reference, names)
         opened = OpenCall(
-            given, ReferenceRun(reference, wanted), ReferenceRun(reference, wanted.copy(), wide=True)
+            given,
+            ReferenceRun(reference, wanted),
+            ReferenceRun(reference, wanted.copy(), wide=True),
+            max(self._calls() - 1, 0),
         )
         opened.own.give(given)
         opened.wide.give(given)
@@ -186,6 +196,10 @@ class LaunchValues:
         return opened
 
     def _take(self, graph_name: str, buffers: dict[str, Any]) -> None:
+        with _disable_current_modes():  # AOTAutograd's own mode watches the operators of the first call
+            self._read(graph_name, buffers)
+
+    def _read(self, graph_name: str, buffers: dict[str, Any]) -> None:
         compile_id, _, phase = graph_name.rpartition(" ")
         graph, opened = self.graphs[compile_id, phase], self._running.get((compile_id, phase))
         reference = self.references[compile_id]
@@ -205,6 +219,7 @@ class LaunchValues:
                     Sample(
                         compile_id,
                         phase,
+                        opened.call,
                         graph.calls - 1,
                         node,
                         value,

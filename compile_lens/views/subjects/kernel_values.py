@@ -21,7 +21,7 @@ from compile_lens.record.kernel_values import (
 )
 
 from ..document import NAME, NUMBER, PAGE, TEXT, Block, Entries, Entry, Finding, Prose, Row, Table
-from ..words.labels import place
+from ..words.labels import place, readable
 from ..words.quantities import plural
 
 WORDS = {
@@ -47,13 +47,17 @@ def first_finding(record: DivergenceRecord) -> Finding | None:
     if value.eager_special or value.compiled_special or value.first_special:
         counts = f"{value.eager_special:,} elements in eager, {value.compiled_special:,} in compiled code"
         lines.append(("NaN or inf", "; ".join(filter(None, (counts, value.first_special)))))
-    lines.append(("node", f"{value.node}, {value.phase} graph of {graph.compile_id}"))
+    lines.append(
+        ("node", f"{value.node}, {value.phase} graph of {readable(graph.function)} ({graph.compile_id})")
+    )
     if value.kernel:
         in_kernel = f", line {value.kernel_line}" if value.kernel_line else ""
         lines.append(("kernel", f"{value.kernel}{in_kernel}"))
     lines.append(("before it", _before(record, graph.before(value))))
-    if value.call:
-        lines.append(("call", f"the {value.call + 1}th time that this code runs"))
+    if record.capture.calls:
+        lines.append(("call", f"{value.call + 1} of {len(record.capture.calls)}"))
+    if value.run:
+        lines.append(("run", f"{value.run + 1} of this code; before it this value does not differ"))
     if record.doubt:
         lines.append(("but", record.doubt))
     source = source_of(value.frames[0]) if value.frames else ""
@@ -71,7 +75,7 @@ def values_finding(record: DivergenceRecord) -> Finding | None:
         return None
     sections: list[Prose | Table] = []
     for graph in record.graphs:
-        title = graph.compile_id if len(record.graphs) > 1 else ""
+        title = f"{readable(graph.function)} ({graph.compile_id})" if len(record.graphs) > 1 else ""
         if graph.missing:
             sections.append(Prose(title, (f"not compared: {graph.missing}",), inline=True))
             continue
