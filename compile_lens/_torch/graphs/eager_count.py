@@ -5,9 +5,10 @@ Fake tensors have shapes but no data, so nothing happens twice: no side effect, 
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import functools
 import operator
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -328,23 +329,17 @@ def _first_line(error: Exception) -> str:
     return text[0][:200] if text else ""
 
 
-_NAMES = re.compile(r"\(?[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)+\s*\)?\s*=(?!=)")
-"""``q, k, v =`` at the beginning of a line."""
-_LOOP = re.compile(r"for\s+[\w\s,()]+\s+in\s+(?:enumerate\()?[A-Za-z_][\w.]*\)?\s*:\s*(?:#.*)?$")
-"""``for row in rows:``"""
-
-
-def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
-    """Return the nodes that are a row of an unpacked tensor (``q, k, v = t``, ``for row in t``), with how many rows
-    the tensor must have.
+def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
+    """Return the nodes that are a row of an unpacked tensor (``q, k, v = t``, ``for row in t``), each with the first
+    one of the same unpacking; rows that nothing reads are not in the graph.
 
     Dynamo records one index after the other. Eager PyTorch calls one ``unbind``, whose derivative is one ``stack``;
-    each index has a derivative of its own. The line shows that it was one: only where it can be nothing else.
+    each index has a derivative of its own. The source shows that it was one: only where it can be nothing else.
     """
     if sys.version_info < (3, 11):
         return {}  # its traces do not tell one expression of a line from another
-    runs: dict[tuple[torch.fx.Node, Frame], list[list[torch.fx.Node]]] = {}
-    broken = set()
+    rows: dict[torch.fx.Node, torch.fx.Node] = {}
+    last: dict[tuple[torch.fx.Node, Frame], torch.fx.Node] = {}
     for node in graph.nodes:
         if node.op != "call_function" or node.target is not operator.getitem:
             continue
@@ -352,23 +347,36 @@ def unpacked_rows(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
         at = frames(node.meta.get("stack_trace"))
         if type(index) is not int or not isinstance(source, torch.fx.Node) or not at or not _unpacks(at[-1]):
             continue
-        known = runs.setdefault((source, at[-1]), [])
-        if index == 0:
-            known.append([node])
-        elif known and index == len(known[-1]):
-            known[-1].append(node)
-        else:
-            broken.add((source, at[-1]))
-    whole = (run for key, runs_of_key in runs.items() if key not in broken for run in runs_of_key)
-    return {node: len(run) for run in whole for node in run}
+        before = last.get((source, at[-1]))
+        again = before is None or before.args[1] >= index
+        rows[node] = node if again else rows[before]
+        last[source, at[-1]] = node
+    return rows
 
 
 def _unpacks(frame: Frame) -> bool:
-    """Return True if the expression at the beginning of a line unpacks a tensor: an explicit index begins later, or is
-    at the beginning and no target."""
-    text = frame.text.strip()
-    begins = frame.column is None or (frame.call != "" and text.startswith(frame.call))
-    return bool(_LOOP.match(text)) or (begins and bool(_NAMES.match(text)))
+    """Return True if what Python executes at a place unpacks something: an index has a place of its own."""
+    return _is_unpacking(frame.text.strip() if frame.column is None else frame.call, frame.column is None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_unpacking(text: str, whole_line: bool) -> bool:
+    header = text.partition("#")[0].rstrip()
+    try:
+        (statement,) = ast.parse(f"{header} pass" if header.endswith(":") else text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    value = statement.value if isinstance(statement, ast.Expr) else statement
+    if isinstance(value, (ast.Tuple, ast.List)) and not whole_line:
+        return True  # targets, or a list into which it is unpacked
+    parts = ast.walk(statement) if whole_line else ()  # of older torch also those of an index in the line
+    if any(isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) for part in parts):
+        return False
+    if isinstance(value, ast.Assign):
+        return any(isinstance(target, (ast.Tuple, ast.List)) for target in value.targets)
+    return isinstance(value, (ast.For, ast.GeneratorExp, ast.ListComp, ast.SetComp)) or (
+        isinstance(value, ast.Call) and any(isinstance(one, ast.Starred) for one in value.args)
+    )
 
 
 class Rows:
@@ -376,17 +384,17 @@ class Rows:
 
     def __init__(self, graph: torch.fx.Graph) -> None:
         self._known = unpacked_rows(graph)
-        self._rows: dict[tuple[torch.fx.Node, int], tuple[torch.Tensor, ...]] = {}
+        self._rows: dict[torch.fx.Node, tuple[torch.Tensor, ...]] = {}
 
     def __contains__(self, node: torch.fx.Node) -> bool:
         return node in self._known
 
     def of(self, node: torch.fx.Node, source: Any) -> torch.Tensor | None:
         """Return the row that a node takes of a tensor; None if it is no row of an unpacked one."""
-        count = self._known.get(node)
-        if count is None or not isinstance(source, torch.Tensor) or source.dim() == 0 or len(source) != count:
+        first, index = self._known.get(node), node.args[1]
+        if first is None or not isinstance(source, torch.Tensor) or source.dim() == 0:
             return None
-        at, index = node.args
-        if index == 0:
-            self._rows[at, count] = source.unbind(0)
-        return self._rows[at, count][index]
+        if first is node:
+            self._rows[node] = source.unbind(0)
+        rows = self._rows.get(first, ())
+        return rows[index] if type(index) is int and 0 <= index < len(rows) else None

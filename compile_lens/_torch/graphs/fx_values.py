@@ -181,17 +181,51 @@ def hint(number: Any) -> int | None:
 
 def nbytes(shape: Iterable[Any], stride: Iterable[Any] | None, itemsize: int) -> int | None:
     """Return the bytes of the distinct elements of a tensor; None if a size is not known."""
-    total = span = itemsize
+    count = 1
+    dimensions: list[tuple[int, int]] | None = []
     for length, step in zip(shape, stride if stride is not None else shape):
         known = length if type(length) is int else hint(length)
         if known is None:
             return None
         if stride is None:
-            total *= known
+            count *= known
             continue
         far = step if type(step) is int else hint(step)
         if known > 0 and far == 0:
             continue  # an expanded dimension is stored once
-        total *= known
-        span = span + (known - 1) * far * itemsize if far is not None else total
-    return min(total, span) if stride is not None and total else total  # windows overlap
+        count *= known
+        if far is None:
+            dimensions = None
+        elif dimensions is not None and known > 1:
+            dimensions.append((far, known))
+    if dimensions and count:
+        dimensions.sort()
+        count = _distinct(dimensions, count)
+    return count * itemsize
+
+
+_MOST_PLACES = 1 << 24
+
+
+def _distinct(dimensions: list[tuple[int, int]], total: int) -> int:
+    """Return the number of different places of elements, by strides and lengths, small strides first: windows
+    overlap."""
+    reach = 0
+    for step, length in dimensions:
+        if step <= reach:
+            break
+        reach += step * (length - 1)
+    else:
+        return total
+    unit = math.gcd(*(step for step, _ in dimensions))
+    reach = sum(step // unit * (length - 1) for step, length in dimensions)
+    if reach > _MOST_PLACES:
+        return min(total, reach + 1)
+    places = 1
+    for step, length in dimensions:
+        covered = 1
+        while covered < length:
+            more = min(covered, length - covered)
+            places |= places << step // unit * more
+            covered += more
+    return places.bit_count()

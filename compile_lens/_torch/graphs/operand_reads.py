@@ -64,6 +64,8 @@ def written(name: str, named: Named) -> int | None:
 
 def _rules(name: str, target: Any) -> dict[str, Reads]:
     rules = READS.get(name) or READS.get(name.removesuffix("_"))
+    if rules is None and name in ("as_strided_copy", "unfold_copy"):
+        return {"self": _of_windows}
     if rules is None and torch.Tag.view_copy in getattr(target, "tags", ()):
         return {"self": _of_results}
     return rules or {}
@@ -78,6 +80,20 @@ def _of_results(named: Named, results: Sequence[torch.Tensor]) -> int | None:
     counts = [product(elements(result.shape), result.dtype.itemsize) for result in results]
     known = [count for count in counts if count is not None]
     return sum(known) // named["self"].dtype.itemsize if len(known) == len(counts) else None
+
+
+def _of_windows(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    """As many different elements as the windows have that are copied."""
+    source = named["self"]
+    if "dimension" in named:
+        if source.dim() == 0:
+            return 1
+        strides = list(source.stride())
+        strides.append(strides[named["dimension"]])
+        strides[named["dimension"]] *= named["step"]
+    else:
+        strides = named["stride"]
+    return fx_values.nbytes(results[0].shape, strides, 1)
 
 
 def _of_result(named: Named, results: Sequence[torch.Tensor]) -> int | None:

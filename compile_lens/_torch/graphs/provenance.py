@@ -20,7 +20,8 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from compile_lens.record.graph import UNSAID_DERIVATIVE, UNSAID_ORIGIN
 
 from ...record import claims
-from ..ground.hooks import hook
+from ..ground import hook_points
+from ..ground.hooks import failed, hook
 from ..ground.recorder import Draft
 from . import fx_values, inner_derivatives, operand_reads, operator_kinds
 from .fx import NO_LINE, Origins
@@ -30,6 +31,11 @@ TAG = "compile_lens_from"
 
 MERGED = "compile_lens_merged"
 """Key in ``node.meta`` under which a node that others were merged into keeps the origins of all of them."""
+
+REPLACED = hook_points.declare(
+    "torch.fx.graph_module:GraphModule._register_replace_node_hook", claims.ORIGINS
+)
+"""The method by which a graph module takes a function that is called for each node that another replaces."""
 
 SEEDS = "inductor_seeds"
 """The operator by which Inductor replaces the single seeds of random operators."""
@@ -69,7 +75,13 @@ class Lineage:
         replaced = self._replaced
 
         def on_replace(*, old: torch.fx.Node, new: Any, user: torch.fx.Node) -> None:
-            if not prefix and sys._getframe(1).f_code.co_name == "replace_all_uses_with":
+            try:
+                keep(old, new)
+            except Exception as error:
+                failed(REPLACED, error)
+
+        def keep(old: torch.fx.Node, new: Any) -> None:
+            if not prefix and sys._getframe(2).f_code.co_name == "replace_all_uses_with":
                 self._stand_ins.setdefault(
                     str(new), old.name
                 )  # torch calls the same for an input of one reader
@@ -78,11 +90,10 @@ class Lineage:
                 names[prefix + old.name] = None
                 names.update(dict.fromkeys(self._folded(old, str(new))))
 
-        register = getattr(gm, "_register_replace_node_hook", None)
-        if register is None:
+        if hook_points.find(REPLACED) is None:
             yield
             return
-        register(on_replace)
+        gm._register_replace_node_hook(on_replace)
         try:
             yield
         finally:

@@ -151,6 +151,14 @@ BEFORE_AND_AFTER: dict[str, Case] = {
     "windows": (lambda x: x.unfold(0, 3, 1).sin(), (x(100),), 100 * F4 + 3 * 98 * F4),
     "as_strided": (lambda x: x.as_strided((5, 5), (7, 1), 3) * 2, (x(),), 2 * 25 * F4),
     "as_strided that overlaps": (lambda x: x.as_strided((5, 5), (1, 1), 3) * 2, (x(),), (9 + 25) * F4),
+    "as_strided with gaps": (lambda x: x.as_strided((5, 5), (2, 2), 3) * 2, (x(),), (9 + 25) * F4),
+    "as_strided with other steps": (lambda x: x.as_strided((5, 5), (3, 2)) * 2, (x(),), (19 + 25) * F4),
+    "as_strided_copy that overlaps": (
+        lambda x: torch.as_strided_copy(x, (5, 5), (1, 1), 3),
+        (x(),),
+        (9 + 25) * F4,
+    ),
+    "unfold_copy that overlaps": (lambda x: torch.unfold_copy(x, 0, 3, 2), (x(8),), (7 + 9) * F4),
     "a part in a product": (
         lambda a, b: a[:, :16] @ b, (x(), x(16, 8)), (ROWS * 16 + 16 * 8 + ROWS * 8) * F4
     ),

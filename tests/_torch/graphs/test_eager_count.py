@@ -116,11 +116,50 @@ def indexed(x: torch.Tensor) -> torch.Tensor:
     return a * b * c
 
 
+def after_a_semicolon(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin().view(2, 24); a, b = y  # fmt: skip # noqa: E702
+    return a * b
+
+
+def first_and_rest(x: torch.Tensor) -> torch.Tensor:
+    a, *rest = x
+    return a * rest[0] + rest[-1]
+
+
+def twice_at_once(x: torch.Tensor) -> torch.Tensor:
+    a, _b = _c, d = x[:2]
+    return a + d
+
+
+def in_a_loop_of_one_line(x: torch.Tensor) -> torch.Tensor:
+    total = x.new_zeros(4)
+    for row in x: total = total + row  # fmt: skip # noqa: E701
+    return total
+
+
+def summed(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([row.cos() for row in x]).sum() + sum(row.sum() for row in x)
+
+
+def as_arguments(x: torch.Tensor) -> torch.Tensor:
+    return torch.addcmul(*x[:3])
+
+
+def in_one_line_by_index(x: torch.Tensor) -> torch.Tensor:
+    a, b = x[0], x.__getitem__(1); return a * b  # fmt: skip # noqa: E702
+
+
 @pytest.mark.skipif(
     sys.version_info < (3, 11), reason="traces have no columns: an index may be one of the program's"
 )
 @pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize("function", [heads, rows, indexed])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(heads, rows, indexed, after_a_semicolon, first_and_rest, twice_at_once, in_a_loop_of_one_line),
+        *(summed, as_arguments, in_one_line_by_index),
+    ],
+)
 def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Its derivative is one ``stack``; what the program indexes itself has one for each."""
     (compilation,) = perform(Call.read(function, (torch.rand(12, 4, requires_grad=True),)))[0].compilations
@@ -133,7 +172,7 @@ def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Ten
     for phase, plain in (("forward", forward), ("backward", backward)):
         assert {op.name: op.count for op in compilation.eager or () if op.phase == phase} == plain.work
     names = {op.name for op in compilation.eager or ()}
-    assert ("aten.stack.default" in names) is (function is not indexed)
+    assert ("aten.stack.default" in names) is (function not in (indexed, in_one_line_by_index))
 
 
 def turned(x: torch.Tensor) -> torch.Tensor:
