@@ -14,6 +14,7 @@ import torch
 import torch.fx
 
 from ..record import claims
+from ..record.divergence import OPERATOR
 from . import targets
 from .frames import dynamo, graph_breaks, skipped_frames
 from .graphs import (
@@ -23,6 +24,7 @@ from .graphs import (
     decompositions,  # noqa: F401  its hook is there once it is imported
     eager_count,
     fx,
+    partial_graph,
     passes,
 )
 from .graphs.graph_chain import CHAIN, GraphChain
@@ -126,8 +128,10 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
             # Lowered with the forward, in this thread and under these hooks, not at .backward().
             undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.current_stage = "pre_grad"
+        if spec.limit is not None and spec.limit.kind == OPERATOR:
+            return partial_graph.partly_compiled(gm, spec.limit, draft, lambda *part: _plain(recorder, *part))
         if spec.backend:
-            return torch._dynamo.lookup_backend(spec.backend)(gm, example_inputs)
+            return _plain(recorder, gm, example_inputs)
         compiled = compile_fx(
             gm,
             example_inputs,
@@ -143,6 +147,19 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     if stand_in is None:
         return runnable.forward
     return _refusing(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.queries))
+
+
+def _plain(recorder: Recorder, gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """Return the compiled graph without a record of it, by the backend of an attempt."""
+    from torch._inductor.compile_fx import compile_fx
+
+    name = recorder.spec.backend
+    compiled: Callable[..., Any]
+    if name:
+        compiled = torch._dynamo.lookup_backend(name)(gm, inputs)
+    else:
+        compiled = compile_fx(gm, inputs, config_patches=patches(recorder))
+    return compiled
 
 
 def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,6 +14,9 @@ from .verification import DISAGREES, Verification
 DECOMPOSITION, PASS, FUSION, LOWERING = "decomposition", "pass", "fusion", "lowering"
 """Kinds of transformations that a compile can leave out one by one."""
 
+OPERATOR = "operator"
+"""Kind of a ``Transformation`` that is the operators of a graph of Dynamo's, compiled while all others run eagerly."""
+
 DYNAMO, AUTOGRAD, PARTITION, PRECISION, ROUNDING, SETTING, NOT_FOUND = (
     "capture by Dynamo",
     "AOTAutograd",
@@ -43,14 +46,17 @@ CAUSES = {
 
 @dataclass(frozen=True)
 class Transformation:
-    """One transformation of a compile: a decomposition, a pass or pattern, a fusion or a lowering.
+    """One transformation of a compile: a decomposition, a pass or pattern, a fusion or a lowering; where no single one
+    decides, the fewest operators of the program that differ when they alone are compiled.
 
     Attributes:
-        kind: ``decomposition``, ``pass``, ``fusion`` or ``lowering``.
-        name: the operator, the pass and its pattern, or the two loops, by torch's own names.
+        kind: ``decomposition``, ``pass``, ``fusion``, ``lowering`` or ``operator``.
+        name: the operator, the pass and its pattern, or the two loops, by torch's own names; of several operators the
+            first and the last.
         compile_id: id of the compilation that it is of.
         phase: the graph: ``inference``, ``forward``, ``backward``; ``""`` before the graphs are split.
-        nodes: names of the nodes that it takes: of the ATen graph for a pattern, after the passes for a lowering.
+        nodes: names of the nodes that it takes: of the ATen graph for a pattern, after the passes for a lowering, of
+            Dynamo's graph for operators.
         frames: the Python lines of these nodes, each the innermost that is not torch's own.
         operators: what it is about, as operators: ``aten.softmax.int``.
         pattern: name of the pattern that matched; ``""`` for a whole pass.
@@ -92,7 +98,8 @@ class RootCause:
 
     Attributes:
         kind: a key of ``CAUSES``.
-        transformation: the one that decides it, found by leaving it out; None where none does.
+        transformation: the one that decides it, found by leaving it out, or the operators that differ when they alone
+            are compiled; None where there is neither.
         kernels: kernels that compute what it takes.
         before, after: of a rewrite, the nodes before and after it as text.
         where: place in torch of the pattern or the pass.

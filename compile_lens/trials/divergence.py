@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -20,10 +20,7 @@ from ..engine.entry import outside_dynamo
 from ..engine.local import perform
 from ..engine.options import CaptureOptions, inductor_patches
 from ..errors import UsageError
-from ..measures.address import Address
-from ..measures.chain import Chain
 from ..record import claims
-from ..record.compilation import Compilation
 from ..record.divergence import (
     AUTOGRAD,
     DECOMPOSITION,
@@ -31,6 +28,7 @@ from ..record.divergence import (
     FUSION,
     LOWERING,
     NOT_FOUND,
+    OPERATOR,
     PARTITION,
     PASS,
     PRECISION,
@@ -42,12 +40,10 @@ from ..record.divergence import (
     first_value,
     largest_difference,
 )
-from ..record.graph import Frame
-from ..record.kernel import Kernel
-from ..record.lowering import Rewrite
 from ..record.verification import DISAGREES, Verification
 from ..results.capture import Capture
 from ..results.divergence import Divergence
+from .cause_location import located
 from .kernel_values import KernelValues
 from .switches import Switch, applied
 from .trial import Trial, draws, shows_unwritten
@@ -271,7 +267,8 @@ class _Search:
             if outcomes[last] is None:
                 return RootCause(NOT_FOUND), None
             lowest = differ[-1]
-            return (RootCause(LEVELS[lowest]) if len(differ) > 1 else self._decomposition(lowest)), None
+            cause = RootCause(LEVELS[lowest]) if len(differ) > 1 else self._decomposition(lowest)
+            return self._of_operators(cause, backend=lowest), None
         switch = self._setting()
         name = switch.name.partition("=")[0] if switch is not None else ""
         kinds = [PASS, FUSION, LOWERING]
@@ -279,8 +276,9 @@ class _Search:
         for kind in kinds:
             transformation = self._transformation(kind)
             if transformation is not None:
-                return self._located(transformation), switch
-        return RootCause(SETTING if switch is not None else NOT_FOUND), switch
+                return located(self.built, transformation), switch
+        cause = RootCause(SETTING if switch is not None else NOT_FOUND)
+        return self._of_operators(cause), switch
 
     def _decomposition(self, backend: str) -> RootCause:
         """Return the cause of a difference that begins where operators are decomposed and the graph is split."""
@@ -288,7 +286,7 @@ class _Search:
         self._verified(limit=counted, backend=backend)
         transformation = self._transformation(DECOMPOSITION, counted, backend=backend)
         if transformation is not None:
-            return self._located(transformation)
+            return located(self.built, transformation)
         none = not counted.counts[DECOMPOSITION] or self.attempts[-1].agrees is False
         # Without any decomposition they differ as well, unless decompositions could not be observed.
         return RootCause(PARTITION if none and not self.built.lacks(claims.TRANSFORMATIONS) else NOT_FOUND)
@@ -340,6 +338,39 @@ class _Search:
         agrees = self._attempt(name, limit=limit, **how)
         return agrees, limit.last.get(kind)
 
+    def _of_operators(self, cause: RootCause, **how: Any) -> RootCause:
+        """Return a cause without a transformation with the fewest operators that, compiled alone, differ from eager:
+        from the first to the last of them, which it takes both."""
+        if cause.transformation is not None:
+            return cause
+        total = len(_operators_of_graphs(self.built))
+        lowest, highest = 0, total
+        limit = Limit(OPERATOR, total)
+        if not total or self._compiled_alone(limit, total, **how) is not False:
+            return cause
+        agree = 0
+        while highest - agree > 1:  # the first ``agree`` agree, the first ``highest`` differ
+            middle = (agree + highest) // 2
+            attempt = Limit(OPERATOR, middle)
+            if self._compiled_alone(attempt, total, **how) is False:
+                highest, limit = middle, attempt
+            else:
+                agree = middle
+        agree = highest
+        while agree - lowest > 1:  # without the first ``lowest`` they differ, without the first ``agree`` not
+            middle = (lowest + agree) // 2
+            attempt = Limit(OPERATOR, highest, middle)
+            if self._compiled_alone(attempt, total, **how) is False:
+                lowest, limit = middle, attempt
+            else:
+                agree = middle
+        return dataclasses.replace(cause, transformation=_joined(limit))
+
+    def _compiled_alone(self, limit: Limit, total: int, **how: Any) -> bool | None:
+        first, last = limit.least + 1, limit.most
+        name = f"operator {last}" if first == last else f"operators {first} to {last}"
+        return self._attempt(f"{name} of {total} alone compiled", limit=limit, **how)
+
     def _rounding(self, verification: Verification) -> tuple[RootCause, Attempt | None]:
         """Return the cause of a difference where both sides are as good."""
         difference = largest_difference(verification) or 0.0
@@ -357,77 +388,29 @@ class _Search:
         cause, switch = self._rounding(verification)
         transformation = self._transformation(LOWERING) if cause.kind == PRECISION else None
         if transformation is not None:
-            cause = dataclasses.replace(self._located(transformation), kind=PRECISION)
+            cause = dataclasses.replace(located(self.built, transformation), kind=PRECISION)
         return cause, switch
 
-    # The place of the cause -------------------------------------------------------------------------------------
 
-    def _located(self, transformation: Transformation) -> RootCause:
-        """Return the cause with its kernels, and for a rewrite with the nodes before and after it."""
-        kernels: tuple[Kernel, ...] = ()
-        chain = Chain(self.built)
-        stages = [
-            transformation.phase,
-            f"{transformation.phase}.post_grad",
-            "forward",
-            "inference",
-            "pre_grad",
-        ]
-        addresses: list[Address] = [
-            (transformation.compile_id, stage, node)
-            for node in transformation.nodes
-            for stage in stages
-            if (transformation.compile_id, stage, node) in chain
-        ]
-        if addresses:
-            every = [k for address in addresses for k in chain.kernels(address)]
-            kernels = tuple({id(k): k for k in every}.values())
-        before = after = where = ""
-        if transformation.kind == PASS:
-            rewrites = list(self._rewrites(transformation))
-            before = "\n".join(filter(None, (rewrite.before_text for _, rewrite in rewrites)))
-            after = "\n".join(filter(None, (rewrite.after_text for _, rewrite in rewrites)))
-            where = next((rewrite.where for _, rewrite in rewrites), "")
-            if rewrites and not transformation.frames:  # a whole pass, which did each of them
-                taken = dict.fromkeys(node for _, rewrite in rewrites for node in rewrite.before)
-                names = {*taken, *(node for _, rewrite in rewrites for node in rewrite.origins)}
-                transformation = dataclasses.replace(
-                    transformation,
-                    nodes=tuple(taken),
-                    frames=_lines(rewrites[0][0], names),
-                    operators=_operators(before),
-                )
-        return RootCause(transformation.kind, transformation, kernels, before, after, where)
-
-    def _rewrites(self, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:
-        """Iterate over what a pass or a pattern changed, with the compilation."""
-        for compilation in self.built.compilations:
-            if compilation.id != one.compile_id:
-                continue
-            for run in compilation.passes:
-                for rewrite in run.rewrites:
-                    if one.pattern:
-                        same = rewrite.pattern == one.pattern and set(one.nodes) <= set(rewrite.before)
-                    else:
-                        same = run.name == one.name
-                    if same:
-                        yield compilation, rewrite
+def _operators_of_graphs(capture: Capture) -> list[str]:
+    """Return the names of the operators of the graphs that Dynamo captured."""
+    graphs = (c.graphs.get("dynamo") for c in capture.compilations)
+    return [n.name for graph in graphs if graph is not None for n in graph.nodes if n.op.startswith("call_")]
 
 
-def _lines(compilation: Compilation, names: set[str]) -> tuple[Frame, ...]:
-    """Return the Python lines of nodes of a compilation."""
-    lines: dict[Frame, None] = {}
-    for graph in compilation.graphs.values():
-        for node in graph.nodes:
-            if node.name in names and node.op.startswith("call_"):
-                lines.update(dict.fromkeys(f for f in node.innermost if not f.of_torch))
-    return tuple(sorted(lines, key=lambda f: (f.file, f.line, f.column or 0)))
-
-
-def _operators(text: str) -> tuple[str, ...]:
-    """Return the operators of nodes in the text of a rewrite: those that a pass removes are in no recorded graph."""
-    calls = (line.partition(" = ")[2].partition("(") for line in text.splitlines())
-    return tuple(dict.fromkeys(name for name, call, _ in calls if call))
+def _joined(limit: Limit) -> Transformation:
+    """Return the first and the last operator that a limit allows, as one."""
+    first, last = limit.first[OPERATOR], limit.last[OPERATOR]
+    if limit.most - limit.least == 1:
+        return last
+    frames = dict.fromkeys((*first.frames, *last.frames))
+    return dataclasses.replace(
+        first,
+        name=f"{first.name} … {last.name}",
+        nodes=(*first.nodes, *last.nodes),
+        frames=tuple(sorted(frames, key=lambda f: (f.file, f.line, f.column or 0))),
+        operators=tuple(dict.fromkeys((*first.operators, *last.operators))),
+    )
 
 
 def _is_nearer(verification: Verification) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,19 +24,46 @@ Patch = Callable[[], contextlib.AbstractContextManager[Any]]
 
 @dataclass(frozen=True)
 class Miscompile:
-    """One error: the patch that plants it, the call, the kind of cause, and a part of the operator's name."""
+    """One error: the patch that plants it, the call, the kind of cause, a part of the operator's name, the function
+    that has the lines where that is another one, and options of the compile."""
 
     patch: Patch
     function: Callable[..., Any]
     inputs: Callable[[], tuple[Any, ...]]
     kind: str
     operator: str
+    place: Callable[..., Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def lines(self) -> set[int]:
-        """The numbers of the lines that the error is of."""
-        text, first = inspect.getsourcelines(self.function)
-        return {first + i for i, line in enumerate(text) if line.rstrip().endswith("# here")}
+    def lines(self) -> set[tuple[str, int]]:
+        """The names of the files and the numbers of the lines that the error is of."""
+        code = self.place or self.function
+        text, first = inspect.getsourcelines(code)
+        file = Path(str(inspect.getsourcefile(code))).name
+        return {(file, first + i) for i, line in enumerate(text) if line.rstrip().endswith("# here")}
+
+
+def wrong(function: Any, inputs: Callable[[], tuple[Any, ...]], **options: Any) -> bool:
+    """Return True if plain ``torch.compile`` does something else than eager: values, dtypes, writes to inputs, shared
+    memory or gradients."""
+    torch._dynamo.reset()
+    outcomes = []
+    with torch._inductor.config.patch(force_disable_caches=True):
+        for call in (function, torch.compile(function, **options)):
+            given = inputs()
+            result = call(*given)
+            if result.requires_grad:
+                weights = torch.arange(1.0, result.numel() + 1).reshape(result.shape)
+                (result * weights).sum().backward()
+            shared = [result.data_ptr() == one.data_ptr() for one in given]
+            outcomes.append((result, given, [one.grad for one in given], shared))
+    torch._dynamo.reset()
+    try:
+        torch.testing.assert_close(outcomes[1], outcomes[0], equal_nan=True)
+    except AssertionError:
+        return True
+    return False
 
 
 def _rand(*shape: int, grad: bool = False) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compile_lens.record.divergence import (
     FUSION,
+    OPERATOR,
     PRECISION,
     ROUNDING,
     Attempt,
@@ -104,6 +105,7 @@ def _cause(record: DivergenceRecord) -> Finding | None:
     frames = lines_of(cause)
     if one is not None:
         lines = [("", what(cause))]
+        lines += [("", "compiled alone, while all others run eagerly")] if one.kind == OPERATOR else []
         lines += [("becomes", line.partition(" = ")[2] or line) for line in cause.after.splitlines()[:AFTER]]
         lines += [("at", cause.where)] if cause.where else []
         lines += [("kernel", kernel.name) for kernel in cause.kernels]
@@ -139,7 +141,10 @@ def what(cause: RootCause) -> str:
     one = cause.transformation
     if one is None or not one.operators:
         return cause.kind
-    names = [operator.removeprefix("aten.").rpartition(".")[0] or operator for operator in one.operators]
+    names = [
+        operator if one.kind == OPERATOR else operator.removeprefix("aten.").rpartition(".")[0] or operator
+        for operator in one.operators
+    ]
     shown = ", ".join(dict.fromkeys(names))
     return f"{shown} in one kernel" if cause.kind == FUSION else shown
 

@@ -1,0 +1,84 @@
+"""The kernels, the nodes and the Python lines of the cause of a difference."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from ..measures.address import Address
+from ..measures.chain import Chain
+from ..record.compilation import Compilation
+from ..record.divergence import PASS, RootCause, Transformation
+from ..record.graph import Frame
+from ..record.kernel import Kernel
+from ..record.lowering import Rewrite
+from ..results.capture import Capture
+
+
+def located(built: Capture, transformation: Transformation) -> RootCause:
+    """Return the cause with its kernels, and for a rewrite with the nodes before and after it."""
+    kernels: tuple[Kernel, ...] = ()
+    chain = Chain(built)
+    stages = [
+        transformation.phase,
+        f"{transformation.phase}.post_grad",
+        "forward",
+        "inference",
+        "pre_grad",
+    ]
+    addresses: list[Address] = [
+        (transformation.compile_id, stage, node)
+        for node in transformation.nodes
+        for stage in stages
+        if (transformation.compile_id, stage, node) in chain
+    ]
+    if addresses:
+        every = [k for address in addresses for k in chain.kernels(address)]
+        kernels = tuple({id(k): k for k in every}.values())
+    before = after = where = ""
+    if transformation.kind == PASS:
+        rewrites = list(_rewrites(built, transformation))
+        before = "\n".join(filter(None, (rewrite.before_text for _, rewrite in rewrites)))
+        after = "\n".join(filter(None, (rewrite.after_text for _, rewrite in rewrites)))
+        where = next((rewrite.where for _, rewrite in rewrites), "")
+        if rewrites and not transformation.frames:  # a whole pass, which did each of them
+            taken = dict.fromkeys(node for _, rewrite in rewrites for node in rewrite.before)
+            names = {*taken, *(node for _, rewrite in rewrites for node in rewrite.origins)}
+            transformation = dataclasses.replace(
+                transformation,
+                nodes=tuple(taken),
+                frames=_lines(rewrites[0][0], names),
+                operators=_operators(before),
+            )
+    return RootCause(transformation.kind, transformation, kernels, before, after, where)
+
+
+def _rewrites(built: Capture, one: Transformation) -> Iterator[tuple[Compilation, Rewrite]]:
+    """Iterate over what a pass or a pattern changed, with the compilation."""
+    for compilation in built.compilations:
+        if compilation.id != one.compile_id:
+            continue
+        for run in compilation.passes:
+            for rewrite in run.rewrites:
+                if one.pattern:
+                    same = rewrite.pattern == one.pattern and set(one.nodes) <= set(rewrite.before)
+                else:
+                    same = run.name == one.name
+                if same:
+                    yield compilation, rewrite
+
+
+def _lines(compilation: Compilation, names: set[str]) -> tuple[Frame, ...]:
+    """Return the Python lines of nodes of a compilation."""
+    lines: dict[Frame, None] = {}
+    for graph in compilation.graphs.values():
+        for node in graph.nodes:
+            if node.name in names and node.op.startswith("call_"):
+                lines.update(dict.fromkeys(f for f in node.innermost if not f.of_torch))
+    return tuple(sorted(lines, key=lambda f: (f.file, f.line, f.column or 0)))
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    """Return the operators of nodes in the text of a rewrite: those that a pass removes are in no recorded graph."""
+    calls = (line.partition(" = ")[2].partition("(") for line in text.splitlines())
+    return tuple(dict.fromkeys(name for name, call, _ in calls if call))
