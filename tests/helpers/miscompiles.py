@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from normalisation import normalised
 from torch._inductor import decomposition, lowering
 from torch._inductor.codegen import cpp
 from torch._inductor.fx_passes import joint_graph, post_grad
@@ -207,6 +208,135 @@ def reduced(x: torch.Tensor) -> torch.Tensor:
     return torch.cos(y / 3)  # here
 
 
+def greatest(x: torch.Tensor) -> torch.Tensor:
+    y = x - 2
+    z = y.amax(1)  # here
+    return z.exp()
+
+
+def _init(reduction: str, value: str) -> Patch:
+    """Let a reduction begin with another number."""
+    real = cpp.reduction_init
+
+    def changed(kind: str, dtype: torch.dtype) -> Any:
+        return value if kind == reduction else real(kind, dtype)
+
+    return lambda: mock.patch.object(cpp, "reduction_init", changed)
+
+
+def odd_size(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x @ w
+    z = y.exp()  # here
+    return z @ w
+
+
+def _short_tail() -> contextlib.AbstractContextManager[Any]:
+    """Let the masked tail of a vector loop store one element less."""
+    real = cpp.CppVecKernel._get_store_line
+
+    def changed(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+        size = kernel.tail_size
+        if size is None:
+            return real(kernel, *args, **kwargs)
+        with mock.patch.object(kernel, "num_elems", size - 1):
+            return real(kernel, *args, **kwargs)
+
+    return mock.patch.object(cpp.CppVecKernel, "_get_store_line", changed)
+
+
+def added_up(x: torch.Tensor) -> torch.Tensor:
+    y = x * 100
+    z = y.sum(0)  # here
+    return z / 7
+
+
+def _of_integers(real: Any) -> Any:
+    def summed(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return real(lowering.lowerings[aten.trunc.default](x), *args, **kwargs)
+
+    return summed
+
+
+def nan_beside(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    z = x.sin()
+    w = torch.maximum(y, z)  # here
+    return w + 1
+
+
+def window(x: torch.Tensor) -> torch.Tensor:
+    y = x.exp()
+    z = y[2:10]  # here
+    return z @ z.t()
+
+
+def _one_later(real: Any) -> Any:
+    def sliced(x: Any, dim: int = 0, start: Any = 0, end: Any = 2**63 - 1, *args: Any, **kwargs: Any) -> Any:
+        return real(x, dim, start - 1, end - 1, *args, **kwargs) if start else real(x, dim, start, end)
+
+    return sliced
+
+
+def of_any_length(x: torch.Tensor) -> torch.Tensor:
+    y = x.cos()
+    z = y.mean(0)  # here
+    return z + 1
+
+
+def _if_symbolic(real: Any) -> Any:
+    def averaged(x: Any, *args: Any, **kwargs: Any) -> Any:
+        result = real(x, *args, **kwargs)
+        symbolic = any(not isinstance(size, int) and not size.is_number for size in x.get_size())
+        return lowering.mul(result, 2) if symbolic else result
+
+    return averaged
+
+
+def on_one_line(x: torch.Tensor) -> torch.Tensor:
+    return torch.cos(x).abs().log1p() * 3  # here
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.first, self.second = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.first(normalised(x)))
+        return x + self.second(y)
+
+
+BLOCK = Block().requires_grad_(False)
+
+
+def rectified(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    z = torch.relu(y)  # here
+    return z.sin()
+
+
+def taken_twice(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    first = x @ w
+    second = x @ (w + 1)  # here
+    return first - second
+
+
+def _reused_while_live() -> contextlib.AbstractContextManager[Any]:
+    """Let every allocation offer its buffer to the next one of its size."""
+    from torch._inductor.codegen import wrapper
+
+    real = wrapper.AllocateLine.plan
+
+    def planned(line: Any, state: Any) -> Any:
+        outcome = real(line, state)
+        if outcome is line:
+            key = wrapper.buffer_reuse_key(line.node)
+            state.push(key, wrapper.FreeIfNotReusedLine(line.wrapper, line.node))
+        return outcome
+
+    return mock.patch.object(wrapper.AllocateLine, "plan", planned)
+
+
 MISCOMPILES: dict[str, Miscompile] = {
     "attention pattern that ignores dim": Miscompile(
         contextlib.nullcontext, attend, lambda: (_rand(2, 4, 16, 64) * 4,), "pass", "aten.bmm"
@@ -244,6 +374,41 @@ MISCOMPILES: dict[str, Miscompile] = {
     "scan": Miscompile(
         _lowered(aten.cumsum.default, lambda real: lambda x, *more, **given: real(lowering.mul(x, 2), *more, **given)),
         running, lambda: (_rand(16, 8),), "lowering", "aten.cumsum",
+    ),
+    "number that a reduction begins with": Miscompile(
+        _init("max", "0"), greatest, lambda: (_rand(16, 8),), "lowering", "aten.amax",
+    ),
+    "tail of a vector loop": Miscompile(
+        _short_tail, odd_size, lambda: (_rand(5, 5), _rand(5, 5)), "lowering", "aten.exp",
+    ),
+    "dtype of an accumulator": Miscompile(
+        _lowered(aten.sum.dim_IntList, _of_integers), added_up, lambda: (_rand(64, 8),), "lowering", "aten.sum",
+    ),
+    "NaN of a maximum": Miscompile(
+        _lowered(aten.maximum.default, lambda real: lambda x, y: lowering.where(lowering.gt(x, y), x, y)), nan_beside,
+        lambda: (_rand(16), torch.full((16,), float("nan"))), "lowering", "aten.maximum",
+    ),
+    "first index of a slice": Miscompile(
+        _lowered(aten.slice.Tensor, _one_later), window, lambda: (_rand(16, 8),), "lowering", "aten.slice",
+    ),
+    "symbolic size": Miscompile(
+        _lowered(aten.mean.dim, _if_symbolic), of_any_length, lambda: (_rand(16, 8),), "lowering", "aten.mean",
+        options={"dynamic": True},
+    ),
+    "one of several operators on a line": Miscompile(
+        _both("log1p", lambda x: f"std::log({x})", lambda x: f"{x}.log()"), on_one_line, lambda: (_rand(64),),
+        "lowering", "aten.log1p",
+    ),
+    "module that calls another file": Miscompile(
+        _both("rsqrt", lambda x: f"1 / {x}", lambda x: f"{x}.reciprocal()"), BLOCK, lambda: (_rand(4, 8) * 3,),
+        "lowering", "aten.rsqrt", place=normalised,
+    ),
+    "derivative where an input is zero": Miscompile(
+        _lowered(aten.le.Scalar, lambda real: lowering.lowerings[aten.lt.Scalar]), rectified,
+        lambda: (torch.tensor([-1.0, 0.0, 2.0, 0.0]).requires_grad_(),), "lowering", "aten.le",
+    ),
+    "buffer that is reused too early": Miscompile(
+        _reused_while_live, taken_twice, lambda: (_rand(4, 4), _rand(4, 4)), "memory", "aten.mm",
     ),
     "fused loops": Miscompile(_fused("cos"), reduced, lambda: (_rand(64, 8),), "fusion", "aten.cos"),
 }  # fmt: skip
