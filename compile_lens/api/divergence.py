@@ -12,7 +12,7 @@ from .capture import capture
 
 
 @outside_dynamo
-@separates_keywords(capture, without=("target", "build", "keep_inputs"))
+@separates_keywords(capture, without=("build", "keep_inputs"))
 def divergence(
     fn: Any,
     *args: Any,
@@ -31,7 +31,8 @@ def divergence(
     Args:
         fn, kwargs, calls: as for ``capture``. Of several calls, which share what the function changes in place, all
             results are compared.
-        options: every other option of ``capture`` but ``target`` and ``build``.
+        options: every other option of ``capture`` but ``build``. Code for an absent NVIDIA GPU (``target="h100"``) runs
+            in Triton's interpreter; its kernels are compared, and no cause is searched.
 
     Returns:
         A ``Divergence``, true if the values agree: ``.cause``, ``.switch`` (the setting that makes them agree, with the

@@ -4,6 +4,7 @@ Inductor's passes, in its own types and in float64."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .graph import Frame
 
@@ -89,6 +90,15 @@ class GraphValues:
     values: tuple[KernelValue, ...] = ()
     function: str = ""
     missing: str = ""
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> GraphValues:
+        """Return the values of ``dataclasses.asdict`` as they were."""
+        values = [
+            {**one, "shape": tuple(one["shape"]), "frames": tuple(Frame(**f) for f in one["frames"])}
+            for one in data["values"]
+        ]
+        return cls(**{**data, "values": tuple(KernelValue(**one) for one in values)})
 
     def count(self, *outcomes: str) -> int:
         """Return how many of the values have one of some outcomes."""

@@ -115,17 +115,21 @@ def divergence(
     ``calls`` are the arguments of several calls, one after another, in place of ``args``.
 
     Raises:
-        UsageError: as ``verify``, or the capture is for an absent device, or of several calls that are not given.
+        UsageError: as ``verify``, or the capture is of several calls that are not given, or for an absent device.
         CaptureError: as ``verify``.
     """
     from .._torch.frames import code_copies
 
     fn, args, keywords = call_of(capture, fn, args, {"kwargs": kwargs, **named}, "divergence")
     if capture.target is not None and capture.target.model.device != "cpu":
-        raise UsageError(
-            f"divergence runs code on this machine, and the capture is for {capture.target.model.title}: "
-            "capture.verify() compares its values in Triton's interpreter"
-        )
+        from . import verify_interpreted
+
+        if calls:
+            raise UsageError(
+                "an absent device: divergence compares one call of its code, divergence(f, x, target=…)"
+            )
+        verification, graphs = verify_interpreted.compared(capture, fn, args, keywords, values=True)
+        return Divergence(capture.function, capture, verification, graphs=graphs)
     if capture.failure is not None:
         raise UsageError(
             f"{capture.function} failed in stage {capture.failure.stage}: there is no code to run"

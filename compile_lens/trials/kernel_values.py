@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 
 import torch
 
@@ -47,8 +48,8 @@ ELSEWHERE = (
 class KernelValues:
     """The values of one compile of a call, compared as its kernels run (``probe``)."""
 
-    def __init__(self) -> None:
-        self.probe = LaunchValues(self._read)
+    def __init__(self, device: torch.device | None = None) -> None:
+        self.probe = LaunchValues(self._read, device)
         self._rows: dict[tuple[str, str], KernelValue] = {}
 
     def _read(self, sample: Sample) -> None:
@@ -108,8 +109,8 @@ class KernelValues:
                     return TIES
         return DIFFERS
 
-    def graphs(self, capture: Record) -> tuple[GraphValues, ...]:
-        """Return all values, in program order."""
+    def graphs(self, capture: Record, not_run: Mapping[str, str] | None = None) -> tuple[GraphValues, ...]:
+        """Return all values, in program order; ``not_run`` has why the code of a graph was not run."""
         results = []
         for compilation in capture.compilations:
             reference = self.probe.references.get(compilation.id)
@@ -122,6 +123,7 @@ class KernelValues:
             if reference.differentiates and (compilation.id, "backward") not in self.probe.graphs:
                 names = self._of_forward(compilation.id)
             values = tuple(self._value(compilation.id, name, codes) for name in names)
+            values = tuple(_with_reason(value, compilation.id, not_run or {}) for value in values)
             results.append(GraphValues(compilation.id, values, compilation.function))
         return tuple(results)
 
@@ -185,6 +187,12 @@ class KernelValues:
         if reference is None or not known:
             return None
         return not {first.node, *reference.above(first.node)}.isdisjoint(map(reference.value_of, known))
+
+
+def _with_reason(value: KernelValue, compile_id: str, not_run: Mapping[str, str]) -> KernelValue:
+    """Return a value that no run of its code stored with the reason why the code was not run."""
+    why = not_run.get(f"graph {compile_id} ({value.phase})", "")
+    return dataclasses.replace(value, reason=why) if why and value.reason == NOT_RUN else value
 
 
 def _kernel(code: Code, line: int) -> Kernel | None:

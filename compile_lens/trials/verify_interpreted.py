@@ -15,10 +15,12 @@ from ..engine.call import Call
 from ..engine.local import perform
 from ..engine.options import CaptureOptions
 from ..errors import UsageError
+from ..record.kernel_values import GraphValues
 from ..record.verification import DISAGREES, GRADIENT, NOT_RUN, ValueCheck, Verification
 from ..results.capture import Capture, CaptureError
 from ..views.words import stamp
 from .copies import copied
+from .kernel_values import KernelValues
 from .observation import observed
 from .restoration import SavedState
 from .trial import NOT_RUNNABLE, Trial, draws, left_to_python, shows_unwritten
@@ -50,7 +52,14 @@ BOTH = (
 
 
 def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Verification:
-    """As ``Capture.verify``, for a capture whose target is not there.
+    """As ``Capture.verify``, for a capture whose target is not there."""
+    return compared(capture, fn, args, kwargs)[0]
+
+
+def compared(
+    capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], values: bool = False
+) -> tuple[Verification, tuple[GraphValues, ...]]:
+    """Return the comparison, and with ``values`` the values at the kernels of each graph.
 
     Where the kernels move more than ``LIMIT``, leading sizes of the arguments are cut, and ``how`` says so: code is
     generated for the sizes it sees, so that it is then of the same kind, and not the same.
@@ -87,10 +96,11 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
         moved / LIMIT,
         draws(capture),
         shows_unwritten(capture),
+        values,
     )
     mine = [[k.name, k.source] for k in capture.kernels]
     same = (mine == reply["kernels"]) if capture.code and reply["kernels"] and not reply["cut"] else None
-    return Verification(
+    verification = Verification(
         comparisons=tuple(ValueCheck(**{**c, "shape": tuple(c["shape"])}) for c in reply["comparisons"]),
         same_code=same,
         note=reply["note"],
@@ -113,6 +123,7 @@ def verify(capture: Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, A
             )
         ),
     )
+    return verification, tuple(GraphValues.from_dict(one) for one in reply["graphs"])
 
 
 def _launches_its_own(capture: Capture) -> bool:
@@ -131,6 +142,7 @@ def serve(
     excess: float,
     random: bool = False,
     unwritten: bool = False,
+    values: bool = False,
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the comparison as plain data, and the watched places that this child used. The child runs this."""
     from .._torch.graphs import cpu_execution
@@ -149,13 +161,17 @@ def serve(
         if excess > 1:
             args, kwargs, cut = smaller(fn, args, kwargs, excess, as_there)
         captures: list[Capture] = []
+        device = torch.device("cuda", 0)
+        kernels: list[KernelValues] = []
 
         def compiled(fn: Any, args: Any, kwargs: Any) -> Any:
             def module(text: str, lowering: Any) -> Any:
-                instead = cpu_execution.run_lowered(lowering, torch.device("cuda", 0))
+                instead = cpu_execution.run_lowered(lowering, device)
                 return interpreted_wrapper.module(text, place, lowering, instead)
 
-            captured, outcome = perform(call.of(fn, args, kwargs), interpret=module)
+            kernels[:] = [KernelValues(device)] if values else []
+            probe = kernels[0].probe if values else None
+            captured, outcome = perform(call.of(fn, args, kwargs), interpret=module, launch_probe=probe)
             captures[:] = [captured]
             return outcome.result
 
@@ -182,6 +198,7 @@ def serve(
             )
         elif drew and captures:  # other code was made, so that it draws eager's numbers
             captures[:] = [perform(call.of(*copied(fn, args, kwargs)))[0]]
+        graphs = kernels[0].graphs(captures[0], place.graphs) if kernels and captures else ()
         not_run = [(name, why) for name, why in place.graphs.items() if why]
         if not_run and len(not_run) == len(place.graphs):  # eager was compared with eager
             verification = Verification((), None)
@@ -192,6 +209,7 @@ def serve(
             not_compared=(*verification.not_compared, *not_run),
         )
     reply = {
+        "graphs": [dataclasses.asdict(graph) for graph in graphs],
         "comparisons": [dataclasses.asdict(c) for c in verification.comparisons],
         "kernels": [[k.name, k.source] for c in captures for k in c.kernels],
         "note": verification.note,

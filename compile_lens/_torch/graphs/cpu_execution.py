@@ -37,7 +37,7 @@ _HALVES = torch.float16, torch.bfloat16
 def runnable(gm: torch.fx.GraphModule, device: torch.device, queries: DeviceQueries) -> Callable[..., Any]:
     """Return a function that runs ``gm``, a graph of our own that was captured for ``device``, on the CPU or on
     meta."""
-    graph = _graph_on_cpu(gm, device)
+    graph = graph_on_cpu(gm, device)
 
     def run(*args: Any) -> Any:
         if any(isinstance(a, torch.Tensor) and a.is_meta for a in args):
@@ -62,7 +62,7 @@ def run_lowered(lowering: Any, device: torch.device) -> Callable[[list[Any]], An
     return run
 
 
-def _graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
+def graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.GraphModule:
     """Return a copy in which every ``device`` is the CPU, in nested graphs too."""
     graph = torch.fx.Graph()
     nodes: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -72,7 +72,7 @@ def _graph_on_cpu(gm: torch.fx.GraphModule, device: torch.device) -> torch.fx.Gr
         if node.op == "get_attr":
             inner = getattr(gm, str(node.target), None)
             if isinstance(inner, torch.fx.GraphModule):
-                bodies[str(node.target)] = _graph_on_cpu(inner, device)
+                bodies[str(node.target)] = graph_on_cpu(inner, device)
         if node.op not in ("call_function", "call_method"):
             continue
         if node.target is _AUTOCAST[0]:

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ...record import syntax
 from ...record.kernel import Code
+from ..graphs import cpu_execution
 from ..graphs.graph_chain import CHAIN
 from ..graphs.reference_run import NotRunError, ReferenceGraph, ReferenceRun, nodes_needed
 from ..ground.recorder import Draft
@@ -94,12 +95,15 @@ class OpenCall:
 class LaunchValues:
     """Takes the values of all graphs of a program as its wrappers run; ``reader`` gets each of them.
 
+    Code for an absent ``device`` runs on the CPU, and the graph beside it too.
+
     Attributes:
         references: the graphs before the passes, by compile id.
         graphs: the code, by compile id and phase.
     """
 
-    def __init__(self, reader: Callable[[Sample], None]) -> None:
+    def __init__(self, reader: Callable[[Sample], None], device: torch.device | None = None) -> None:
+        self._device = device
         self.references: dict[str, ReferenceGraph] = {}
         self.graphs: dict[tuple[str, str], ValueGraph] = {}
         self._reader = reader
@@ -109,7 +113,9 @@ class LaunchValues:
 
     def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None:
         """Keep a copy of the graph before Inductor's passes."""
-        self.references[compile_id] = ReferenceGraph(gm)
+        self.references[compile_id] = ReferenceGraph(
+            gm if self._device is None else cpu_execution.graph_on_cpu(gm, self._device)
+        )
 
     def instrumented(self, text: str, code: Code, draft: Draft, lowering: Any) -> str:
         """Return the text of a module with a line after the last launch that writes each buffer."""

@@ -230,10 +230,10 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
         written = _record_code(seen, lowering, wrapper_code.value)
     except Exception as error:
         failed(MODULE, error)
+    probe = wanted.launch_probe if written is not None else None
+    if probe is not None and written is not None:
+        wrapper_code.value = probe.instrumented(wrapper_code.value, written, draft, lowering)
     if wanted.build:
-        probe = wanted.launch_probe if written is not None else None
-        if probe is not None and written is not None:
-            wrapper_code.value = probe.instrumented(wrapper_code.value, written, draft, lowering)
         result = real(lowering, wrapper_code, *args, **kwargs)
         if probe is not None:
             probe.attach(result, draft.id, draft.phase)
@@ -245,6 +245,8 @@ def module(seen: Lowering, real: Any, lowering: Any, wrapper_code: Any, *args: A
     if wanted.interpret is not None:
         with passing():
             generated = wanted.interpret(wrapper_code.value, lowering)
+            if probe is not None:
+                probe.attach(generated, draft.id, draft.phase)
         return _importable(lowering, generated)
     return _not_built(lowering)
 
