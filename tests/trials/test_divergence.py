@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from miscompiles import MISCOMPILES, Miscompile, attend, wave, wrong
+from miscompiles import MISCOMPILES, Miscompile, wave, wrong
 from reported_miscompiles import REPORTED
 
 import compile_lens
