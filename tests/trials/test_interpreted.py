@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from suite import SUITE, rand, softmax, wave
 
 from compile_lens import UsageError, capture
@@ -103,6 +104,21 @@ def test_attention_with_a_mask_agrees_and_with_dropout_was_not_run() -> None:
 
 
 @pytest.mark.full
+def test_a_checkpoint_with_dropout_draws_the_same_numbers_again() -> None:
+    """The gradient of an element is 0 where eager's own forward dropped it, so that another draw differs."""
+
+    def dropped(x: torch.Tensor) -> torch.Tensor:
+        y = torch.utils.checkpoint.checkpoint(
+            lambda x: F.dropout(x.sin(), 0.4), x, use_reentrant=False, preserve_rng_state=True
+        )
+        return F.dropout(y, 0.3).sum()
+
+    x = torch.linspace(0.1, 1, 512).reshape(16, 32).requires_grad_()
+    report = capture(dropped, x, target="h100", keep_inputs=True).verify()
+    assert report.ok and len(report.comparisons) == 2 and not report.not_compared, str(report)
+
+
+@pytest.mark.full
 def test_gradients_of_a_backward_that_was_not_run_are_not_compared() -> None:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -178,6 +194,7 @@ def test_metal_is_interpreted_nowhere() -> None:
 def test_wrong_code_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
+import torch.utils.checkpoint
 import torch.nn.functional as F
 from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
@@ -204,6 +221,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
 def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
+import torch.utils.checkpoint
 import torch.nn.functional as F
 from compile_lens._torch.targets import interpreted_wrapper as running, torch_settings
 from compile_lens.devices.models import resolve
@@ -273,6 +291,7 @@ def test_what_depends_on_the_device_is_compared_with_the_graph_of_the_device(
 
 LOWERED_WRONGLY = """
 import torch
+import torch.utils.checkpoint
 import torch.nn.functional as F
 from torch._inductor.lowering import lowerings
 from compile_lens import capture
