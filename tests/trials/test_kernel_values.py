@@ -17,6 +17,7 @@ from torch._inductor.codegen import cpp
 import compile_lens
 from compile_lens.record.kernel_values import AGREES, IN_REGISTERS, NOT_COMPARED, KernelValue
 from compile_lens.results.divergence import Divergence
+from compile_lens.views.explanations.divergence import of_divergence
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -212,6 +213,8 @@ def test_the_piece_after_a_graph_break_is_named() -> None:
     assert divergence.agrees is False and first is not None
     assert first in divergence.graphs[1].values and not divergence.graphs[0].count("differs")
     assert "broken, after line" in " ".join(str(divergence).split())
+    why = of_divergence(divergence).why
+    assert why[0].startswith("the first value that differs: ") and first.kernel in why[0]
 
 
 @pytest.mark.slow

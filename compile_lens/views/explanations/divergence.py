@@ -6,6 +6,7 @@ from compile_lens.record.divergence import DivergenceRecord
 from compile_lens.record.verification import Verification
 
 from ..subjects.divergence import headline, lines_of, number, what
+from ..subjects.kernel_values import errors, expression
 from ..words.labels import place
 from . import Explanation, few
 
@@ -21,10 +22,16 @@ def of_verification(verification: Verification) -> Explanation:
 def of_divergence(record: DivergenceRecord) -> Explanation:
     """Return what differs, the cause with its lines, and the setting that makes the values agree."""
     plain = of_verification(record.verification)
-    cause = record.cause
+    cause, value = record.cause, record.first_value
+    why = []
+    if value is not None:
+        where = f"{place(value.frames[0])}: " if value.frames else ""
+        kernel = f" ({value.kernel})" if value.kernel else ""
+        why.append(f"the first value that differs: {where}{expression(value)}{kernel}: error {errors(value)}")
+        why += [record.doubt] if record.doubt else []
     if cause is None:
-        return plain
-    why = [cause.sentence]
+        return Explanation(plain.found, few((*plain.why, *why), "lines"))
+    why.append(cause.sentence)
     if cause.transformation is not None:
         one = cause.transformation
         why.append(f"{one.kind} {one.name}: {what(cause)}" + (f" ({cause.where})" if cause.where else ""))
