@@ -17,10 +17,11 @@ DECOMPOSITION, PASS, FUSION, LOWERING = "decomposition", "pass", "fusion", "lowe
 OPERATOR = "operator"
 """Kind of a ``Transformation`` that is the operators of a graph of Dynamo's, compiled while all others run eagerly."""
 
-DYNAMO, AUTOGRAD, PARTITION, PRECISION, ROUNDING, SETTING, NOT_FOUND = (
+DYNAMO, AUTOGRAD, PARTITION, MEMORY, PRECISION, ROUNDING, SETTING, NOT_FOUND = (
     "capture by Dynamo",
     "AOTAutograd",
     "partition",
+    "memory reuse",
     "precision kept",
     "rounding",
     "setting",
@@ -35,6 +36,7 @@ CAUSES = {
     PASS: "A rewrite: a pass replaces operators by others that do not compute the same.",
     FUSION: "Fusion: separate loops compute what eager does, fused into one kernel they do not.",
     LOWERING: "Lowering or code generation: the code of one operator does not compute what the operator does.",
+    MEMORY: "Memory that is reused: a value is overwritten while it is still needed.",
     SETTING: "A setting of Inductor decides it; no single transformation does.",
     PRECISION: "Compiled code keeps values in float32 that eager rounds to half precision after each operator.",
     ROUNDING: "The difference is of the size of eager's own rounding error: what runs in another order, or in another "

@@ -27,6 +27,7 @@ from ..record.divergence import (
     DYNAMO,
     FUSION,
     LOWERING,
+    MEMORY,
     NOT_FOUND,
     OPERATOR,
     PARTITION,
@@ -98,6 +99,9 @@ OF_SETTING = {
     "prologue_fusion": FUSION,
 }
 """Kind of transformation that a setting turns off."""
+
+REUSE = ("inplace_buffers", "allow_buffer_reuse")
+"""Settings that let a value take the memory of another."""
 
 HALF = ("float16", "bfloat16")
 
@@ -280,7 +284,8 @@ class _Search:
         for kind in kinds:
             transformation = self._transformation(kind)
             if transformation is not None:
-                return located(self.built, transformation), switch
+                cause = located(self.built, transformation)
+                return (dataclasses.replace(cause, kind=MEMORY) if name in REUSE else cause), switch
         cause = RootCause(SETTING if switch is not None else NOT_FOUND)
         return self._of_operators(cause), switch
 

@@ -74,6 +74,7 @@ def _rand(*shape: int, grad: bool = False) -> torch.Tensor:
 
 def _both(name: str, scalar: Any, vector: Any) -> Patch:
     """Patch the C++ of an operator, for single numbers and for vectors."""
+    scalar.__name__ = vector.__name__ = name  # by which a vector's finds the single number's
 
     @contextlib.contextmanager
     def patched() -> Iterator[None]:
@@ -331,10 +332,23 @@ def _reused_while_live() -> contextlib.AbstractContextManager[Any]:
         outcome = real(line, state)
         if outcome is line:
             key = wrapper.buffer_reuse_key(line.node)
-            state.push(key, wrapper.FreeIfNotReusedLine(line.wrapper, line.node))
+            free = wrapper.FreeIfNotReusedLine(line.wrapper, line.node)
+            free.scheduler_node_index = line.scheduler_node_index
+            state.push(key, free)
         return outcome
 
-    return mock.patch.object(wrapper.AllocateLine, "plan", planned)
+    code = wrapper.PythonWrapperCodegen
+    reuse = code.make_buffer_reuse
+    stack = contextlib.ExitStack()
+    stack.enter_context(
+        mock.patch.multiple(wrapper.AllocateLine, plan=planned, should_reuse_buffer=lambda *given: True)
+    )
+    stack.enter_context(
+        mock.patch.object(
+            code, "make_buffer_reuse", lambda self, old, new, delete_old: reuse(self, old, new, False)
+        )
+    )
+    return stack
 
 
 MISCOMPILES: dict[str, Miscompile] = {
@@ -408,7 +422,7 @@ MISCOMPILES: dict[str, Miscompile] = {
         lambda: (torch.tensor([-1.0, 0.0, 2.0, 0.0]).requires_grad_(),), "lowering", "aten.le",
     ),
     "buffer that is reused too early": Miscompile(
-        _reused_while_live, taken_twice, lambda: (_rand(4, 4), _rand(4, 4)), "memory", "aten.mm",
+        _reused_while_live, taken_twice, lambda: (_rand(4, 4), _rand(4, 4)), "memory reuse", "aten.add",
     ),
     "fused loops": Miscompile(_fused("cos"), reduced, lambda: (_rand(64, 8),), "fusion", "aten.cos"),
 }  # fmt: skip

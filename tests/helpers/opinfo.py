@@ -295,20 +295,22 @@ def worker(names: list[str], grad: bool, build: bool) -> None:
         print(json.dumps(judged(name, known[name], grad, build)), flush=True)
 
 
-def run(names: list[str], options: list[str], out: Path, seconds: float, limit: float) -> None:
-    """Judge the names that ``out`` does not hold yet; a process that dies or hangs is one row."""
+def run(
+    names: list[str], options: list[str], out: Path, seconds: float, limit: float, script: str = __file__
+) -> None:
+    """Judge the names that ``out`` does not hold yet, with ``script``; a process that dies or hangs is one row."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         left = [n for n in names if n not in read(out)]
         if not left:
             return
-        _some(left[:50], options, out, seconds, end)
+        _some(left[:50], options, out, seconds, end, script)
 
 
-def _some(names: list[str], options: list[str], out: Path, seconds: float, end: float) -> None:
+def _some(names: list[str], options: list[str], out: Path, seconds: float, end: float, script: str) -> None:
     import selectors
 
-    command = [sys.executable, __file__, "--worker", *options, "--only", *names]
+    command = [sys.executable, script, "--worker", *options, "--only", *names]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     selector = selectors.DefaultSelector()

@@ -1,0 +1,140 @@
+"""Causes that ``divergence`` names for operators that torch describes to its own tests: is any of them false?
+
+    python tests/helpers/accusations.py [--only NAME ...] [--out FILE] [--limit SECONDS]
+
+Of each entry the first three samples of float32 and of bfloat16 are called, with gradients. Where ``divergence`` says
+that compiled code is wrong, plain ``torch.compile`` is compared with eager by ``torch.testing.assert_close``: if these
+agree, the accusation is false. Results are kept in a file, and a run that was cut off goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import opinfo
+import torch
+
+SAMPLES = 3
+DTYPES = (torch.float32, torch.bfloat16)
+
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+
+def call_of(op: Any, dtype: torch.dtype, number: int) -> Call | None:
+    """Return the operator and one of its samples, with the same numbers each time; None if there are fewer."""
+    torch.manual_seed(0)
+    random.seed(0)
+    samples = op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd)
+    sample = next(itertools.islice(samples, number, None), None)
+    if sample is None:
+        return None
+    operator = op.get_op()
+
+    def fn(*args: Any, **kwargs: Any) -> Any:
+        return operator(*args, **kwargs)
+
+    return fn, (sample.input, *sample.args), dict(sample.kwargs)
+
+
+def outcome(call: Call, compiled: bool) -> list[Any]:
+    """Return what a call gives and its gradients, by plain torch."""
+    fn, args, kwargs = call
+    torch.manual_seed(0)
+    result = (torch.compile(fn) if compiled else fn)(*args, **kwargs)
+    leaves = [x for x in torch.utils._pytree.tree_leaves(result) if isinstance(x, torch.Tensor)]
+    roots = [x for x in leaves if x.requires_grad and x.layout == torch.strided]
+    if roots:
+        torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
+    given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    return [*leaves, *(x.grad for x in given if x.is_leaf)]
+
+
+def plain_agrees(op: Any, dtype: torch.dtype, number: int) -> bool:
+    """Return True if plain ``torch.compile`` agrees with eager."""
+    torch._dynamo.reset()
+    first, second = call_of(op, dtype, number), call_of(op, dtype, number)
+    assert first is not None and second is not None
+    with torch._inductor.config.patch(force_disable_caches=True, fallback_random=True):
+        return opinfo.same(outcome(second, True), outcome(first, False)) is not False
+
+
+def judged(name: str, op: Any) -> dict[str, Any]:
+    """Return one row: the verdicts by dtype and sample, and the problems."""
+    import compile_lens
+
+    row: dict[str, Any] = {"name": name, "ok": True, "verdicts": {}, "problems": []}
+    started = time.perf_counter()
+    for dtype in (d for d in DTYPES if d in op.dtypes):
+        for number in range(SAMPLES):
+            key = f"{str(dtype).removeprefix('torch.')} {number}"
+            try:
+                call = call_of(op, dtype, number)
+                if call is None:
+                    break
+                torch._dynamo.reset()
+                divergence = compile_lens.divergence(call[0], *call[1], kwargs=call[2])
+                cause = divergence.cause
+                row["verdicts"][key] = divergence.verification.verdict
+                if divergence.agrees is False:
+                    text = f"{key}: {cause and cause.kind}: {' '.join(str(divergence).split())[:1500]}"
+                    if opinfo_refuses(op, dtype, number) or not plain_agrees(op, dtype, number):
+                        row["verdicts"][key] = f"differs in plain torch too: {text}"
+                    else:
+                        row["problems"].append(text)
+            except Exception as error:  # of whatever kind: it is a row of the table, not its end
+                told = f"{key}: {type(error).__name__}: {str(error).strip()[:300]}"
+                if opinfo_refuses(op, dtype, number):
+                    row["verdicts"][key] = f"torch refuses it: {told}"
+                else:
+                    row["problems"].append(told)
+    row["ok"] = not row["problems"]
+    row["seconds"] = round(time.perf_counter() - started, 1)
+    return row
+
+
+def opinfo_refuses(op: Any, dtype: torch.dtype, number: int) -> bool:
+    """Return True if eager or plain ``torch.compile`` raises for a sample."""
+    torch._dynamo.reset()
+    try:
+        for compiled in (False, True):
+            call = call_of(op, dtype, number)
+            assert call is not None
+            outcome(call, compiled)
+    except Exception:
+        return True
+    return not torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--only", nargs="*", help="these entries")
+    parser.add_argument("--out", type=Path, default=Path("accusations.jsonl"), help="where results are kept")
+    parser.add_argument("--seconds", type=float, default=600, help="how long an entry may take")
+    parser.add_argument("--limit", type=float, default=1e9, help="how long the run may take, in seconds")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        warnings.simplefilter("ignore")
+        known = opinfo.entries()
+        for name in given.only:
+            print(json.dumps({"started": name}), flush=True)
+            print(json.dumps(judged(name, known[name])), flush=True)
+        return
+    names = given.only or sorted(opinfo.entries())
+    opinfo.run(names, [], given.out, given.seconds, given.limit, __file__)
+    rows = opinfo.read(given.out).values()
+    for row in rows:
+        for problem in row["problems"]:
+            print(row["name"], problem)
+    print(f"{len(rows)} entries, {sum(not row['ok'] for row in rows)} with a false accusation or a crash")
+
+
+if __name__ == "__main__":
+    main()
