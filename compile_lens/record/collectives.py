@@ -34,6 +34,8 @@ class Collective:
 
 NEW_GROUP = "new_group"
 """Name of the collective by which a group is made."""
+LOCAL_GROUP = "new_group with use_local_synchronization"
+"""Name of the call for which the members of a new group wait, and no others."""
 
 
 @dataclass(frozen=True)

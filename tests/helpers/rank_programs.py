@@ -474,6 +474,14 @@ def group_that_not_all_make(fault: bool) -> None:
 
 
 @hangs
+def group_that_its_own_ranks_make_alone(fault: bool) -> None:
+    compiled(scaled)(torch.ones(2))
+    ranks = [0, 1] if dist.get_rank() < 2 else [2, 3]
+    if not (fault and is_rank(1)):
+        dist.all_reduce(torch.ones(2), group=dist.new_group(ranks, use_local_synchronization=True))
+
+
+@hangs
 def groups_made_in_another_order(fault: bool) -> None:
     ranks = [[0, 1], [2, 3]]
     groups = [dist.new_group(one) for one in (ranks[::-1] if fault and is_rank(3) else ranks)]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ...record import claims
-from ...record.collectives import NEW_GROUP, Collective, EarlierCollectives, IssuedCollective
+from ...record.collectives import LOCAL_GROUP, NEW_GROUP, Collective, EarlierCollectives, IssuedCollective
 from ..ground import placement
 from ..ground.undo import Undo
 from . import scopes
@@ -119,9 +119,12 @@ def keep_new_group(real: Any, *args: Any, **kwargs: Any) -> Any:
         with observing(mine, claims.COLLECTIVES):
             given = inspect.signature(real).bind(*args, **kwargs).arguments
             every = tuple(range(torch.distributed.get_world_size()))
-            words = f"ranks {', '.join(map(str, sorted(given.get('ranks') or every)))}"
-            one = IssuedCollective(Collective(NEW_GROUP, words, (), None, program_line(), every, 0))
-            for scope in () if given.get("use_local_synchronization") else mine:
+            ranks = tuple(sorted(given.get("ranks") or every))
+            words = f"ranks {', '.join(map(str, ranks))}"
+            local = bool(given.get("use_local_synchronization"))
+            name, waiting = (LOCAL_GROUP, ranks) if local else (NEW_GROUP, every)
+            one = IssuedCollective(Collective(name, words, (), None, program_line(), waiting, 0))
+            for scope in mine if torch.distributed.get_rank() in waiting else ():
                 scope.issued.add(one)
     return result
 
