@@ -518,6 +518,20 @@ def a_break_on_one_rank(fault: bool) -> None:
     compiled(step)(torch.ones(4), fault and is_rank(0))
 
 
+@differs
+def another_placement(fault: bool) -> None:
+    """On CPUs torch gathers in place of an exchange, so that the ranks issue the same."""
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    on = dist.device_mesh.init_device_mesh("cpu", (dist.get_world_size(),))
+
+    def step(x: Any, placement: Any) -> torch.Tensor:
+        return x.redistribute(on, [placement]).to_local() + 1
+
+    x = distribute_tensor(torch.ones(8, 8), on, [Shard(0)])
+    torch.compile(step, backend="aot_eager")(x, Shard(1) if fault and is_rank(1) else Replicate())
+
+
 def world_of(name: str) -> int:
     return 2 if "two" in name.split("_")[-1:] or "of_two" in name else 4
 

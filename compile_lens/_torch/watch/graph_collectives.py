@@ -45,7 +45,19 @@ def calls(gm: torch.fx.GraphModule) -> tuple[str, ...]:
 def _operator(gm: torch.fx.GraphModule, node: torch.fx.Node) -> str:
     bodies = [body for each in node.all_input_nodes if (body := _nested(gm, each)) is not None]
     inside = f"({'; '.join(', '.join(calls(body)) for body in bodies)})" if bodies else ""
-    return f"{_name(gm, node)}{inside}"
+    placements = _placements([*node.args, *node.kwargs.values()])
+    return f"{_name(gm, node)}{inside}" + (f" to {', '.join(placements)}" if placements else "")
+
+
+def _placements(arguments: list[Any]) -> list[str]:
+    """Return the placements of a DTensor that a call is given, on which all ranks must agree."""
+    lists = [one if isinstance(one, (list, tuple)) else [one] for one in arguments]
+    return [
+        str(one)
+        for own in lists
+        for one in own
+        if type(one).__module__.startswith("torch.distributed.tensor")
+    ]
 
 
 def _nested(gm: torch.fx.GraphModule, node: torch.fx.Node) -> torch.fx.GraphModule | None:
