@@ -122,6 +122,8 @@ class KernelValues:
             names = reference.values
             if reference.differentiates and (compilation.id, "backward") not in self.probe.graphs:
                 names = self._of_forward(compilation.id)
+            stored = {node for of, node in self._rows if of == compilation.id}  # a part of a value, too
+            names = sorted({*names, *stored}, key=reference.index.__getitem__)
             values = tuple(self._value(compilation.id, name, codes) for name in names)
             values = tuple(_with_reason(value, compilation.id, not_run or {}) for value in values)
             results.append(GraphValues(compilation.id, values, compilation.function))

@@ -217,20 +217,45 @@ def test_the_piece_after_a_graph_break_is_named() -> None:
     assert why[0].startswith("the first value that differs: ") and first.kernel in why[0]
 
 
+@pytest.mark.full
+def test_a_part_of_a_value_may_be_the_first() -> None:
+    error = MISCOMPILES["first index of a slice"]
+    with error.patch():
+        divergence = compile_lens.divergence(error.function, *error.inputs())
+    first = divergence.first_value
+    assert first is not None and first.node.startswith("slice") and first.frames[0].call == "y[2:10]"
+
+
+PLANTED = (
+    "attention pattern that ignores dim",
+    "derivative where an input is zero",
+    "decomposition",
+    "fused loops",
+    "pass after the split",
+    "dtype of an accumulator",
+    "sum over another dimension's size",
+    "symbolic size",
+)
+
+
 @pytest.mark.slow
-@pytest.mark.cases(quick=0, full=6)
-@pytest.mark.parametrize("name", sorted(MISCOMPILES))
+@pytest.mark.cases(quick=0, full=4)
+@pytest.mark.parametrize("name", PLANTED)
 def test_the_first_value_is_of_the_error_or_computed_from_it(name: str) -> None:
     error = MISCOMPILES[name]
     args = error.inputs()
     with error.patch():
-        divergence = compile_lens.divergence(error.function, *args)
+        divergence = compile_lens.divergence(error.function, *args, **error.options)
     assert divergence.agrees is False and divergence.doubt == ""
     first = divergence.first_value
     if error.kind == "decomposition":  # the graph that Inductor is given has the error
         assert first is None
         return
-    assert first is not None and first.frames[0].line >= min(error.lines)
+    assert first is not None
+    if first.phase != "backward":
+        assert all(
+            first.frames[0].line >= line for file, line in error.lines if first.frames[0].file.endswith(file)
+        )
     assert first.eager is not None and first.compiled is not None
-    assert first.eager < 1e-5 < 1e-2 < first.compiled
+    assert first.eager < 1e-5 < 1e-3 < first.compiled
     assert any(kernel.name == first.kernel for kernel in divergence.capture.kernels)
