@@ -228,6 +228,7 @@ def test_a_part_of_a_value_may_be_the_first() -> None:
 
 PLANTED = (
     "attention pattern that ignores dim",
+    "buffer that is reused too early",
     "derivative where an input is zero",
     "decomposition",
     "fused loops",
@@ -239,7 +240,7 @@ PLANTED = (
 
 
 @pytest.mark.slow
-@pytest.mark.cases(quick=0, full=4)
+@pytest.mark.cases(quick=0, full=5)
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_first_value_is_of_the_error_or_computed_from_it(name: str) -> None:
     error = MISCOMPILES[name]
@@ -252,7 +253,7 @@ def test_the_first_value_is_of_the_error_or_computed_from_it(name: str) -> None:
         assert first is None
         return
     assert first is not None
-    if first.phase != "backward":
+    if first.phase != "backward" and error.kind != "memory reuse":  # there the value before is overwritten
         assert all(
             first.frames[0].line >= line for file, line in error.lines if first.frames[0].file.endswith(file)
         )
