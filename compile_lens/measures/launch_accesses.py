@@ -57,7 +57,7 @@ class LaunchAccesses:
                 self._writers.setdefault(buffer, []).append(node)
 
     def launches(self, kernel: Kernel) -> list[tuple[Access, ...]]:
-        """The accesses of each launch of a kernel in the code: of each launch its own group's where there are as many,
+        """The accesses of each launch of a kernel in the code: those of its own groups where each launch has the like,
         else an equal part of all. Without known sizes each is one access of 0 bytes by all nodes that it computes."""
         count = max(kernel.launches, 1)
         own = self._own(kernel.origins)
@@ -65,8 +65,13 @@ class LaunchAccesses:
             return [(Access(_moved(kernel) / count, own[-1:]),)] * count
         groups = [name for name in kernel.groups if name in self._groups]
         accesses = {name: tuple(self._of_group(name)) for name in groups}
-        if len(groups) == count == len(kernel.groups) and all(accesses.values()):
-            return [accesses[name] for name in groups]
+        # One text runs for each launch in turn: its groups stand in the order of the launches, alike in all of them.
+        each = len(groups) // count
+        sizes = [(self._groups[name].reads, self._groups[name].writes) for name in groups]
+        alike = each * count == len(kernel.groups) and sizes == sizes[:each] * count
+        if each and alike and all(accesses.values()):
+            launches = (groups[start : start + each] for start in range(0, len(groups), each))
+            return [tuple(one for name in own_groups for one in accesses[name]) for own_groups in launches]
         together = [one for name in groups for one in accesses[name]]
         if not together:
             return [(Access(_moved(kernel) / count, own),)] * count

@@ -33,7 +33,7 @@ def f(x):
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
 def test_modelled_bytes_are_marked_and_within_reach_at_each_width(viewer: Open) -> None:
     page = viewer(captures.layer())
-    launched = page.find(".launch-bytes").all_inner_texts()
+    launched = page.find(".code-tab .launch-bytes").all_inner_texts()
     assert launched and all(one.startswith("~") for one in launched if one), launched
     seen = page.find(".top-savings .saving:visible").all_inner_texts()
     assert all("~" in one for one in seen if "B" in one)

@@ -18,15 +18,20 @@ def style(kinds: set[str], saved: bool, dark: bool = True, stubs: bool = True, d
     """
     present = {kind: colour for kind, colour in COLOURS.items() if kind in kinds}
     rules = [
-        "text{white-space:pre}",
+        f"text{{white-space:pre;font-size:{TARGET_SIZE:g}px}}",
         ".title{font-size:14px;font-weight:600}",
         ".caption{font-size:11px}",
         ".node rect,.swatch{stroke-width:1.2}",
         ".node text,.edge text{text-anchor:middle}",
         f".name{{font-size:{NAME_SIZE:g}px;font-weight:600}}",
-        f".target{{font-size:{TARGET_SIZE:g}px}}",
-        f".small,.legend text{{font-size:{SMALL_SIZE:g}px}}",
-        f".edge text,.stub text{{font-size:{LABEL_SIZE:g}px}}",
+        *(
+            f"{selectors}{{font-size:{size:g}px}}"
+            for selectors, size in (
+                (".small,.legend text", SMALL_SIZE),
+                (".edge text,.stub text", LABEL_SIZE),
+            )
+            if size != TARGET_SIZE
+        ),
         ".edge path,.stub path{fill:none;stroke-width:1.2;stroke-linecap:round;stroke-linejoin:round}",
         ".stub path,.stub rect{stroke-dasharray:3 2.5}",
     ]

@@ -15,6 +15,7 @@ from ..words.characters import clean, line
 from ..words.derivatives import of_names, phrase
 from ..words.folds import Fold, linked_folds, machine_folds, module_folds
 from ..words.quantities import launched
+from .costs import Costs
 from .items import Items, SeenStage
 from .texts import Place, Text, Texts
 
@@ -30,6 +31,7 @@ class Codes:
         self._texts = texts
         self._origins = labels.Origins(capture)
         self._forms = Forms(capture)
+        self._costs = Costs(capture)
 
     @property
     def forms(self) -> dict[str, object]:
@@ -43,11 +45,14 @@ class Codes:
         module = self._texts.modules[seen.number]
         folds = module_folds(str(module.text["text"]))
         kernels = []
-        for kernel, source, place in zip(code.kernels, module.sources, module.places, strict=True):
+        costs = self._costs.of(self._items.compilations[seen.compilation].id, code)
+        for kernel, source, place, cost in zip(
+            code.kernels, module.sources, module.places, costs, strict=True
+        ):
             inner = linked_folds(kernel, str(source["text"])) if source else []
             if place is not None:
                 folds += [fold.moved(place.first - 1) for fold in inner]
-            kernels.append(self._kernel(seen, code, kernel, source, place, inner))
+            kernels.append({**self._kernel(seen, code, kernel, source, place, inner), "cost": cost})
         return {
             "phase": line(code.phase),
             "stamp": line(stamp.of_code(code)),

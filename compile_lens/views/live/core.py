@@ -22,6 +22,7 @@ from ..words.characters import block, line
 from ..words.compile_reasons import after, compile_reason
 from ..words.ledger import ledger_table
 from ..words.sentences import ENGLISH, in_language
+from .costs import Costs
 from .findings import finding_head
 from .index import full_title
 from .items import Items
@@ -42,6 +43,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     ledger = ledger_of(capture)
     by_id = dict(ledger.graphs)
+    costs = Costs(capture)
     return {
         "version": VERSION,
         "function": line(capture.function),
@@ -60,7 +62,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "ledger": _ledger(capture, ledger, capture.compilations),
         "noSource": line(sentences.no_source(capture)),
         "sources": [
-            _source(source, texts.sources[number], items, instances(capture).get(source, ()))
+            _source(source, texts.sources[number], items, instances(capture).get(source, ()), costs)
             for number, source in enumerate(capture.sources[:SOURCES])
         ],
         "compilations": [
@@ -69,6 +71,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         ],
         "first": min(outcome.first(capture), max(len(items.compilations) - 1, 0)),
         "phase": (outcome.stopped(capture) or (0, ""))[1],
+        "cost": costs.core(),
         "findings": [finding_head(finding) for finding in findings(capture)],
         "notes": _notes(capture, items),
         "words": in_language(sentences.PAGE, ENGLISH, "text of the live page"),
@@ -112,7 +115,7 @@ def _ledger(capture: Record, ledger: Ledger, compilations: Sequence[Compilation]
 
 
 def _source(
-    source: Source, code: dict[str, object], items: Items, modules: tuple[str, ...]
+    source: Source, code: dict[str, object], items: Items, modules: tuple[str, ...], costs: Costs
 ) -> dict[str, object]:
     count = source.text.count("\n") + 1
     numbers = range(source.first_line, source.first_line + count)
@@ -122,8 +125,10 @@ def _source(
         "first": source.first_line,
         "name": line(source.name),
         "ran": [line(words) for words in sentences.ran_by(modules)],
+        "share": line(costs.of_modules(modules)),
         "code": code,
         "items": [[number, item] for number, item in known if item is not None],
+        "costs": costs.lines(source.file, source.first_line, count),
     }
 
 

@@ -52,6 +52,8 @@ export interface Core {
   first: number;
   /** The phase in which the compiler failed; "" if it did not, or before there are any. */
   phase: string;
+  /** Null where each module has one kernel. */
+  cost: CoreCost | null;
   findings: FindingHead[];
   /** Notes about the whole capture. */
   notes: string[];
@@ -128,6 +130,36 @@ export interface Source {
   code: Text;
   /** `[line number, item]` for each line that the record knows. */
   items: [number, number][];
+  /** Its modules' share of the cost, in words; "" where that is not known. */
+  share: string;
+  /** `[line number, length of a bar from 0 to 1, share of the cost in percent, and in words]`. */
+  costs: [number, number, string, string][];
+}
+
+/** The unit of all costs (`time`, `bytes`), and where it comes from. */
+export interface CoreCost {
+  what: string;
+  origin: string;
+}
+
+/** The cost of one kernel. Equal library calls are one row, and have the same cost. */
+export interface KernelCost {
+  /** The first kernel of its row, by its number in the module counted from 0. */
+  row: number;
+  /** The number of its first launch in the order of all code, which sorting does not change. */
+  order: number;
+  /** The length of a bar from 0 to 1, and the share in percent. */
+  bar: number;
+  words: string;
+  amount: string;
+  /** `memory`, `compute`, or "". */
+  limit: string;
+  /** Launches of the row. */
+  times: number;
+  /** Bytes that its remedy could save at most; 0 without one. */
+  saved: number;
+  /** Labels, "" for none, each with a sentence: what bounds it, why it is not fused, what to try. */
+  answer: [string, string][];
 }
 
 export interface Compilation {
@@ -453,6 +485,8 @@ export interface Fold {
 }
 
 export interface KernelData {
+  /** Its cost; null where it is the only one of its module. */
+  cost: KernelCost | null;
   /** Its item. */
   item: number;
   name: string;

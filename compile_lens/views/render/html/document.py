@@ -316,11 +316,12 @@ def _group(group: Group) -> str:
     """Each finding in a few lines: the rest of it is for the live page."""
     parts = []
     for finding in group.findings:
-        lines = [text(short(words, 300)) for words in finding.brief[:BRIEF]]
+        lines = [div(text(short(words, 300))) for words in finding.brief[:BRIEF]]
         left = len(finding.brief) - len(lines)
-        lines.append(faint(f"{f'and {left} more: ' if left > 0 else 'all of it: '}{text(finding.where)}"))
+        rest = f"and {left} more: " if left > 0 else "all of it: "
+        lines.append(div(f"{rest}{text(finding.where)}", f"color:{FAINT}"))
         head = tag("b", text(finding.title)) + " " + faint(text(finding.fact))
-        parts.append(fold(head, "".join(div(line) for line in lines), "finding"))
+        parts.append(fold(head, "".join(lines), "finding"))
     parts += [note(f"{text(', '.join(titles))}: {text(reason)}") for reason, titles in group.unknown]
     return "".join(parts)
 

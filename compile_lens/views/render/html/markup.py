@@ -143,7 +143,7 @@ def faint(content: str, style: str = "") -> str:
 def heading(title: str, detail: str = "", cls: str = "heading") -> str:
     """A section's title with a few faint words after it; both are HTML."""
     shown = span(title, "font-size:15px;font-weight:600")
-    shown += faint(detail, "font-size:13px;margin-left:10px") if detail else ""
+    shown += faint(detail, "margin-left:10px") if detail else ""
     return div(shown, "margin:22px 0 8px", cls)
 
 
@@ -158,7 +158,7 @@ def fold(summary: str, content: str, cls: str, open: bool = False, level: int = 
 
 def note(content: str) -> str:
     """A line that says what is not shown, or why."""
-    return div(content, f"margin:6px 0;font-size:13px;color:{FAINT};font-style:italic", "note")
+    return div(content, f"margin:6px 0;color:{FAINT}", "note")
 
 
 def picture(svg: str, alt: str, shrink: bool = True) -> str:

@@ -99,11 +99,9 @@ class Stages:
         title = step.title if step.key == phase or not phase else f"{phase} {step.title}"
         facts = "not seen" if step.missing else "none" if step.none else ", ".join(step.facts)
         about = " · ".join(text(words) for words in (facts, labels.meaning(step.key)) if words)
-        summary = tag("b", text(title), f"color:{colour}") + " " + faint(about, "font-size:13px")
+        summary = tag("b", text(title), f"color:{colour}") + " " + faint(about)
         if isinstance(stage, Graph) and (elsewhere := _nothing_new(compilation, stage)):
-            return div(
-                f"{summary} {faint(elsewhere, 'font-size:13px;font-style:italic')}", "padding:4px 13px"
-            )
+            return div(f"{summary} {faint(elsewhere)}", "padding:4px 13px")
         if isinstance(stage, AbsentStage):
             ink = MISSING_INK if step.missing else FAINT
             body = div(text(step.missing or step.none), f"color:{ink}")
@@ -210,7 +208,7 @@ class Stages:
             lines = mono(labels.places(origin.lines, 12), "font-size:13px")
             steps.append(tag("span", lines, extra=f'title="{text(full)}"'))
         if origin.unknown:
-            steps.append(faint(text(origin.unknown), "font-size:13px;font-style:italic"))
+            steps.append(faint(text(origin.unknown)))
         launched = ""
         if launched_in := _launched_in(kernel):
             launched = faint(launched_in, "font-size:12px;margin-left:12px")

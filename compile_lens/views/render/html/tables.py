@@ -42,8 +42,8 @@ def ledger_table(table: Table) -> str:
     head = tag("td", "")
     for title, definition in zip(table.head[1:], table.definitions, strict=True):
         look = f"font-weight:400;font-size:11px;color:{FAINT}"
-        head += tag("th", text(title) + div(text(definition), look), "vertical-align:top")
-    rows = [table_row(head, SUNK, _FIGURES)]
+        head += tag("th", text(title) + div(text(definition), look))
+    rows = [table_row(head, SUNK, f"{_FIGURES};vertical-align:top")]
     rows += [_row(table, row) for row in table.rows]
     look = f"border-collapse:collapse;margin:0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
     # Room that the cells of all rows have is the table's to say: written on each, it is a kilobyte.
@@ -63,7 +63,7 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """HTML of plain rows under a head; every string is escaped. ``""`` without rows."""
     if not rows:
         return ""
-    look = "padding:4px 12px;text-align:left"
+    look = "text-align:left"
 
     def line(cells: Sequence[str], name: str, ground: str) -> str:
         # A head without words is no head: a screen reader would announce an empty one.
@@ -73,7 +73,9 @@ def figures_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     body = [line(head, "th", SUNK), *(line(row, "td", GROUND) for row in rows)]
     frame = f"border-collapse:collapse;margin:6px 0;background:{GROUND};color:{INK};border:1px solid {EDGE}"
-    return scrolled(tag("table", "".join(body), f"{frame};font-size:12px", "figures-table"))
+    return scrolled(
+        tag("table", "".join(body), f"{frame};font-size:12px", "figures-table", 'cellpadding="6"')
+    )
 
 
 def _row(table: Table, row: Row) -> str:

@@ -4,7 +4,7 @@ import { lookOf } from "../data/units.js";
 import { h } from "../dom.js";
 
 /** @import { Units } from "../data/units.js" */
-/** @import { KernelData } from "../types.d.ts" */
+/** @import { CoreCost, KernelCost, KernelData } from "../types.d.ts" */
 
 /** Characters that a bar has room for. */
 const CHARACTERS = 20;
@@ -15,8 +15,10 @@ const MOST_PARTS = 6;
  * @param {Units} units
  * @param {KernelData} kernel
  * @param {number} number in the list
+ * @param {KernelCost | null} [cost] where the list is ranked
  */
-export function launchRow(units, kernel, number) {
+export function launchRow(units, kernel, number, cost = null) {
+  const times = cost?.times ?? kernel.launches;
   const own = units.of(kernel.item);
   const shown = own.slice(0, own.length > MOST_PARTS ? MOST_PARTS - 1 : MOST_PARTS);
   const room = Math.floor(CHARACTERS / shown.length);
@@ -28,12 +30,17 @@ export function launchRow(units, kernel, number) {
   if (own.length > shown.length)
     parts.push(h("span", { class: "part part-more", "data-tag": `+${own.length - shown.length}` }));
   return [
-    h("span", { class: "launch-number" }, String(number)),
+    h("span", { class: "launch-number" }, String(cost?.order ?? number)),
     h("span", { class: "launch-bar" }, parts),
-    h("span", { class: "code-name" }, kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_(?=\D)/, "")),
-    kernel.launches > 1 ? h("span", { class: "launch-times" }, `×${kernel.launches}`) : null,
-    h("span", { class: "launch-kind" }, kernel.language === "extern" ? "library" : kernel.kind),
-    h("span", { class: "launch-bytes" }, kernel.traffic),
+    h(
+      "span",
+      { class: "code-name" },
+      kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_(?=\D)|^extern_kernels\./, ""),
+    ),
+    h("span", { class: "launch-times" }, times > 1 ? `×${times}` : ""),
+    h("span", { class: "launch-kind" }, cost?.limit || (kernel.language === "extern" ? "library" : kernel.kind)),
+    h("span", { class: "launch-bytes" }, cost?.amount ?? kernel.traffic),
+    cost ? h("span", { class: "launch-share", style: `--share:${cost.bar}` }, cost.words) : null,
   ];
 }
 
@@ -82,12 +89,14 @@ export function mostJoined(units, kernels) {
 }
 
 /**
- * The kernels below each other, a tab each; page `i + 1` is that of kernel `i`.
+ * The kernels below each other, a tab each; page `i + 1` is that of kernel `i`. They are ranked by cost, or stand in the
+ * order of launches. Of equal library calls only the first has a row.
  * @param {Units} units
  * @param {KernelData[]} kernels
  * @param {(page: number) => void} open
+ * @param {CoreCost | null} about
  */
-export function launchList(units, kernels, open) {
+export function launchList(units, kernels, open, about) {
   const tabs = kernels.map((kernel, i) =>
     h(
       "button",
@@ -98,9 +107,10 @@ export function launchList(units, kernels, open) {
         title: kernel.name,
         "data-item": kernel.item,
         "data-page": i + 1,
+        "data-equal": about && kernel.cost && kernel.cost.row !== i ? kernel.cost.row + 1 : undefined,
         onclick: () => open(i + 1),
       },
-      launchRow(units, kernel, i + 1),
+      launchRow(units, kernel, i + 1, about && kernel.cost),
     ),
   );
   const element = h(
@@ -108,15 +118,48 @@ export function launchList(units, kernels, open) {
     { class: "code-launches", role: "tablist", "aria-label": "kernels", "aria-orientation": "vertical" },
     tabs,
   );
+  const share = (/** @type {number} */ i) => kernels[i].cost?.bar ?? -1;
+  const inOrder = kernels.map((_, i) => i);
+  let shown = inOrder;
+  const sort = (/** @type {boolean} */ ranked) => {
+    shown = ranked ? [...inOrder].sort((a, b) => share(b) - share(a) || a - b) : inOrder;
+    shown.forEach((i, place) => (tabs[i].style.order = String(place)));
+    heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === ranked)));
+  };
+  const heads = ["#", "share"].map((words, i) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: i ? "launch-share" : "launch-number",
+        title: i ? about?.origin : "order of launch",
+        onclick: () => sort(i > 0),
+      },
+      words,
+    ),
+  );
+  const head = h(
+    "div",
+    { class: "launch-head" },
+    heads[0],
+    h("span", { class: "launch-bar" }, "lines"),
+    h("span", { class: "code-name" }, "kernel"),
+    h("span", { class: "launch-times" }),
+    h("span", { class: "launch-kind" }, kernels.some(({ cost }) => cost?.limit) ? "limit" : "kind"),
+    h("span", { class: "launch-bytes" }, about?.what),
+    heads[1],
+  );
+  sort(about !== null);
   element.addEventListener("keydown", (event) => {
-    const at = tabs.findIndex((tab) => tab.tabIndex === 0);
+    const rows = shown.filter((i) => tabs[i].offsetParent);
+    const at = rows.findIndex((i) => tabs[i].tabIndex === 0);
     /** @type {Record<string, number>} */
-    const next = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: tabs.length - 1 };
+    const next = { ArrowUp: at - 1, ArrowDown: at + 1, Home: 0, End: rows.length - 1 };
     if (!Object.hasOwn(next, event.key)) return;
-    const page = ((next[event.key] + tabs.length) % tabs.length) + 1;
+    const page = rows[(next[event.key] + rows.length) % rows.length] + 1;
     open(page);
     tabs[page - 1].focus();
     event.preventDefault();
   });
-  return { element, tabs };
+  return { head, element, tabs };
 }

@@ -1,5 +1,6 @@
 // A generated module and its kernels: the whole text, and each kernel by itself.
 
+import { answerOf } from "./answer.js";
 import { button, h, plural, put, shortened } from "../dom.js";
 import { between } from "./story_notes.js";
 import { Finder, copyButton } from "../listing/finder.js";
@@ -83,12 +84,16 @@ export class CodePane {
     this.heads[0].hidden = data.kernels.length === 0;
     /** Rows of the kernels, where there are several. @type {HTMLButtonElement[]} */
     this.tabs = [];
-    const { units } = app.model;
-    const list = data.kernels.length >= listed ? launchList(units, data.kernels, (page) => this.choose(page)) : null;
+    const { units, core } = app.model;
+    const many = data.kernels.length >= listed;
+    // Beside those of another capture they stand in the order of launches.
+    const ranked = many && listed > 1 ? core.cost : null;
+    const list = many ? launchList(units, data.kernels, (page) => this.choose(page), ranked) : null;
     if (list) this.tabs = list.tabs;
     list?.element.addEventListener("pointerleave", () => this.showTab());
     this.body = h("div", { class: "code-body" });
-    this.element = h("div", { class: "code-pane" }, list?.element, this.body);
+    this.answer = h("div", { class: "code-answer", hidden: !ranked });
+    this.element = h("div", { class: "code-pane" }, ranked ? list?.head : null, list?.element, this.answer, this.body);
     standForKernels(app, this.element);
     this.open(this.first.page);
   }
@@ -181,6 +186,7 @@ export class CodePane {
     });
     this.tidy.hidden = number === MODULE;
     this.heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === (number === MODULE))));
+    put(this.answer, ...answerOf(this.data.kernels, number - 1, begun, (page) => this.choose(page)));
     this.showTab();
     this.finder.search(false);
     this.paintNames();

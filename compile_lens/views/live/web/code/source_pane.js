@@ -26,11 +26,13 @@ export class SourcePane {
    * @param {App} app
    * @param {[number, number, string, number][]} [own] sources by number, lines of them that another lacks, what is
    *   said, and the character from which on the other's is otherwise
-   * @param {(listings: Listing[], width: number) => void} [wrap] breaks lines that are too long
+   * @param {(listings: Listing[], width: number) => void} [wrap] breaks lines that are too long; those of several captures
    */
-  constructor(app, own = [], wrap = (listings, width) => undefined) {
+  constructor(app, own = [], wrap = undefined) {
     this.app = app;
-    this.wrap = wrap;
+    this.wrap = wrap ?? (() => undefined);
+    /** True if it is of one capture, whose costs it shows. */
+    this.alone = !wrap;
     const { sources } = app.model.core;
     /** @type {Map<number, Map<number, string>>} */
     this.signs = new Map();
@@ -70,7 +72,7 @@ export class SourcePane {
    * @param {Source} source
    * @param {Map<number, string>} [signs]
    */
-  part({ file, first, name, ran, code, items }, signs) {
+  part({ file, first, name, ran, share, code, items, costs }, signs) {
     /** @type {Map<number, number[]>} */
     const links = new Map();
     for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
@@ -83,6 +85,7 @@ export class SourcePane {
       coloured: true,
       calls: true,
       signs,
+      costs: this.alone ? new Map(costs.map(([number, ...cost]) => [number - first + 1, cost])) : undefined,
       unlinked: "no tensor operation was recorded for this line",
       viewport: this.scroller,
     });
@@ -96,6 +99,7 @@ export class SourcePane {
         { class: "source-head" },
         h("h2", { class: "source-name", title: name }, shortened(name, HEADING)),
         ran[0] ? h("span", { class: "source-ran", title: ran[1] }, ran[0]) : null,
+        share && this.alone ? h("span", { class: "source-share" }, share) : null,
         h("span", { class: "source-place", title: `${file}:${first}` }, shortened(place, HEADING)),
         copyButton(this.app, () => code.text, `copy the source of ${shortened(name, HEADING)}`),
       ),

@@ -19,6 +19,8 @@ const SMALL = [13, 12.5, 12, 11.5].map((size) => ({ height: LONG.height, size: `
 /** Pixels of a row beside its text, and how wide a letter is for its height. */
 export const BESIDE = 34;
 export const LETTER = 0.605;
+/** Pixels of the bars of cost before the numbers of lines, as in the style sheet. */
+export const COSTS = 62;
 
 /** Columns so narrow that letters become small rather than that one reads half of a row, and indents as well. */
 export const NARROW = 440;
@@ -104,7 +106,9 @@ export function setFitting(listings, width, large) {
   const widest = Math.max(...listings.map((one) => one.lines.widest(one.cut) - indent(one)));
   for (const listing of listings) fitTo(listing, width);
   const digits = Math.max(...listings.map(({ first, lines }) => String(first + lines.count - 1).length));
-  const needs = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE;
+  const costs = listings.some((one) => one.content.costs?.size) ? COSTS : 0;
+  for (const { element } of listings) element.classList.toggle("costs", costs > 0);
+  const needs = (/** @type {number} */ size) => (widest + digits) * size * LETTER + BESIDE + costs;
   const looks = large ? [LARGE, LONG, ...SMALL] : [LONG, ...SMALL];
   const fitting = looks.find(({ size }) => needs(Number.parseFloat(size)) <= width);
   for (const listing of listings) {

@@ -1,7 +1,7 @@
 // Notes at lines of a source, a graph break or a failure: after the line, or below it where it is too long.
 
 import { h } from "../dom.js";
-import { LETTER } from "./display.js";
+import { COSTS, LETTER } from "./display.js";
 
 /** @import { Listing } from "./listing.js" */
 
@@ -81,7 +81,8 @@ export class LineNotes {
     element.style.setProperty("--box", `${width}px`);
     const letter = LETTER * (Number.parseFloat(element.style.getPropertyValue("--size")) || 13);
     const before = [...this.below].join();
-    const number = String(first + lines.count - 1).length * letter + GUTTER;
+    const costs = element.classList.contains("costs") ? COSTS : 0;
+    const number = String(first + lines.count - 1).length * letter + GUTTER + costs;
     const sans = getComputedStyle(element).getPropertyValue("--sans");
     const [words, hintWords] = [LETTERS, HINT_LETTERS].map((letters) => measure(`${letters} ${sans}`));
     this.below.clear();

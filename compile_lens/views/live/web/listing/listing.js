@@ -16,10 +16,8 @@ import { shadesOf, ticksOf } from "./tints.js";
 
 /** Characters of a line that are shown at first, where most lines are long, and those that a click adds. */
 const LINE_CUT = { usual: 2000, many: 400, more: 50000 };
-/** Matches of a search that are marked. */
-const MOST_MATCHES = 10000;
-/** With more changed lines than this, all rows that are built are painted anew. */
-const MANY_LINES = 2000;
+/** Matches of a search that are marked; changed lines beyond which all rows that are built are painted anew. */
+const [MOST_MATCHES, MANY_LINES] = [10000, 2000];
 
 /**
  * The content of a listing. Lines count from 1 in the text.
@@ -32,6 +30,7 @@ const MANY_LINES = 2000;
  * @property {Fold[]} [folds]
  * @property {Map<number, string>} [words] a remark behind a line
  * @property {Map<number, string>} [titles] tooltips
+ * @property {Map<number, [number, string, string]>} [costs] of lines: share from 0 to 1, in percent, in words
  * @property {Map<number, string>} [signs] lines that a ≠ stands behind, and why
  * @property {Map<number, Note>} [notes] what happened at a line
  * @property {string} [unlinked] tooltip of lines without items

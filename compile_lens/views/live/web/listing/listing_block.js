@@ -63,6 +63,8 @@ export class ListingBlock {
         (items.length === 0 && unlinked && this.listing.lines.line(line).trim() ? unlinked : "");
       if (title) code.title = title;
       number.dataset.number = String(first + line);
+      const cost = this.listing.content.costs?.get(line + 1);
+      if (cost) number.append(h("span", { class: "line-cost", style: `--share:${cost[0]}`, title: cost[2] }, cost[1]));
       const more = this.listing.rows.taller.get(row);
       if (more) number.style.height = code.style.height = `${this.listing.height + more}px`;
       this.codes.push(code);

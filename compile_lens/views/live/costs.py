@@ -1,0 +1,86 @@
+"""What kernels and lines cost, as the lists and the source of the page show it."""
+
+from __future__ import annotations
+
+from compile_lens.measures.address import Address
+from compile_lens.measures.cost import Cost, CostRow, cost
+from compile_lens.record.capture import Record
+from compile_lens.record.kernel import Code
+
+from ..findings.cost import amount, launches_of_each, share
+from ..words.answers import answers
+from ..words.characters import line
+
+
+class Costs:
+    """The ``CostData`` of kernels, and shares of lines."""
+
+    def __init__(self, capture: Record) -> None:
+        self._kernels = cost(capture, "kernel")
+        self._rows = {address: row for row in self._kernels.rows for address in row.addresses}
+        self._answers = answers(capture)
+        self._modules = cost(capture, "module")
+        self._codes = [code for compilation in capture.compilations for code in compilation.code.values()]
+        lines = cost(capture)
+        self._lines = {}
+        for row in lines.rows if len(lines.rows) > 1 else ():
+            if row.name:
+                words = f"{share(row)} of the {_what(lines.unit)}: {amount(lines, row.amount, row.at_least)}"
+                place = row.lines[0].file, row.lines[0].line
+                self._lines[place] = (_bar(row, lines), share(row), words)
+
+    def of(self, compilation: str, code: Code) -> list[dict[str, object] | None]:
+        """The costs of the kernels of a module, in order; ``None`` for each where there is only one."""
+        addresses: list[Address] = [(compilation, code.key, kernel.name) for kernel in code.kernels]
+        if len(addresses) < 2:
+            return [None] * len(addresses)
+        first: dict[int, int] = {}
+        data: list[dict[str, object] | None] = []
+        for number, address in enumerate(addresses):
+            row = self._rows.get(address)
+            if row is None:
+                data.append(None)
+                continue
+            answer = self._answers.get(address)
+            data.append(
+                {
+                    "row": first.setdefault(row.order, number),
+                    "order": row.order,
+                    "bar": _bar(row, self._kernels),
+                    "words": share(row),
+                    "amount": amount(self._kernels, row.amount, row.at_least),
+                    "limit": row.bound,
+                    "times": row.launches,
+                    "saved": answer.saved if answer else 0,
+                    "answer": [[label, line(words)] for label, words in answer.parts] if answer else [],
+                }
+            )
+        return data
+
+    def lines(self, file: str, first: int, count: int) -> list[list[object]]:
+        """Costs of the lines of a source: its number, the length of a bar, its share in percent, and words."""
+        known = ((number, self._lines.get((file, number))) for number in range(first, first + count))
+        return [[number, *one] for number, one in known if one is not None]
+
+    def core(self) -> dict[str, object] | None:
+        """The unit, and where it comes from; nothing where no list of kernels is ranked."""
+        if not any(len(code.kernels) > 1 for code in self._codes):
+            return None
+        return {"what": _what(self._kernels.unit), "origin": line(self._kernels.origin)}
+
+    def of_modules(self, paths: tuple[str, ...]) -> str:
+        """The share of repeated modules that run one method; ``""`` where it is not of all of them."""
+        for one in self._modules.modules:
+            if paths and set(paths) == set(one.paths):
+                return f"{share(one)}, {launches_of_each(one)} each"
+        return ""
+
+
+def _bar(row: CostRow, whole: Cost) -> float:
+    """The length of a bar: 1 for the row that costs most."""
+    most = whole.rows[0].share
+    return round(row.share / most, 3) if row.share and most else 0.0
+
+
+def _what(unit: str) -> str:
+    return "time" if unit == "seconds" else "bytes"

@@ -1,0 +1,129 @@
+"""Answers about one kernel in a strip: what bounds it, why it is not fused with a neighbour, what to try."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from compile_lens.measures.address import Address
+from compile_lens.measures.cost import cost
+from compile_lens.measures.launch_accesses import size
+from compile_lens.measures.memo import memoized
+from compile_lens.measures.roofline import Bound, roofline
+from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.record.capture import Record
+
+from .quantities import bytes_in_short
+
+WORTH = 0.01
+"""Share of all bytes that a remedy must save, at most, to be named."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer about one kernel.
+
+    ``parts`` are labels, ``""`` for none, each with a sentence; ``saved`` are the bytes that its remedy could save at
+    most, 0 without one.
+    """
+
+    parts: tuple[tuple[str, str], ...]
+    saved: int = 0
+
+
+@memoized
+def answers(capture: Record) -> Mapping[Address, Answer]:
+    """The answers of the kernels of a capture."""
+    rows = cost(capture, "kernel").rows
+    numbers = {address: row.order for row in rows for address in row.addresses}
+    bounds: dict[Address, Bound] = {}
+    for one in roofline(capture).bounds:
+        cid = one.kernel.compilation or capture.compilations[0].id
+        bounds[cid, f"{one.kernel.phase}.code", one.kernel.name] = one
+    total = cost(capture, "kernel", "bytes").total
+    neighbours: dict[Address, dict[tuple[int, str], _Neighbour]] = {}
+    for address, other, pair in _pairs(capture):
+        number = 0 if other == address else numbers.get(other, 0)
+        own = neighbours.setdefault(address, {})
+        known = own.setdefault((number, pair.why.reason), _Neighbour(number, other, pair))
+        saved = known.saved + (size(pair.why.saved) or 0)
+        own[number, pair.why.reason] = replace(known, saved=saved, pairs=known.pairs + 1)
+    return {
+        address: _answer(bounds.get(address), list(neighbours.get(address, {}).values()), total)
+        for address in numbers
+    }
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    """A row of kernels with which a kernel is not fused, for one reason: in how many pairs, and what that moves."""
+
+    number: int
+    address: Address
+    pair: UnfusedPair
+    saved: int = 0
+    pairs: int = 0
+
+    @property
+    def can_be_followed(self) -> bool:
+        """True if there is a remedy. A program does not write its backward: there only a setting can be changed."""
+        remedy = self.pair.why.remedy
+        return bool(remedy) and (self.pair.phase != "backward" or "torch._inductor.config" in remedy)
+
+    @property
+    def words(self) -> str:
+        why = self.pair.why
+        what = f"with #{self.number} {short_name(self.address[2])}" if self.number else "two loops in it"
+        reason = why.sentence.rstrip(".")
+        if why.reason == "extern" and why.calls:
+            reason = f"{', '.join(dict.fromkeys(map(short_name, why.calls)))} is a library call"
+        times = f" in {self.pairs} places" if self.pairs > 1 else ""
+        saved = f" Would save at most {bytes_in_short(self.saved)}{times}." if self.saved else ""
+        return f"{what}: {reason}.{saved}"
+
+
+def _answer(bound: Bound | None, neighbours: list[_Neighbour], total: float) -> Answer:
+    parts = []
+    if bound is not None and bound.kernel.intensity is not None:
+        kind = f"{bound.bound}-bound. ".capitalize() if bound.bound else ""
+        parts.append(("", f"{kind}{bound.kernel.intensity:.3g} operations/B."))
+    neighbours = sorted(neighbours, key=lambda one: -one.saved)
+    if not neighbours:
+        return Answer(tuple(parts))
+    parts.append(("Not fused", neighbours[0].words))
+    remedy = next(
+        (one for one in neighbours if one.pair.why.remedy and one.saved >= max(1, WORTH * total)), None
+    )
+    if remedy is None:
+        return Answer((*parts, ("Try", "nothing here: no remedy is known.")))
+    about = (
+        ""
+        if remedy is neighbours[0]
+        else f"against #{remedy.number}: "
+        if remedy.number
+        else "for its two loops: "
+    )
+    parts.append(("Try", f"{about}{remedy.pair.why.remedy.rstrip('.')}. Not timed here."))
+    return Answer(tuple(parts), remedy.saved)
+
+
+def _pairs(capture: Record) -> Iterator[tuple[Address, Address, UnfusedPair]]:
+    """Each kernel with each other one with which a group of its is not fused."""
+    for compilation in capture.compilations:
+        for phase, code in compilation.code.items():
+            kernels = {group: kernel for kernel in code.kernels for group in kernel.groups}
+            for pair in unfused_pairs(capture, compilation.id, phase):
+                one, two = kernels.get(pair.first), kernels.get(pair.second)
+                if one is None or two is None:
+                    continue
+                first, second = ((compilation.id, code.key, kernel.name) for kernel in (one, two))
+                yield first, second, pair
+                if first != second:
+                    yield second, first, pair
+
+
+def short_name(name: str) -> str:
+    """The name of a kernel without what all share: ``gelu_1`` of ``cpp_fused_gelu_1``, ``mm`` of
+    ``extern_kernels.mm#2``."""
+    return re.sub(r"^(cpp|triton_\w{3}|mps)_fused_(?=\D)|^extern_kernels\.|#\d+$", "", name)
