@@ -94,7 +94,10 @@ def _names(targets: Sequence[TargetName]) -> list[str]:
 
 
 def _first_line(error: LensError) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
+    first, *rest = str(error).strip().split("\n")
+    if isinstance(error, CaptureError):  # the place, the line and its carets, then what was raised there
+        first = ": ".join([first, *[line for line in rest if line and not line.startswith(" ")][:1]])
+    return first or type(error).__name__
 
 
 def _features(target: TargetName) -> tuple[str, ...] | None:

@@ -91,7 +91,24 @@ def parser() -> argparse.ArgumentParser:
     _add_call(show)
     _add_target(show, "h100, mps, cpu:avx2, …")
     _add_story(show)
+    _add_full(show)
     _add_out(show)
+
+    briefly = add(
+        "brief",
+        commands.brief,
+        "Capture a function and print facts, evidence and next steps in few tokens, for a coding agent",
+        expressions,
+    )
+    _add_call(briefly)
+    _add_target(briefly, "h100, mps, cpu:avx2, …")
+    briefly.add_argument(
+        "--max-tokens",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="at most so many, each counted as three bytes of UTF-8 (default: %(default)s)",
+    )
 
     compared = add(
         "compare", compare, "Capture a function for several targets and put them side by side", expressions
@@ -103,6 +120,7 @@ def parser() -> argparse.ArgumentParser:
         "NAME",
         "a device, which need not be here; repeatable (default: cpu, h100 and mps)",
     )
+    _add_full(compared)
     _add_out(compared, "comparison")
 
     changing = add(
@@ -145,6 +163,7 @@ def parser() -> argparse.ArgumentParser:
     differing.add_argument("a", type=Path, help="the first .json record")
     differing.add_argument("b", type=Path, help="the second")
     _add_fail_on(differing)
+    _add_full(differing)
     _add_out(differing, "difference")
 
     checked = add(
@@ -192,6 +211,7 @@ def parser() -> argparse.ArgumentParser:
         "--remove", nargs="+", default=[], metavar="VERSION", help="remove environments; all removes each"
     )
     _add_fail_on(upgraded)
+    _add_full(upgraded)
     _add_out(upgraded, "difference")
 
     supported = add(
@@ -224,6 +244,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="say what an NVIDIA GPU, which need not be here, would record as CUDA graphs: h100, …",
     )
+    _add_full(program)
     _add_out(program, "program")
 
     opened = add(
@@ -234,6 +255,7 @@ def parser() -> argparse.ArgumentParser:
     )
     opened.add_argument("record", type=Path, help="a .json file written by capture.save or --out")
     _add_story(opened)
+    _add_full(opened)
     _add_out(opened)
 
     imported = add(
@@ -260,6 +282,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="ID",
         help="which compiled graph of the profiler's trace the capture is of: 3/0 (default: that with its launches)",
     )
+    _add_full(imported)
     _add_out(imported, "program")
 
     merged = add(
@@ -275,6 +298,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="of each rank the .json that `run` wrote under torchrun, or a .log of TORCH_TRACE; or a folder of logs",
     )
+    _add_full(merged)
     _add_out(merged, "ranks")
 
     agent = add(
@@ -337,6 +361,10 @@ def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
         action="store_true",
         help="build and run the code (needs a compiler); with --target, translate the kernels to machine code",
     )
+
+
+def _add_full(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--full", action="store_true", help="print everything, not the first 25 lines")
 
 
 def _add_story(command: argparse.ArgumentParser) -> None:

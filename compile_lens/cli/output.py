@@ -40,7 +40,7 @@ def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> 
 def deliver(args: argparse.Namespace, result: Any, body: Mapping[str, Any], *, text: bool = True) -> None:
     """Print a result, then write it where asked; with ``--json`` print one document, which has ``body``."""
     if text and not args.json:
-        say(str(result))
+        say(result.text("full") if getattr(args, "full", False) else str(result))
     written = []
     for path in args.out:
         with progress(f"writing {path}", quiet=args.quiet):
@@ -63,7 +63,8 @@ def report(
 ) -> int:
     """Print the capture (a partial one too), then write what was asked for; the exit code."""
     if text and not args.json:
-        say(str(capture.story(args.lang) if getattr(args, "story", False) else capture))
+        full = capture.text("full" if getattr(args, "full", False) else "short")
+        say(str(capture.story(args.lang)) if getattr(args, "story", False) else full)
     done = list(written)
     for path in paths:
         with progress(f"writing {path}", quiet=args.quiet):

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         from ..measures.cuda_graphs import nvidia_gpu
 
         nvidia_gpu(args.cuda_graphs)
-    args.program = Run(_found(args.left), args.out, args.cuda_graphs, args.json)
+    args.program = Run(_found(args.left), args.out, args.cuda_graphs, args.json, args.full)
     return OK
 
 
@@ -56,8 +56,14 @@ class Run:
     record of its graphs. With ``json``, stdout holds one document, and what the program prints there goes to stderr."""
 
     def __init__(
-        self, program: Script, out: list[Path], cuda_graphs: str | None = None, json: bool = False
+        self,
+        program: Script,
+        out: list[Path],
+        cuda_graphs: str | None = None,
+        json: bool = False,
+        full: bool = False,
     ) -> None:
+        self._form = "full" if full else "short"
         self._cuda_graphs = cuda_graphs
         self._document = Document() if json else None
         self._program = program
@@ -74,8 +80,9 @@ class Run:
         from ..results import program
         from ..views.render import html, markdown, text
         from ..views.subjects import program as subject
+        from ..views.summaries import program_summary, short_text
 
-        self._writers = (program, html, markdown, text, subject)
+        self._writers = (program, html, markdown, text, subject, program_summary, short_text)
         if self._document is not None:
             self._document.begin()
         if self._journal is not None:
@@ -150,7 +157,7 @@ class Run:
                 with contextlib.suppress(FileNotFoundError):
                     _aside(path).unlink()
             if not self._out and self._document is None:
-                say(str(program), stream)
+                say(program.text(self._form), stream)
             if not self._out and (given := _given_to_program(self._program.arguments)):
                 say(f"compile-lens: {given}", stream)
             if self._journal is not None:

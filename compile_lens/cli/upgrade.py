@@ -67,7 +67,7 @@ def upgrade(args: argparse.Namespace) -> int:
         }
         say(json.dumps(body, indent=2))
     else:
-        say("\n\n".join(str(one) for one in differences))
+        say("\n\n".join(one.text("full" if args.full else "short") for one in differences))
         for path in written:
             say(f"wrote {path}")
         say_failed(failed)

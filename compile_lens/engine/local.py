@@ -116,6 +116,9 @@ for, or that has no driver here."""
 def _message(made: Capture) -> str:
     from .. import versions
     from ..record import messages
+    from ..views.summaries.failure_summary import marked, own_frames
+    from ..views.summaries.failure_summary import where as place
+    from ..views.words.labels import without_folders
 
     failure = made.failure
     assert failure is not None
@@ -155,14 +158,14 @@ def _message(made: Capture) -> str:
     # Where several calls were asked for, those that were begun are told: the last of them is the one that failed.
     which = f" in calls[{len(made.calls) - 1}] ({', '.join(made.calls[-1].inputs)})" if made.calls else ""
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
-    own = [f for f in failure.frames if not (f.of_torch or f.file.startswith("<eval_with_key>"))]
-    own = own or [*failure.frames]
-    lines = [f"  at {f.file}:{f.line} in {f.function}: {f.text}".rstrip(": ") for f in own[-1:]]
-    lines += [f"  hint: {hint}" for hint in failure.hint.splitlines()]
+    own = own_frames(failure)
+    lines = [f"  {line}" for f in own[-1:] for line in marked(f) if line]
+    lines += [f"{failure.type}: {without_folders(messages.summary(failure.message))}{next_step}"]
+    lines += [f"  hint: {hint}" for hint in without_folders(failure.hint).splitlines()]
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(
         (
-            f"{made.function} failed{which} {where}: {failure.type}: {messages.summary(failure.message)}{next_step}",
+            f"{made.function} failed{which} {where}" + "".join(f" at {place(f)}" for f in own[-1:]),
             *lines,
             f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
         )

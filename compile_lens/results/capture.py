@@ -11,6 +11,7 @@ from ..errors import LensError
 from ..record.benchmark import DeviceSpeed
 from ..record.capture import Record
 from ..record.delegates import delegate
+from .text_forms import TextForms
 
 if TYPE_CHECKING:
     from ..measures.chain import Chain
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from ..record.kernel import Kernel
     from ..record.support import Unsupported
     from ..record.verification import Verification
+    from ..views.document import Document
     from ..views.story import Story
+    from ..views.summaries.summary import Summary
     from .divergence import Divergence
 
 
-class Capture(Record):
+class Capture(TextForms, Record):
     # The attributes are the record's, told once.
     __doc__ = f"""{(Record.__doc__ or "").rstrip()}
 
@@ -38,7 +41,8 @@ class Capture(Record):
     (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
     (``Why``), ``traffic`` (``Traffic``), ``cost`` (``Cost``), ``roofline`` (``Roofline``), ``coverage``
     (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``),
-    ``divergence`` (``Divergence``), ``join``, ``save``, ``to_json`` and ``from_json``.
+    ``divergence`` (``Divergence``), ``text``, ``brief``, ``brief_dict``, ``join``, ``save``, ``to_json`` and
+    ``from_json``.
     ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
@@ -203,11 +207,15 @@ class Capture(Record):
 
         return line(self)
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
+    def _summary(self) -> Summary:
+        from ..views.summaries.capture_summary import summary
+
+        return summary(self)
+
+    def _document(self) -> Document:
         from ..views.subjects.capture import document
 
-        return page(document(self))
+        return document(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.live.page import mimebundle

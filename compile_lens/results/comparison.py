@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import RecordError, UsageError
 from ..record.codec import from_json, to_json
@@ -13,12 +13,17 @@ from ..record.comparison import Column, ComparisonRecord
 from ..record.difference import DifferenceRecord
 from ..record.what_if import WhatIfRecord
 from .capture import Capture
+from .text_forms import TextForms
+
+if TYPE_CHECKING:
+    from ..views.document import Document
+    from ..views.summaries.summary import Summary
 
 FORMAT, VERSION = "compile_lens comparison", 1
 """The first fields of a saved comparison."""
 
 
-class Comparison(ComparisonRecord):
+class Comparison(TextForms, ComparisonRecord):
     """Result of ``compile_lens.compare``: a ``ComparisonRecord`` with its views as methods."""
 
     @property
@@ -96,18 +101,22 @@ class Comparison(ComparisonRecord):
         targets = ", ".join(f"{c.target} (failed)" if c.failure else c.target for c in self.columns)
         return f"<Comparison of {self.function} for {targets}>"
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
+    def _summary(self) -> Summary:
+        from ..views.summaries.comparison_summary import summary
+
+        return summary(self)
+
+    def _document(self) -> Document:
         from ..views.subjects.compare import document
 
-        return page(document(self))
+        return document(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.live.compare import fragment
         from ..views.render.formats import mimebundle
         from ..views.subjects.compare import document
 
-        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self))
+        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self), self._plain)
 
 
 def _column(one: dict[str, Any]) -> Column:
@@ -120,7 +129,7 @@ def _column(one: dict[str, Any]) -> Column:
     )
 
 
-class Difference(DifferenceRecord):
+class Difference(TextForms, DifferenceRecord):
     """Result of ``compile_lens.diff``: a ``DifferenceRecord`` with its views as methods; false if nothing differs."""
 
     @property
@@ -159,18 +168,22 @@ class Difference(DifferenceRecord):
         changes = f"{count} change{'s' * (count > 1)}" if self else "nothing differs"
         return f"<Difference of {self.a} and {self.b}: {changes}>"
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
+    def _summary(self) -> Summary:
+        from ..views.summaries.diff_summary import summary
+
+        return summary(self)
+
+    def _document(self) -> Document:
         from ..views.subjects.diff import document
 
-        return page(document(self))
+        return document(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.live.compare import fragment
         from ..views.render.formats import mimebundle
         from ..views.subjects.diff import document
 
-        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self))
+        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self), self._plain)
 
 
 class WhatIf(WhatIfRecord):

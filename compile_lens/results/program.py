@@ -13,6 +13,7 @@ from ..record.delegates import delegate
 from ..record.kernel import SAME_CODE
 from ..record.program import ProgramRecord
 from ..record.ranks import RanksRecord
+from .text_forms import TextForms
 
 if TYPE_CHECKING:
     from ..measures.causes import Cause
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
         ProgramFrame,
         ProgramGraph,
     )
+    from ..views.document import Document
+    from ..views.summaries.summary import Summary
     from .capture import Capture
 
 
-class Program:
+class Program(TextForms):
     """Result of ``compile_lens.watch``. It can be queried at any time, also while the watch is open.
 
     ``record`` is all of it as frozen plain data (``ProgramRecord``): ``frames``, ``evaluations``, ``graphs``,
@@ -315,17 +318,21 @@ class Program:
         record = self.record
         return f"<Program {record.name}: {verdict(record)}>"
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
+    def _summary(self) -> Summary:
+        from ..views.summaries.program_summary import summary
+
+        return summary(self.record)
+
+    def _document(self) -> Document:
         from ..views.subjects.program import document
 
-        return page(document(self.record))
+        return document(self.record)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.render.formats import mimebundle
         from ..views.subjects.program import document
 
-        return mimebundle(lambda: document(self.record), include, exclude)
+        return mimebundle(lambda: document(self.record), include, exclude, plain=self._plain)
 
 
 class _Codes:
@@ -363,7 +370,7 @@ class _Codes:
             return str(error)
 
 
-class Ranks(RanksRecord):
+class Ranks(TextForms, RanksRecord):
     """Result of ``compile_lens.merge`` and ``compile_lens.rehearse``: programs by rank, and the differences between
     them; ``ranks[2]`` is the program of rank 2."""
 
@@ -403,11 +410,15 @@ class Ranks(RanksRecord):
 
         return f"<Ranks {', '.join(map(str, self.ranks))}: {verdict(self)}>"
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
+    def _summary(self) -> Summary:
+        from ..views.summaries.ranks_summary import summary
+
+        return summary(self)
+
+    def _document(self) -> Document:
         from ..views.subjects.ranks import document
 
-        return page(document(self))
+        return document(self)
 
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
@@ -415,4 +426,4 @@ class Ranks(RanksRecord):
         from ..views.render.formats import mimebundle
         from ..views.subjects.ranks import document
 
-        return mimebundle(lambda: document(self), include, exclude)
+        return mimebundle(lambda: document(self), include, exclude, plain=self._plain)

@@ -17,8 +17,8 @@ from typing import Any
 from compile_lens.record.capture import Record
 
 from .live.page import mimebundle
-from .render.text import page
-from .subjects.capture import document
+from .summaries.capture_summary import summary
+from .summaries.short_text import text
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []
@@ -26,12 +26,12 @@ _displayed: list[weakref.ref[Record]] = []
 
 
 def display(capture: Record) -> None:
-    """Show a capture where the user looks: HTML in a notebook, else the text page on standard output."""
+    """Show a capture where the user looks: HTML in a notebook, else its short text on standard output."""
     shell = _shell()
     if shell is not None:
         _pass_over(shell, capture)
     if shell is None or _is_terminal(shell):
-        _print(page(document(capture)))
+        _print(text(summary(capture)))
         return
     from IPython.display import display as publish
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from full_text import full
 from samples_program import program
 
 import compile_lens
@@ -166,14 +167,14 @@ def test_what_was_issued_before_all_ranks_raised_is_there() -> None:
     found = rehearse(raises, world_size=2)
     assert [one.ended for one in found.programs] == ["ValueError: of rank 0", "ValueError: of rank 1"]
     assert [[one.collective.name for one in p.issued or ()] for p in found.programs] == [["all_reduce"]] * 2
-    text = " ".join(str(found).split())
+    text = " ".join(full(found).split())
     assert "✓" not in text and "the program did not end as it should (rank 0, 1)" in text
 
 
 def test_a_merge_says_that_it_did_not_see_them() -> None:
     base = program()
     one, other = Program(lambda: base), Program(lambda: dataclasses.replace(base, seconds=base.seconds + 1))
-    text = " ".join(str(merge(one, other)).split())
+    text = " ".join(merge(one, other).text("full").split())
     assert "no difference between the 2 ranks is known" in text and "✓" not in text
     assert "the collectives that were issued were not observed, or not all (rank 0, 1)" in text
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from full_text import full
 
 import compile_lens
 from compile_lens import Capture, Program, RecordError, UsageError
@@ -112,7 +113,7 @@ def test_a_capture_gets_the_times_of_its_kernels(marked: Path) -> None:
     (alone,) = [g for g in capture.profile.graphs if g.phase == "inference"]
     assert alone.kernels == () and "not in this record" in alone.missing[0].reason and alone.unmatched_events
     assert Capture.from_json(capture.to_json()).profile == capture.profile
-    for page in (str(capture), capture._repr_mimebundle_()["text/html"]):
+    for page in (full(capture), capture._repr_mimebundle_()["text/html"]):
         assert "kernels measured" in page
 
 
@@ -126,7 +127,7 @@ def test_a_program_gets_them_where_its_code_is_the_same(marked: Path) -> None:
         ("0/0", "backward", True),
         ("1/0", "inference", True),
     ]
-    assert "cpp_fused" in str(program).split("── profile")[1]
+    assert "cpp_fused" in full(program).split("── profile")[1]
     # One that was loaded keeps no graphs: times by name, and why there are no lines.
     loaded = Program.load(marked / "alone.json").join(marked / "trace.json")
     assert loaded.record.profile is not None

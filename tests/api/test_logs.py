@@ -65,7 +65,7 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
     assert 0 < places <= live.counts.break_sites, (
         "two breaks of one line and reason are one place without columns"
     )
-    assert main(["import", str(run / "log")]) == 0
+    assert main(["import", str(run / "log"), "--full"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
     if versions.torch_version() >= (2, 12):  # before, it says no columns

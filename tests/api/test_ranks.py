@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 import two_ranks
+from full_text import full
 from samples_program import program
 
 import compile_lens
@@ -268,8 +269,8 @@ def test_ranks_that_compiled_nothing_or_not_all_are_not_told_as_if_they_had(comp
     assert [(rank.counts.graphs > 0, rank.counts.breaks) for rank in (found[0], found[1])] == [
         (bool(handed), 1)
     ] * 2
-    assert not found.differences and "✓" not in str(found)
-    page = " ".join(str(found).split())
+    assert not found.differences and "✓" not in full(found)
+    page = " ".join(full(found).split())
     said = {
         "nothing": "no graph was compiled on any of 2 ranks, so that there are no graphs, shapes or collectives to "
         "compare; each met the same: 1 break",
@@ -374,5 +375,5 @@ def test_what_the_process_compiled_before_is_no_recompile_of_rank_0() -> None:
         torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4)), backend="eager")(torch.ones(2, 4))
 
     ranks = compile_lens.rehearse(step, world_size=2)
-    assert not ranks.differences, str(ranks)
+    assert not ranks.differences, full(ranks)
     assert [one.recompilation for rank in ranks.programs for one in rank.evaluations] == [None] * 2

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from full_text import full
 from torch._inductor.utils import fresh_cache
 
 import compile_lens
@@ -89,7 +90,7 @@ def test_hits_and_misses_are_those_that_torch_counts(tmp_path: Path) -> None:
         run()
     (none,) = watched.caches
     assert (none.hits, none.misses, none.disabled) == (0, 0, cold["fxgraph_cache_miss"])
-    told = " ".join(str(watched).split())
+    told = " ".join(full(watched).split())
     assert f"switched off for {none.disabled} graphs" in told and "force_disable_caches is set" in told
     assert as_counters(compile_lens.import_trace(tmp_path / "log").caches) == cold + warm
     torch._dynamo.reset()
@@ -102,5 +103,5 @@ def test_a_torch_without_that_lookup_is_said(monkeypatch: pytest.MonkeyPatch) ->
         torch.compile(lambda x: x.sin() + 1)(torch.ones(3))
     (lost,) = watched.record.missing
     assert lost.stage == "cache messages" and "FxGraphCacheLoadable.load" in lost.reason
-    assert " 0 misses" not in str(watched) or "at least 0 misses" in str(watched)
+    assert " 0 misses" not in full(watched) or "at least 0 misses" in full(watched)
     torch._dynamo.reset()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens.views.words import program as words
@@ -115,12 +116,12 @@ def test_a_stance_is_told_with_its_line(stance: str) -> None:
     assert len(backend.symbols) == 1, "the second call ran eagerly"
     (cause,) = (cause for cause in program.causes if cause.kind == "not evaluated")
     assert cause.place is not None and cause.place.line == sine.__code__.co_firstlineno
-    told = " ".join(str(program).split())
+    told = " ".join(full(program).split())
     assert f"torch.compiler.set_stance('{stance}') was set (test_watch_causes.py:" in told
     assert torch._dynamo.decorators._set_stance is before
     with torch.compiler.set_stance(stance), compile_lens.watch() as program:
         call(torch.ones(7))
-    assert "was set before the watch" in " ".join(str(program).split())
+    assert "was set before the watch" in " ".join(full(program).split())
 
 
 LAYOUTS = {
@@ -185,7 +186,7 @@ def test_a_compile_that_raised_is_a_cause_with_its_reason() -> None:
         cause.kind == "compile that raised" and cause.place is not None and cause.place.text == 'print("a")'
     )
     assert str(raised.value).partition("\n")[0] in words.because(cause)
-    assert "could not be compiled: the call raised" in " ".join(str(program).split())
+    assert "could not be compiled: the call raised" in " ".join(full(program).split())
 
 
 def test_of_several_reasons_the_one_that_took_most_time_comes_first() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import changed_programs
 import pytest
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens.record.failed_guards import failed_guard
@@ -101,7 +102,7 @@ def test_torch_s_hint_of_an_integer_of_a_module() -> None:
     assert len(program.recompiles) == 4
     again = program.recompiles[-1].recompilation
     assert again is not None
-    for said in (again.failed_guards[0].hint, words.to_try(again), str(program)):
+    for said in (again.failed_guards[0].hint, words.to_try(again), full(program)):
         assert "torch._dynamo.config.allow_unspec_int_on_nn_module = True" in " ".join(said.split())
     assert compiles(Counter(), [(x,)] * 5) == 5
     with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
@@ -234,7 +235,7 @@ def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
         for op in changed_programs.ONE_EACH:
             torch.compile(op, backend=backend)(torch.rand(3))
     assert len(graphs) == torch._dynamo.config.recompile_limit == 8
-    said = " ".join(str(program).split())
+    said = " ".join(full(program).split())
     assert said.count("compile functions of your own that call them") > 1, "in the causes and the table"
     assert "give it the same object each time" not in said
     torch._dynamo.reset()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import samples_program
+from full_text import full
 
 from compile_lens.measures.program import Line
 from compile_lens.record.codec import to_json
@@ -80,7 +81,7 @@ def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     assert first.caller is not None and "checkpoint(body" in first.caller.text
     assert (first.count, second.count) == (1, 0), "how often what is called in turn is not known"
     assert words.state(program.record) == "partial" and program.counts.eager_frames == 2
-    assert "2 functions run eagerly without a compile attempt" in " ".join(str(program).split())
+    assert "2 functions run eagerly without a compile attempt" in " ".join(full(program).split())
 
 
 @pytest.mark.full
@@ -204,7 +205,7 @@ def test_a_module_of_torch_s_in_ddp(tmp_path: Path, model: str, eager: str) -> N
     if eager:
         (one,) = program.eager_frames
         assert eager in one.function or sys.version_info < (3, 11)
-        assert "DistributedDataParallel" in str(program)
+        assert "DistributedDataParallel" in full(program)
 
 
 WITHIN = """
@@ -257,7 +258,7 @@ def test_a_line_that_broke_is_compiled_only_where_a_graph_has_a_call_of_it(tmp_p
 def test_a_row_of_several_breaks_has_the_graphs_of_each(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
     assert [["add"], ["exp", "sin"], ["cos"], ["sum"]] == graphs
-    assert len(program.breaks) == 2 and "0 → 3; 1 → 2" in " ".join(str(program).split())
+    assert len(program.breaks) == 2 and "0 → 3; 1 → 2" in " ".join(full(program).split())
 
 
 AUTOGRAD = """

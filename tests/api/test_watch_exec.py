@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from lines_run import lines_run
 
 import compile_lens
@@ -51,7 +52,7 @@ def test_what_exec_made_has_a_row_under_its_name(file: str) -> None:
     states = {line.line: line.states for line in program.lines[file]}
     assert ran == {9, 10, 11, 12} and all("eager" in states[line] for line in ran)
     assert states[3] == states[5] == ("compiled",) and states[4] == ("broke",)
-    told = " ".join(str(program).split())
+    told = " ".join(full(program).split())
     assert f"{file}, in no file 2 4 2 0" in told, "it had no row"
     assert not program.record.sources
     assert f"{file}:9 in loop runs eagerly" in told or f"{file}:11 in loop runs eagerly" in told
@@ -62,4 +63,4 @@ def test_what_torch_made_has_none() -> None:
     module = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU()))
     with compile_lens.watch() as program:
         torch.compile(module, backend="eager")(torch.ones(3))
-    assert program.evaluations and "in no file" not in str(program)
+    assert program.evaluations and "in no file" not in full(program)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from lines_run import lines_run
 from torch._C._dynamo import eval_frame
 
@@ -65,7 +66,7 @@ def test_a_function_that_was_left_before_is_told_when_it_is_called(module: bool)
     assert (one.kind, one.count, one.line, one.certain) == (SKIPPED_BEFORE, 2, code.co_firstlineno, True)
     ran = run_by_python(call, code, torch.ones(3))
     assert len(ran) == (5 if module else 4) and ran <= eager(program), "it was said nothing of"
-    told = " ".join(str(program).split())
+    told = " ".join(full(program).split())
     assert "1 function skipped before the watch" in told and "✓" not in told
     assert compile_lens.Program.from_json(program.to_json()).eager_frames == program.eager_frames
 
@@ -120,8 +121,8 @@ def test_what_is_not_called_stands_among_what_was_before() -> None:
     assert not program.eager_frames and not eager(program)
     (left,) = [frame for frame in program.record.prior_frames if frame.function == "whole"]
     assert left.eager_lines and not left.prior_ids
-    assert "its calls by uncompiled code are not seen" in " ".join(str(program).split())
-    assert "✓" in str(program)
+    assert "its calls by uncompiled code are not seen" in " ".join(full(program).split())
+    assert "✓" in full(program)
 
 
 def power(x: torch.Tensor, name: str) -> torch.Tensor:
@@ -170,7 +171,7 @@ def test_what_was_left_after_it_had_forms_runs_none_of_them() -> None:
     assert (one.kind, one.count, one.certain) == (SKIPPED_BEFORE, 1, True) and ran <= eager(program)
     (before,) = [frame for frame in program.record.prior_frames if frame.function == "perhaps"]
     assert before.prior_ids == ("0/0",) and before.eager_lines
-    assert "✓" not in str(program)
+    assert "✓" not in full(program)
 
 
 def test_asking_what_becomes_of_a_frame_leaves_everything_as_it_was() -> None:

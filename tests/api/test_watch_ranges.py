@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import ranged
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens import import_trace
@@ -106,7 +107,7 @@ def test_what_became_a_symbol_is_told_with_its_range(tmp_path: Path) -> None:
     pages = (
         program.save(tmp_path / f"program.{form}").read_text(encoding="utf-8") for form in ("md", "html")
     )
-    for said in (str(program), *pages):
+    for said in (full(program), *pages):
         plain = " ".join(re.sub(r"<[^>]+>", "", said).split())
         assert "for any size from 4 to 1024" in plain and "for any int of at most 99" in plain
     (again,) = program.recompiles
@@ -143,7 +144,7 @@ def test_a_size_that_no_line_asked_for_names_the_first_use_of_the_tensor() -> No
     said = next(part for part in str(entry.guard_manager).splitlines() if "check_tensor(L['x']" in part)
     line = late.__code__.co_firstlineno + 2
     assert f"test_watch_ranges.py:{line} in late" in said, "torch's own word of the same guard"
-    told = " ".join(str(program).split())
+    told = " ".join(full(program).split())
     assert f"none; first used at test_watch_ranges.py:{line}" in told
     (again,) = program.recompiles
     assert again.recompilation is not None and again.recompilation.failed_guards[0].line is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from lines_run import lines_run
 
 import compile_lens
@@ -80,7 +81,7 @@ def test_a_rest_that_was_left_before_the_watch_is_eager() -> None:
     assert ran == {2, 3, 4}, "Python itself runs what follows the break"
     assert (known[1], known[2]) == (("compiled",), ("broke",))
     assert known[3] == known[4] == ("eager",), "it was said to be never"
-    assert "skipped before the watch" in " ".join(str(program).split())
+    assert "skipped before the watch" in " ".join(full(program).split())
     assert program.counts.skipped == program.counts.permanently_eager == 0 and len(program.evaluations) == 1
     assert compile_lens.Program.from_json(program.to_json()).frames == program.frames
 
@@ -133,5 +134,5 @@ def test_what_follows_a_break_is_a_form_of_before_where_dynamo_is_not_asked(earl
         call(torch.ones(3), 3)
     assert calls == 1, "what follows the break ran compiled, though it was not compiled now"
     assert len(program.evaluations) == (1 if earlier else 3)
-    told = " ".join(str(program).split())
+    told = " ".join(full(program).split())
     assert "none → one of before" in told and "none → none" not in told

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import torch._dynamo.utils
+from full_text import full
 
 import compile_lens
 from compile_lens.measures.causes import CACHE_BYPASSED, RECOMPILE_LIMIT, RECOMPILED, Cause
@@ -84,7 +85,7 @@ def test_compiled_functions_that_share_a_code_are_not_to_be_compiled_once_each(
         assert "isolate" not in words.advice(cause, "2.11.0") and "recompile_limit" in words.advice(
             cause, "2.11.0"
         )
-    assert "one function for each" not in str(program)
+    assert "one function for each" not in full(program)
 
 
 @pytest.mark.skipif(not NEW, reason="torch 2.13 isolates recompiles")
@@ -100,7 +101,7 @@ def test_what_is_advised_works(function: Callable[..., None], graphs: int) -> No
 def test_one_compiled_function_shares_its_code_with_none() -> None:
     program, by_kind = causes(sizes)
     cause = by_kind[RECOMPILE_LIMIT]
-    assert cause.sharing == 1 and "share this code" not in str(program)
+    assert cause.sharing == 1 and "share this code" not in full(program)
 
 
 def trained(x: torch.Tensor, layer: torch.nn.Linear, optimizer: torch.optim.Optimizer) -> torch.Tensor:
@@ -135,9 +136,9 @@ def test_a_capture_gives_no_advice_about_torchs_own_lines() -> None:
     seen = compile_lens.capture(trained, torch.ones(2, 2), layer, made)
     with pytest.raises(compile_lens.ExpectationError) as caught:
         compile_lens.expect(seen).graph_breaks(0)
-    for text in (str(seen), str(seen.story()), str(caught.value)):
+    for text in (full(seen), str(seen.story()), str(caught.value)):
         assert "Remove the `torch._dynamo.graph_break()`" not in text
-    assert "torch breaks there on purpose" in " ".join(str(seen).split())
+    assert "torch breaks there on purpose" in " ".join(full(seen).split())
 
 
 def test_values_of_the_stack_have_no_names_of_torchs() -> None:
@@ -154,7 +155,7 @@ def test_values_of_the_stack_have_no_names_of_torchs() -> None:
             compiled(torch.ones(size))
     names = [f.source for v in program.recompiles for f in v.recompilation.failed_guards]  # type: ignore[union-attr]
     assert any("___stack" in name for name in names), "what torch calls it"
-    assert "___stack" not in str(program) and "from before the break)" in str(program)
+    assert "___stack" not in full(program) and "from before the break)" in full(program)
 
 
 @pytest.mark.full

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from full_text import full
 
 pytestmark = pytest.mark.torch
 
@@ -84,7 +85,7 @@ with compile_lens.watch() as seen:
 record = seen.record
 ids = [visit.id for visit in seen.evaluations if visit.id]
 elsewhere = [b.ending.frames[-1].line for skip in record.library_skips for b in skip.breaks]
-document = " ".join(str(seen).split())
+document = " ".join(seen.text("full").split())
 open(sys.argv[1], "w").write(json.dumps([seen.counts.breaks, ids, elsewhere, document]))
 """
 
@@ -93,7 +94,7 @@ def finished(folder: Path, lines: str, ranks: int, name: str) -> list[str]:
     """What each rank of a program wrote to its streams."""
     processes = []
     for rank in range(ranks):
-        env = {**os.environ, "TORCH_LOGS": "graph_breaks", "RANK": str(rank), "WORLD_SIZE": str(ranks)}
+        env = {**os.environ, "TORCH_LOGS": "graph_breaks", "RANK": str(rank), "WORLD_SIZE": full(ranks)}
         env |= {
             "STORE": str(folder / f"store-{name}"),
             "TORCHINDUCTOR_CACHE_DIR": str(folder / f"cache{rank}"),

@@ -13,6 +13,7 @@ from typing import Any
 import changed_programs
 import pytest
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens.record.program import COMPILED
@@ -84,7 +85,7 @@ def test_each_is_listed_as_what_it_is_with_a_line_of_the_program() -> None:
         own = scaled.__code__.co_firstlineno if "scaled" in frame.function else called[frame.function]
         assert frame.line == own
         assert [v.outcome for v in frame.evaluations] == [COMPILED]
-    text = " ".join(str(program).split())
+    text = " ".join(full(program).split())
     assert "external_utils.py" not in text and " inner " not in text
     assert "compile functions of your own that call them" in text
     again = Program.from_json(program.to_json())
@@ -102,7 +103,7 @@ def test_a_break_behind_it_is_one_of_the_program() -> None:
     assert len(graphs) == 2
     for broken in program.breaks:
         assert all(Path(at.file).name == HERE for at in broken.ending.frames)
-    assert "external_utils.py" not in str(program)
+    assert "external_utils.py" not in full(program)
     names = {f.function for f in program.frames}
     assert "functools.partial of printing" in names and "printing" in names and "inner" not in names
 
@@ -135,6 +136,6 @@ def test_a_log_does_not_say_what_it_is_and_neither_is_it_told(tmp_path: Path) ->
     program = compile_lens.import_trace(tmp_path / "log")
     (frame,) = program.frames
     assert len(frame.evaluations) == 2 and frame.torch_caller and not frame.file
-    said = " ".join(str(program).split())
+    said = " ".join(full(program).split())
     assert "the log does not say which" in said and "external_utils.py" not in said
     assert "compile functions of your own that call them" in said

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from full_text import full
 from short_programs import one
 
 import compile_lens
@@ -104,9 +105,9 @@ def test_the_planted_switch_is_found(name: str) -> None:
     found = what_if(fn, *args, target=target, pairs=False, switches=switches)
     assert len(found.trials) > 1, "others were tried as well"
     (trial,) = [t for t in found.trials if t.name == name]
-    assert figure in trial.lower, str(found)
-    assert name in {t.name for t in found.helpful[:3]}, str(found)
-    assert trial.settings[0] in str(found) and "None of them" not in str(found)
+    assert figure in trial.lower, full(found)
+    assert name in {t.name for t in found.helpful[:3]}, full(found)
+    assert trial.settings[0] in full(found) and "None of them" not in full(found)
     (switch,) = [s for s in SWITCHES if s.name == name]
     first = found.diff(name).causes[0]
     if switch.partitioner:  # which is no option of the capture: what it does is the cause
@@ -128,7 +129,7 @@ def test_the_planted_switch_is_found(name: str) -> None:
 )
 def test_that_none_helps_is_said(fn: Any, args: tuple[Any, ...]) -> None:
     found = what_if(fn, *args, target="h100")
-    assert not found.helpful and "None of them helps" in str(found)
+    assert not found.helpful and "None of them helps" in full(found)
     assert found.trials, "something was tried"
     assert dict(found.not_tried)["max_fusion_size"].startswith("there ")
     assert "timing on the device" in dict(found.not_tried)["mode='max-autotune'"]
@@ -156,7 +157,7 @@ def test_so_many_pairs_as_are_asked_for() -> None:
     assert [t.name for t in found.trials if t.changes_figures] == [*three[:2], pair := " + ".join(three[:2])]
     assert found.helpful[0].name == pair, "it is better than each of them"
     given = 'options={"combo_kernels": True, "split_reductions": False}'
-    assert found.helpful[0].to_apply == f"torch.compile(f, {given})" and given in str(found)
+    assert found.helpful[0].to_apply == f"torch.compile(f, {given})" and given in full(found)
     first, second, both = (dict(t.figures)["launches"][1] for t in found.trials if t.changes_figures)
     assert both < min(first, second)
     for asked in ("x", -1, 1.5, None):
@@ -215,13 +216,13 @@ def test_an_interrupt_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "capture", interrupted)
     x = torch.rand(64, 64)
     found = what_if(lambda x: x.sum(0) + x.sum(1), x, switches=[s.name for s in SWITCHES[:4]])
-    assert found.interrupted and len(found.trials) == 1 and "interrupted" in str(found)
+    assert found.interrupted and len(found.trials) == 1 and "interrupted" in full(found)
     reached, *others = SWITCHES[:4]
     assert [name for name, why in found.not_tried if why.startswith("not reached")] == [
         s.name for s in others
     ]
     assert reached.name not in dict(found.not_tried)
-    assert "None of them helps" not in str(found) and "None of what was tried helps" in str(found)
+    assert "None of them helps" not in full(found) and "None of what was tried helps" in full(found)
 
 
 def test_a_trial_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

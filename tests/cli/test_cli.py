@@ -162,6 +162,9 @@ def test_bad_usage_is_one_clear_line(
 
 def test_open_prints_the_text_page(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["open", str(record)]) == 0
+    short = capsys.readouterr()
+    assert short.out.count("\n") <= 25 and 'text("full")' in short.out and short.err == ""
+    assert main(["open", str(record), "--full"]) == 0
     seen = capsys.readouterr()
     assert "cpp_fused_sin_0" in seen.out and "launches" in seen.out and seen.err == ""
 
@@ -260,10 +263,10 @@ def test_traceback_shows_where_an_error_came_from(capsys: pytest.CaptureFixture[
 def test_an_error_that_nobody_foresaw_is_one_line_too(
     record: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
-    def broken(self: Capture) -> str:
+    def broken(self: Capture, form: str) -> str:
         raise ZeroDivisionError("a bug\nof two lines")
 
-    monkeypatch.setattr(Capture, "__str__", broken)
+    monkeypatch.setattr(Capture, "text", broken)
     assert main(["open", str(record)]) == 1
     assert (
         capsys.readouterr().err
@@ -625,3 +628,14 @@ def test_diff_names_what_it_does_not_know(record: Path, capsys: pytest.CaptureFi
     assert main(["diff", str(record), str(record), "--fail-on", "speed"]) == 2
     assert "--fail-on 'speed' is not one of" in capsys.readouterr().err
     assert main(["diff", str(record), "nowhere.json"]) == 2
+
+
+def test_a_brief_keeps_its_budget(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["brief", f"{program}:double", "--input", "torch.rand(8)", "--quiet", "--max-tokens"]
+    assert main([*words, "300"]) == 0
+    brief = capsys.readouterr().out.partition("compile_lens:")[2]
+    assert "FACTS" in brief and len(brief.encode()) <= 900
+    assert main([*words, "90"]) == 2
+    assert "at least 200" in capsys.readouterr().err
+    assert main([*words, "300", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["brief"]["facts"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from torch import nn
 
 from compile_lens import CaptureError, LensError, UsageError, capture, compare
@@ -200,15 +202,15 @@ def breaks(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("fn", "inside", "said"),
     [
-        (raises, "called_with_four", "raises failed while it ran: ValueError: four is bad\n"),
+        (raises, "called_with_four", "\nValueError: four is bad\n"),
         (asks_for_nope, "asks_for_nope", "AttributeError: 'Tensor' object has no attribute 'nope'\n"),
         (raises_after_a_break, "raises_after_a_break", "AssertionError: not five\n"),
         (
             multiplies_what_does_not_fit,
             "multiplies_what_does_not_fit",
-            "failed in stage dynamo: TorchRuntimeError: ",
+            "\nTorchRuntimeError: ",
         ),
-        (breaks, "breaks", "failed in stage dynamo: Unsupported: Call to `torch._dynamo.graph_break()`"),
+        (breaks, "breaks", "\nUnsupported: Call to `torch._dynamo.graph_break()`"),
     ],
 )
 def test_an_error_names_the_line_and_what_to_do(fn: Any, inside: str, said: str) -> None:
@@ -217,7 +219,9 @@ def test_an_error_names_the_line_and_what_to_do(fn: Any, inside: str, said: str)
     text, failure = str(caught.value), caught.value.capture.failure
     assert said in text and "(error.capture holds what was seen until then: " in text
     line = next(n for n, t in enumerate(open(__file__), 1) if f"# the line of {fn.__name__}\n" in t)
-    assert f"\n  at {__file__}:{line} in {inside}: " in text
+    first, code = text.split("\n")[:2]
+    assert first.endswith(f" at {Path(__file__).name}:{line} in {inside}")
+    assert f"# the line of {fn.__name__}" in code and str(Path(__file__).parent) not in text
     assert failure is not None and failure.frames[-1].line == line
     assert all(frame.file == __file__ for frame in failure.frames)
     by_dynamo = failure.stage == "dynamo"
@@ -254,7 +258,7 @@ def test_an_error_of_the_lowering_names_the_line_of_the_operator() -> None:
     line = next(n for n, t in enumerate(open(__file__), 1) if t.endswith("# the line of the operator\n"))
     assert failure is not None and failure.stage == "inference.loops"
     assert [(frame.file, frame.line) for frame in failure.frames] == [(__file__, line)]
-    assert f"\n  at {__file__}:{line} in " in str(caught.value)
+    assert f" at {Path(__file__).name}:{line} in " in str(caught.value).split("\n")[0]
 
 
 def test_a_coroutine_that_dynamo_ran_early_is_no_fault_of_the_function() -> None:
@@ -275,7 +279,7 @@ def test_partial_capture_can_be_shown() -> None:
 
     with pytest.raises(CaptureError) as caught:
         capture(broken, torch.ones(2))
-    assert "no <good>" in str(caught.value.capture)
+    assert "no <good>" in full(caught.value.capture)
 
 
 def viewed(x: torch.Tensor) -> torch.Tensor:
@@ -295,3 +299,45 @@ def test_after_a_view_that_autograd_refuses_torch_dispatches_as_before(target: s
         assert raised.value.capture.failure.frames[-1].function == "viewed"
     assert not torch.is_inference_mode_enabled() and (torch.ones(3) + 1).tolist() == [2, 2, 2]
     assert capture(torch.sin, x, target=target).kernels
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.qkv(x).view(2, 5, 4, 8)  # the line of Block
+        return y.sin()
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.block(x)  # the line of Model
+
+
+def test_the_first_lines_of_a_failure_are_the_programs() -> None:
+    """The line, the expression under carets and the method by its class; torch's words after them."""
+    with pytest.raises(CaptureError) as caught:
+        capture(Model(), torch.rand(2, 5, 8))
+    lines = open(__file__).read().split("\n")
+    text = str(caught.value.capture)
+    for words in (str(caught.value), text):
+        at = words.index("in Block.forward")
+        assert at < words.index("self.qkv(x).view") < words.index("TorchRuntimeError")
+        assert str(Path(__file__).parent) not in words and " in forward" not in words
+        code, carets = next(
+            (a, b)
+            for a, b in zip(words.split("\n"), words.split("\n")[1:])
+            if b.strip(" ^") == "" and "^" in b
+        )
+        assert code[carets.index("^") : carets.rindex("^") + 1] == "self.qkv(x).view(2, 5, 4, 8)"
+    own = next(n for n, line in enumerate(lines, 1) if line.endswith("# the line of Model"))
+    assert f"test_failures.py:{own} in Model.forward  return self.block(x)" in text
+    assert text.count("\n") <= 25 and text.index("Model.forward") < text.index("torch says")
+    brief = caught.value.capture.brief()
+    assert "shape '[2, 5, 4, 8]' is invalid for input of size 240" in brief and "in Block.forward" in brief

@@ -174,7 +174,7 @@ from compile_lens import capture
 assert not any(shutil.which(tool) for tool in ("g++", "gcc", "clang", "clang++", "c++", "cc", "dot"))
 found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, torch.rand(1000, requires_grad=True))
 assert set(found.code) == {"forward", "backward"} and found.missing == ()
-assert len(str(found)) > 200
+assert len(found.text("full")) > 200
 assert found.compilations[0].graphs["joint"].to_svg().lstrip().startswith("<")
 print("ok")
 """

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 from compile_lens import StageMissing, capture
 
@@ -48,7 +49,7 @@ def test_nothing_is_missing(name: str) -> None:
     for stage in wanted:
         with pytest.raises(StageMissing, match="there is no stage"):
             found.compilations[0].graphs[stage]
-    page = str(found)
+    page = full(found)
     assert "missing:" not in page
     assert ("none:" in page) == bool(named)
 
@@ -60,7 +61,7 @@ def test_outputs_that_alias_an_input_are_called_that(name: str) -> None:
     assert any(y.requires_grad for y in torch.utils._pytree.tree_leaves(fn(make())))  # a gradient is needed
     reasons = {m.reason for m in found.not_applicable if m.stage in ("joint", "backward")}
     assert all("alias an input" in reason for reason in reasons)
-    assert "nothing in this graph needs a gradient" not in str(found)
+    assert "nothing in this graph needs a gradient" not in full(found)
 
 
 @pytest.mark.parametrize(("name", "ops"), [("views", 3), ("strides", 2)])
@@ -69,7 +70,7 @@ def test_a_backward_of_views_alone_is_no_part_of_the_sums(name: str, ops: int) -
     fn, make, options, _ = GOOD[name]
     found = capture(fn, make(), **options)
     assert found.ledger.total.figures == (0,) * 7 and not found.ledger.backward.exists
-    assert "0 launches" in str(found) and "≥" not in str(found)
+    assert "0 launches" in full(found) and "≥" not in full(found)
     (note,) = found.ledger.total.notes
     assert note.startswith(f"backward: {ops} eager ops, not compiled: the outputs that need a gradient alias")
 
@@ -96,4 +97,4 @@ def test_a_frame_that_was_begun_again_is_one_compilation() -> None:
     found = capture(fn, torch.ones(4))
     assert ids and [c.id for c in found.compilations if "dynamo" in c.graphs] == ids
     assert found.failure is None and found.missing == ()
-    assert "failed" not in str(found)
+    assert "failed" not in full(found)

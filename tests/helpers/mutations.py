@@ -10,6 +10,7 @@ from typing import Any
 import samples
 import samples_findings
 import samples_machine
+from full_text import full
 
 from compile_lens import diff
 from compile_lens.errors import LensError
@@ -158,7 +159,7 @@ def _differs(capture: Capture) -> None:
     """Held against a record that is whole, both ways round, in every form."""
     for one, two in ((capture, samples.sample()), (samples.sample(), capture)):
         found = diff(one, two)
-        str(found), found.to_markdown(), found.to_json(), found._repr_mimebundle_()
+        full(found), found.to_markdown(), found.to_json(), found._repr_mimebundle_()
 
 
 def _walked(capture: Capture) -> None:

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from full_text import full
 
 FREE = re.compile(
     r"empty|_efficientzerotensor|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize"
@@ -244,7 +245,7 @@ def ours(op: Any, grad: bool, build: bool) -> dict[str, Any]:
         "launches": total,
         "verdict": report.verdict,
         "same_code": report.same_code,
-        "text": str(report)[:1500],
+        "text": full(report)[:1500],
     }
 
 

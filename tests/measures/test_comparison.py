@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import samples_targets as made
+from full_text import full
 from samples import missing, nothing, sample
 
 from compile_lens.errors import RecordError
@@ -42,7 +43,7 @@ def test_equal_captures_have_equal_rows_and_no_differences() -> None:
     assert found.rows and all(row.alike for row in found.rows) and not found.differences
     assert {row.phase for row in found.rows} == {"forward", "backward"}
     assert all(cell.kernels and cell.operators for row in found.rows for cell in row.cells)
-    assert "Every line became the same kernels on each target" in str(found)
+    assert "Every line became the same kernels on each target" in full(found)
 
 
 def test_a_pair_that_stayed_apart_says_why_and_what_is_one_elsewhere() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from full_text import full
 from samples import FILE, sample
 
 from compile_lens.measures.coverage import Coverage, PhaseCoverage, coverage
@@ -70,8 +71,8 @@ def test_lines_that_compute_are_counted_and_the_rest_explained() -> None:
     assert found.reasons == (("include", 2), (UNSAID, 1), ("loop header", 1), ("made by a pass", 1))
     assert found.unexplained == ((UNSAID, 1), ("made by a pass", 1))
     assert found.uncovered == ()
-    assert "lines 2 of 4 (50.0 %)" in str(found)
-    assert "made by a pass" in str(found) and "include 2" in str(found)
+    assert "lines 2 of 4 (50.0 %)" in full(found)
+    assert "made by a pass" in full(found) and "include 2" in full(found)
 
 
 def test_an_origin_that_the_record_does_not_hold_reaches_nothing() -> None:
@@ -99,7 +100,7 @@ def test_kernels_without_lines_are_told(kind: str, said: str) -> None:
     assert found.notes == (note,)
     (lost,) = found.uncovered
     assert said in lost
-    assert note in str(found) and "1 not followed" in str(found)
+    assert note in full(found) and "1 not followed" in full(found)
 
 
 def test_kernels_that_reach_nothing_are_named() -> None:
@@ -118,7 +119,7 @@ def test_phases_stand_side_by_side() -> None:
     total = found.total
     for name in ("lines", "reached", "kernels", "kernels_reached", "untraced"):
         assert getattr(total, name) == sum(getattr(c, name) for c in found.phases)
-    assert str(found).startswith("forward: ") and "\ntotal: " in str(found)
+    assert full(found).startswith("forward: ") and "\ntotal: " in full(found)
 
 
 def test_two_compilations_add_up() -> None:
@@ -131,7 +132,7 @@ def test_two_compilations_add_up() -> None:
 def test_nothing_captured() -> None:
     found = coverage(Capture("f", ENVIRONMENT))
     assert found == Coverage((), PhaseCoverage("total"))
-    assert str(found) == "no code was generated"
+    assert full(found) == "no code was generated"
 
 
 def test_forms_are_words_for_a_reader() -> None:

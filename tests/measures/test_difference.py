@@ -13,6 +13,7 @@ import pytest
 import samples
 import torch
 import torch.nn.functional as F
+from full_text import full
 
 import compile_lens
 from compile_lens import UsageError, diff
@@ -270,9 +271,11 @@ def test_another_device_is_no_difference_of_every_operator(of: Captures) -> None
     # Settings of torch that another test moved in between are differences of their own.
     moved = set(one.environment.settings) ^ set(two.environment.settings)
     causes = [c for c in found.causes if not any(c.text.startswith(f"{name}: ") for name, _ in moved)]
-    assert [(c.level, c.kind) for c in causes] == [("settings", "changed"), ("rewrites", "added")], str(found)
+    assert [(c.level, c.kind) for c in causes] == [("settings", "changed"), ("rewrites", "added")], full(
+        found
+    )
     assert "prepare_softmax_pattern matches once, and did not before" in causes[1].text
-    assert not found.at("lines") and not any("device" in c.text for c in found.changes), str(found)
+    assert not found.at("lines") and not any("device" in c.text for c in found.changes), full(found)
     # What stays on a CPU is another device than the one the code is for.
     stays = diff(of(base, X, W, target="h100"), of(partly_moved, X, W, target="h100"))
     assert any("cpu" in change.text or "to" in change.text for change in stays.at("lines")), str(stays)
@@ -311,7 +314,7 @@ def test_a_pattern_that_no_longer_matches_is_told(of: Captures) -> None:
 
 def test_what_was_asked_for_accounts_for_guards_and_sizes(of: Captures) -> None:
     found = diff(of(plus, X, W, ROW), of(plus, X, W, X))
-    assert {c.level for c in found.changes} == {"settings", "guards", "figures"}, str(found)
+    assert {c.level for c in found.changes} == {"settings", "guards", "figures"}, full(found)
     assert [c.text for c in found.causes] == ["input 3: float32[64] cpu became float32[64, 64] cpu"]
 
 
@@ -426,7 +429,7 @@ def test_texts_of_the_program_stay_text(hostile: str) -> None:
     # Beside the two scripts of its own: what the page carries is packed, and is nothing that HTML could misread.
     assert page.count("<script") == page.count("</script") == 2
     assert "<img" not in page and "\x1b" not in page
-    assert "\x1b" not in str(found) and "<img" not in found.to_markdown()
+    assert "\x1b" not in full(found) and "<img" not in found.to_markdown()
 
 
 @pytest.mark.slow

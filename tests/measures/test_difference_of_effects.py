@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch._inductor.config as inductor
+from full_text import full
 
 import compile_lens
 from compile_lens import Capture, capture, diff
@@ -152,7 +153,7 @@ def test_guards_of_a_new_graph_are_counted() -> None:
     rest = next(c for c in found.at("guards") if "where it goes on" in c.text)
     assert re.fullmatch(r"\d+ guards of broken, where it goes on, are new: tensor `y`, \d+ others", rest.text)
     assert int(rest.text.split()[0]) == len(rest.facts) == 1 + int(rest.text.split()[-2])
-    assert "check_tensor" not in str(found) and "_dynamo_dynamic_indices" not in str(found)
+    assert "check_tensor" not in full(found) and "_dynamo_dynamic_indices" not in full(found)
     assert any("check_tensor" in fact for fact in rest.facts)
 
 
@@ -170,7 +171,7 @@ def test_it_is_told_in_plain_words(name: str) -> None:
     one, two, options = PAIRS[name]
     plain = {key: value for key, value in options.items() if key == "target"}
     found = diff(capture(one, X, W, **plain), capture(two, X, W, **options))
-    for text in (str(found), found.to_markdown(), found.summary, repr(found)):
+    for text in (full(found), found.to_markdown(), found.summary, repr(found)):
         assert not re.search(
             r"(?<![\d,.])1 (times|lines|causes|changes|guards|loops|groups|kernels)\b", text
         ), text

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens import capture
@@ -100,7 +101,7 @@ def test_programs_that_compute_otherwise_differ(name: str, target: str | None) -
     found = compile_lens.diff(*(capture(fn, *args, target=target) for fn in (one, two)))
     causes = [change.text for change in found.causes]
     assert any(text.startswith(says) for text in causes), causes
-    assert "Nothing differs" not in str(found)
+    assert "Nothing differs" not in full(found)
 
 
 def other_names(q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -129,7 +130,7 @@ SAME: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]] 
 def test_other_names_are_no_difference(name: str) -> None:
     one, two, args = SAME[name]
     found = compile_lens.diff(*(capture(fn, *args) for fn in (one, two)))
-    assert found.changes == (), str(found)
+    assert found.changes == (), full(found)
 
 
 def test_a_number_that_becomes_another_type_is_a_difference() -> None:
@@ -176,7 +177,7 @@ def test_lines_that_were_moved_are_no_difference(pair: tuple[Any, Any], target: 
     one, two = (capture(fn, X, Y, target=target) for fn in pair)
     assert [c.code["inference"].count("arg0_1, arg1_1 = args") for c in (one, two)] == [1, 1]
     found = compile_lens.diff(one, two)
-    assert found.changes == (), str(found)
+    assert found.changes == (), full(found)
     assert compile_lens.diff(one, capture(sums_turned, X, Y, target=target))
 
 

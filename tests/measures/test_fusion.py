@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 import pytest
+from full_text import full
 
 from compile_lens import UsageError
 from compile_lens.measures.fusion import Why, why
@@ -134,7 +135,7 @@ def test_the_last_word_about_a_pair_is_the_reason() -> None:
     assert found.sentence == REASONS["too large"].sentence and found.remedy == REASONS["too large"].remedy
     assert found.saved == 400  # x, which both read
     assert any("the kernel k0, each with a loop of its own" in fact for fact in found.facts)
-    assert "torch/x.py:3" in str(found) and "exceeds max fusion" in str(found)
+    assert "torch/x.py:3" in full(found) and "exceeds max fusion" in full(found)
 
 
 def test_a_library_call_between() -> None:
@@ -170,13 +171,13 @@ def test_an_old_record_holds_no_decisions() -> None:
     old = dataclasses.replace(phase("inference"), decisions=())
     found = why(capture(old), "sin", "tan")
     assert found.reason == "not seen"
-    assert "the record holds no decisions of the scheduler for this graph" in str(found)
+    assert "the record holds no decisions of the scheduler for this graph" in full(found)
 
 
 def test_bytes_that_are_not_known() -> None:
     found = why(capture(phase("inference", nbytes=None)), "sin", "tan")
     assert found.saved is None and "x" in found.saved_note
-    assert "unknown" in str(found)
+    assert "unknown" in full(found)
 
 
 def test_kernels_and_lines() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from full_text import full
 from needs import not_here
 
 from compile_lens import Capture
@@ -160,7 +161,7 @@ def copied(tmp_path: Path) -> Path:
 
 
 def _state(folder: Path) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
+    return {full(p): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
 
 
 @pytest.mark.full

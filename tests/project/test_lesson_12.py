@@ -164,7 +164,7 @@ def test_a_page_is_saved() -> None:
     cells = _cells()
     assert re.fullmatch(r"for-a-colleague\.html: [\d,]+ kB, all in one file\n", cells["page"])
     (shown,) = [o for o in lessons.run(NAME)["own"] if o.output_type in ("display_data", "execute_result")]
-    assert "✓ compiled: 1 graph, forward and backward" in shown.data["text/plain"]
+    assert "compiled: 1 graph, forward and backward" in shown.data["text/plain"]
 
 
 def test_its_prose_says_what_the_captures_say() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import samples
+from full_text import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -385,7 +386,7 @@ def test_a_record_is_read_measured_and_drawn_without_torch(tmp_path: Path) -> No
     record = tmp_path / "r.json"
     record.write_text(to_json(capture), encoding="ascii")
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, str(record), str(tmp_path)],
+        [sys.executable, "-c", WITHOUT_TORCH, full(record), str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=120,

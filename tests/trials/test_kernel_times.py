@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens import UsageError
@@ -87,7 +88,7 @@ def test_the_gradient_is_timed_too_and_shown(tmp_path: Path) -> None:
     assert profile is not None and x.grad is None
     assert [graph.phase for graph in profile.graphs] == ["forward", "backward"]
     assert {k.kernel for g in profile.graphs for k in g.kernels} == {k.name for k in capture.kernels}
-    text = " ".join(str(capture).split())
+    text = " ".join(full(capture).split())
     assert "the call, wall time" in text and "most in" in text
     finding = findings_of_profile(capture)
     assert finding is not None and [getattr(s, "title", "") for s in finding.sections] == [

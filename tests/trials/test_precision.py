@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from planted import plant
 
 from compile_lens import capture
@@ -59,7 +60,7 @@ def test_what_depends_on_bits_or_bytes_has_no_run_in_double_precision(fn: Callab
 def test_a_step_that_casts_to_bfloat16_itself_agrees() -> None:
     g = torch.randn(64, 64)
     report = capture(orthogonal, g).verify(orthogonal, g)
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert (report.comparisons[0].eager_abs or 0) > 1e-6  # the run in double precision was one
 
 
@@ -73,8 +74,8 @@ def test_a_number_on_the_edge_of_a_rounding_is_not_compared(monkeypatch: pytest.
     x = torch.rand(4096) + 0.5
     ran = plant(monkeypatch, lambda outputs, inputs: (edges(inputs[0] * (1 + 1.2e-7)),))
     report = capture(edges, x).verify(edges, x)
-    assert ran and report.ok is None and report.verdict == "was not compared", str(report)
-    assert "rounded" in str(report) and "DIFFERS" not in str(report)
+    assert ran and report.ok is None and report.verdict == "was not compared", full(report)
+    assert "rounded" in full(report) and "DIFFERS" not in full(report)
 
 
 def test_an_error_beside_numbers_on_an_edge_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from torch import nn
 
 from compile_lens import capture
@@ -146,9 +147,9 @@ def test_memory_that_was_exchanged_is_put_back() -> None:
 def test_a_module_that_frees_what_it_gathers_is_verified() -> None:
     module, x = Sharded(), torch.randn(4, 16)
     report = capture(module, x).verify(module, x)
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert module.full.untyped_storage().nbytes() == 0
-    assert "the program resized" not in str(report)
+    assert "the program resized" not in full(report)
 
 
 @pytest.mark.full
@@ -162,8 +163,8 @@ def test_a_result_that_was_freed_is_no_result_that_differs() -> None:
         return drop(x.sin() * 2), x.cos()
 
     report = capture(fn, torch.rand(64)).verify(fn, torch.rand(64))
-    assert report.verdict in ("agrees", "agrees in part"), str(report)
-    assert "numbers not compared" in str(report)
+    assert report.verdict in ("agrees", "agrees in part"), full(report)
+    assert "numbers not compared" in full(report)
 
 
 def test_a_wrapper_without_equal_is_compared_by_what_it_wraps() -> None:
@@ -172,7 +173,7 @@ def test_a_wrapper_without_equal_is_compared_by_what_it_wraps() -> None:
 
     given = Scaled(torch.arange(4), torch.rand(4)), torch.rand(4)
     report = capture(fn, *given).verify(fn, *given)
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     names = [c.name for c in report.comparisons]
     assert "result.numbers" in names and "result.scale" in names
     copy = copied(None, given, {})[1][0]
@@ -193,8 +194,8 @@ def test_a_class_that_cannot_be_read_is_not_compared() -> None:
 
     assert "could not be read" in Snapshot.of(held).unreadable
     report = capture(fn, torch.rand(4)).verify(fn, torch.rand(4))
-    assert report.ok is None and report.verdict == "agrees in part", str(report)
-    assert "Opaque has no aten" in str(report)
+    assert report.ok is None and report.verdict == "agrees in part", full(report)
+    assert "Opaque has no aten" in full(report)
 
 
 @pytest.mark.parametrize(

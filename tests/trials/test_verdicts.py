@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from zoo import entries as programs
 
 import compile_lens
@@ -65,4 +66,4 @@ def test_no_model_is_accused_falsely(name: str) -> None:
     report = compile_lens.capture(
         third.fn, *third.args, kwargs=third.kwargs, build=True, keep_inputs=True
     ).verify()
-    assert report.verdict == "agrees", str(report)
+    assert report.verdict == "agrees", full(report)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from full_text import full
 from planted import off_by_a_little, plant
 from torch import nn
 
@@ -106,10 +107,10 @@ RETURNED: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
 def test_containers_of_any_kind_are_compared(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fn, names = RETURNED[name]
     report = verified(fn, square())
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     found = kinds(report)[RESULT]
     assert [n for n in found if not n.endswith(".second") or name == "dataclass"] == names
-    assert f"{len(found)} result" in str(report)
+    assert f"{len(found)} result" in full(report)
     torch._dynamo.reset()
     ran = plant(monkeypatch, off_by_a_little)
     wrong = verified(fn, square())
@@ -122,7 +123,7 @@ def test_a_training_function_that_returns_a_dataclass_has_gradients(monkeypatch:
         return Pair(x @ x)
 
     report = verified(fn, square(True))
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert kinds(report) == {RESULT: ["result.first"], GRADIENT: ["gradient of input 0"]}
     torch._dynamo.reset()
     plant(
@@ -143,7 +144,7 @@ def test_a_call_that_does_nothing_is_not_agreed_about() -> None:
 
     report = verified(fn, square())
     assert report.ok is None and not report and not report.comparisons
-    assert report.verdict == "nothing to compare" and "nothing to compare" in str(report)
+    assert report.verdict == "nothing to compare" and "nothing to compare" in full(report)
 
 
 def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
@@ -154,7 +155,9 @@ def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
 
     report = verified(Left(), square())
     assert (
-        report.ok is None and report.verdict == "was not compared" and "torch.compiler.disable" in str(report)
+        report.ok is None
+        and report.verdict == "was not compared"
+        and "torch.compiler.disable" in full(report)
     )
 
 
@@ -169,13 +172,13 @@ def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
 )
 def test_memory_that_nothing_wrote_is_not_comparable(fn: Any) -> None:
     report = verified(fn, square())
-    assert report.ok is None and report.verdict == "not comparable: uninitialised memory", str(report)
-    assert "numbers not compared" in str(report) and "torch.empty" in str(report)
+    assert report.ok is None and report.verdict == "not comparable: uninitialised memory", full(report)
+    assert "numbers not compared" in full(report) and "torch.empty" in full(report)
 
 
 def test_random_numbers_beside_unwritten_memory_are_eagers() -> None:
     report = verified(lambda x: (torch.rand_like(x) + x, torch.empty(5)), square())
-    assert report.verdict == "not comparable: uninitialised memory" and report.ok is None, str(report)
+    assert report.verdict == "not comparable: uninitialised memory" and report.ok is None, full(report)
     first, second = report.comparisons
     assert first.ok and first.max_abs == first.max_abs and second.max_abs != second.max_abs
     assert "random numbers" in report.note
@@ -205,7 +208,7 @@ def test_what_python_runs_on_both_sides_is_said() -> None:
     report = found.verify(fn, square())
     assert report.ok is True and found.skipped
     told = {part for part, reason in report.not_run if "eager on both sides" in reason}
-    assert told == {s.function for s in found.skipped}, str(report)
+    assert told == {s.function for s in found.skipped}, full(report)
 
 
 # Programs that are others under the compiler: what verify must see without an error in the code ---------------
@@ -353,9 +356,9 @@ def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
     found = capture(fn, x, *more)
     before = x.detach().clone()
     report = found.verify(fn, x, *more)
-    assert report.ok is False and "DISAGREES" in str(report), str(report)
+    assert report.ok is False and "DISAGREES" in full(report), full(report)
     (seen,) = [c for c in report.comparisons if c.kind == kind and c.name == name]
-    assert not seen.ok and problem in seen.problem, str(report)
+    assert not seen.ok and problem in seen.problem, full(report)
     assert torch.equal(x.detach(), before)  # the program's own tensor is not written to
 
 
@@ -371,7 +374,7 @@ def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
 )
 def test_a_number_that_is_none_is_told(mine: float, its: float, told: str) -> None:
     compared = compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, its]]), None)
-    assert not compared.ok and compared.max_abs == float("inf") and told in str(compared), str(compared)
+    assert not compared.ok and compared.max_abs == float("inf") and told in full(compared), full(compared)
     # What is finite in float64 leaves the same said.
     wide = torch.ones(1, 2, dtype=torch.float64)
     assert told in str(compare("x", torch.tensor([[1.0, mine]]), torch.tensor([[1.0, its]]), wide))
@@ -384,8 +387,8 @@ def test_a_plain_number_that_is_none_is_told() -> None:
         return x @ x, float("nan") if compiling() else 1.5
 
     report = verified(fn, square())
-    assert report.ok is False and "float nan where eager has float 1.5" in str(report)
-    assert "numbers not compared" not in str(report) and "max abs inf" in str(report)
+    assert report.ok is False and "float nan where eager has float 1.5" in full(report)
+    assert "numbers not compared" not in full(report) and "max abs inf" in full(report)
 
 
 def test_an_infinity_on_both_sides_is_no_scale() -> None:
@@ -405,7 +408,7 @@ def test_containers_that_stay_what_they_are_agree() -> None:
         return x.shape, x.max(0), x.topk(2), empty, [empty, ()], own(x @ x), ordered, counted, Pair(x @ x, [])
 
     report = verified(fn, square(), {"rows": []})
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
 
 
 # In place ------------------------------------------------------------------------------------------------------
@@ -418,11 +421,11 @@ def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -
         rows.append(x @ rows[0])
 
     report = verified(fn, square(), [square()])
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert kinds(report) == {CHANGED: ["input 0", "input 1[2]"]}
     assert (
         "2 tensors that the call takes or holds have the same values after the eager call as before"
-        in str(report)
+        in full(report)
     )
     torch._dynamo.reset()
 
@@ -435,7 +438,7 @@ def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -
     plant(monkeypatch, wrong)
     report = verified(fn, square(), [square()])
     assert report.ok is False
-    assert {c.name for c in report.comparisons if not c.ok} >= {"input 0", "input 1[0]"}, str(report)
+    assert {c.name for c in report.comparisons if not c.ok} >= {"input 0", "input 1[0]"}, full(report)
 
 
 @pytest.mark.full
@@ -458,7 +461,7 @@ def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net()
     net.total.fill_(1)
     report = verified(net, square())
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     found = kinds(report)
     assert set(found[CHANGED]) == {"total", "calls", "last"}
     assert found[GRADIENT] == ["gradient of inner.bias", "gradient of inner.weight"]
@@ -473,7 +476,7 @@ def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
     plant(monkeypatch, wrong)
     report = verified(Net(), square())
-    assert report.ok is False and "total" in {c.name for c in report.comparisons if not c.ok}, str(report)
+    assert report.ok is False and "total" in {c.name for c in report.comparisons if not c.ok}, full(report)
 
 
 @pytest.mark.full
@@ -488,7 +491,7 @@ def test_what_a_closure_holds_is_compared_and_put_back(monkeypatch: pytest.Monke
     found = capture(fn, square())
     after = table.clone()
     report = found.verify(fn, square())
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert kinds(report)[CHANGED] == ["closure seen[0]", "closure table"]
     assert torch.equal(table, after) and seen == [1]
 
@@ -509,7 +512,7 @@ def test_globals_are_compared_and_put_back() -> None:
     found = capture(through_globals, square())
     held, count = SHARED.clone(), COUNT
     report = found.verify(through_globals, square())
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert set(kinds(report)[CHANGED]) == {"global COUNT", "global SHARED"}
     assert torch.equal(SHARED, held) and count == COUNT
 
@@ -535,7 +538,7 @@ def test_what_is_set_on_a_class_is_compared_and_put_back(fn: Any, name: str) -> 
     found = capture(fn, square())
     before = {n: v for n, v in vars(Held).items() if not n.startswith("__")}
     report = found.verify(fn, square())
-    assert report.ok is False, str(report)
+    assert report.ok is False, full(report)
     assert [(c.kind, c.name) for c in report.comparisons if not c.ok] == [(CHANGED, name)]
     assert all(vars(Held)[n] is v for n, v in before.items())
 
@@ -550,7 +553,7 @@ def test_a_class_that_a_function_closes_over_is_compared() -> None:
         return x @ x
 
     report = verified(fn, square())
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert kinds(report)[CHANGED] == ["closure Own.count", "closure Own.last"] and Own.count == 1
 
 
@@ -568,7 +571,7 @@ def test_a_step_of_training_is_compared() -> None:
     found = capture(step, square())
     before = {n: p.detach().clone() for n, p in net.named_parameters()}
     report = found.verify(step, square())
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     (part, reason), *_ = report.not_run
     assert part == "gradients" and "second time" in reason  # the function used its graph up
     changed = kinds(report)[CHANGED]
@@ -591,7 +594,7 @@ def test_a_gradient_that_sums_to_nothing_is_seen(monkeypatch: pytest.MonkeyPatch
     # The gradient of the sum of a softmax is zero, and so is its double.
     plant(monkeypatch, lambda outputs, inputs: (2 * outputs[0],) if len(outputs) == 1 else outputs)
     report = verified(fn, square(True))
-    assert [c.kind for c in report.comparisons if not c.ok] == [GRADIENT], str(report)
+    assert [c.kind for c in report.comparisons if not c.ok] == [GRADIENT], full(report)
 
 
 @pytest.mark.slow
@@ -622,7 +625,7 @@ def test_gradients_of_every_leaf() -> None:
             return pair.first @ self.a @ self.tied @ more["y"] @ inside
 
     report = verified(Net(), Pair(square(True)), {"y": square(True)})
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
     assert kinds(report)[GRADIENT] == [
         "gradient of a",
         "gradient of forward closure inside",
@@ -652,10 +655,10 @@ def rows(a: torch.Tensor) -> torch.Tensor:
 def test_one_tensor_twice(grad: bool) -> None:
     x = square(grad)
     report = verified(product, x, x)
-    assert report.ok is True and report.same_code is True, str(report)
+    assert report.ok is True and report.same_code is True, full(report)
     base = square()
     report = verified(writes_to_both, base, base)
-    assert report.ok is True and report.same_code is True, str(report)
+    assert report.ok is True and report.same_code is True, full(report)
     assert kinds(report)[CHANGED] == ["input 0"]
 
 
@@ -663,7 +666,7 @@ def test_one_tensor_twice(grad: bool) -> None:
 def test_tensors_that_share_memory() -> None:
     base = torch.arange(18.0)
     report = verified(writes_to_both, base[:9].view(3, 3), base[3:12].view(3, 3))
-    assert report.ok is True and report.same_code is True, str(report)
+    assert report.ok is True and report.same_code is True, full(report)
     assert kinds(report)[CHANGED] == ["input 0", "input 1"]
 
 
@@ -683,7 +686,7 @@ def test_tensors_that_share_memory() -> None:
 def test_strides_of_the_call_are_kept(make: Callable[[], torch.Tensor]) -> None:
     x = make()
     report = verified(rows, x)
-    assert report.ok is True and report.same_code is True, str(report)
+    assert report.ok is True and report.same_code is True, full(report)
 
 
 @pytest.mark.full
@@ -708,7 +711,7 @@ def test_a_module_that_holds_a_lock() -> None:
         found = capture(net, x)
         held = net.count.clone()
         report = found.verify()
-        assert report.ok is True, str(report)
+        assert report.ok is True, full(report)
         assert kinds(report)[CHANGED] == ["count"] and torch.equal(net.count, held)
     finally:
         net.file.close()
@@ -719,7 +722,7 @@ def test_what_was_compiled_already_is_no_eager_side() -> None:
     assert verified(compiled, square()).ok is False
     inner = torch.compile(other_number)
     report = verified(lambda x: inner(x @ x), square())
-    assert report.ok is False, str(report)
+    assert report.ok is False, full(report)
 
 
 # Random numbers ------------------------------------------------------------------------------------------------
@@ -748,8 +751,8 @@ def test_random_functions_are_compared_under_the_same_numbers(
 ) -> None:
     state = torch.get_rng_state()
     report = verified(fn, square(True))
-    assert report.ok is True and report.same_code is True, str(report)
-    assert set(kinds(report)) == {RESULT, GRADIENT} and "fallback_random" in str(report)
+    assert report.ok is True and report.same_code is True, full(report)
+    assert set(kinds(report)) == {RESULT, GRADIENT} and "fallback_random" in full(report)
     assert torch.equal(state, torch.get_rng_state())
     torch._dynamo.reset()
     plant(monkeypatch, lambda outputs, inputs: (1.5 * outputs[0], *outputs[1:]))
@@ -774,7 +777,7 @@ def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.Mon
     monkeypatch.setattr(verification, "_run", refused)
     report = verified(half, square())
     assert report.ok is None and not report and report.verdict == "not comparable: random"
-    text = str(report)
+    text = full(report)
     assert "DISAGREES" not in text and "numbers not compared" in text and "not comparable: random" in text
     assert [c.max_abs == 0 for c in report.comparisons if c.name == "result[0]"] == [True]
     torch._dynamo.reset()

@@ -34,7 +34,7 @@ def test_mimebundle_honours_include_and_exclude() -> None:
     both = notebook.mimebundle(capture)
     assert set(both) == {"text/html", "text/plain"}
     assert both["text/html"].startswith('<div class="compile-lens"')
-    assert both["text/plain"].startswith("── compile_lens: f ")
+    assert both["text/plain"].startswith("compile_lens: f ")
     assert set(notebook.mimebundle(capture, include=["text/plain", "image/png"])) == {"text/plain"}
     assert set(notebook.mimebundle(capture, exclude={"text/html"})) == {"text/plain"}
     assert notebook.mimebundle(capture, include=["text/html"], exclude=["text/html"]) == {}

@@ -7,6 +7,7 @@ import json
 
 import pytest
 import samples
+from full_text import full
 
 from compile_lens.cli.output import capture_summary
 from compile_lens.record.breaks import NEVER_RAN, REST, Ending, Skip
@@ -75,7 +76,7 @@ def test_breaks_of_several_frames_at_one_place_are_one_place_in_every_view() -> 
     assert "3 graph breaks at 2 places" in outcome.verdict(capture)
     heads = [one.head for one in outcome.eager(capture)]
     assert heads == ["graph breaks after 0/0 and 1/0", "graph break after 1/1"]
-    for page in (str(capture), markdown.page(document(capture)), html.fragment(capture)):
+    for page in (full(capture), markdown.page(document(capture)), html.fragment(capture)):
         assert page.count(heads[0]) == page.count(heads[1]) >= 1 and "graph break after 0/0" not in page
     core = parts(capture)["core"]
     assert len(core["eager"]) == len(core["breaks"]) == 2

@@ -278,7 +278,7 @@ def test_the_text_fits(width: int) -> None:
 def test_a_program_in_a_cell_and_in_json() -> None:
     made = Program(program)
     bundle = made._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain"} and "why is it not faster" in bundle["text/plain"]
+    assert set(bundle) == {"text/html", "text/plain"} and "Causes: " in bundle["text/plain"]
     assert Program.from_json(made.to_json()).record == program()
     hostile = program(HOSTILE)
     assert Program.from_json(Program(lambda: hostile).to_json()).record == hostile

@@ -101,7 +101,8 @@ def test_width_is_the_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_str_of_a_capture_is_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "90")
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-    assert str(samples.sample()) == text.page(document(samples.sample()), width=90, ascii=False)
+    assert samples.sample().text("full") == text.page(document(samples.sample()), width=90, ascii=False)
+    assert str(samples.sample()) == samples.sample().text()
 
 
 @pytest.mark.parametrize("encoding", ("ascii", "latin-1", "cp1252", "cp437", "utf-8"))
@@ -116,7 +117,7 @@ def test_print_never_raises(encoding: str) -> None:
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr.decode()
     said = run.stdout.decode(encoding)
-    assert ("←" in said) == (encoding == "utf-8")
+    assert ("→" in said) == (encoding == "utf-8")
     assert "cpp_fused_add_cos_pow_sin_0" in said
 
 

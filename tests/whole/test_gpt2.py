@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from full_text import full
 from gpt2 import TINY, Size, example
 from running import run
 from soundness import whole_coverage
@@ -62,7 +63,7 @@ def test_two_layers(tmp_path: Path) -> None:
     assert all(p.grad is None for p in model.parameters())
     check(found, TINY)
     assert Capture.from_json(found.to_json()) == found
-    assert "GPT2" in str(found)
+    assert "GPT2" in full(found)
     assert found.save(tmp_path / "two.html").stat().st_size < LIMIT_HTML
 
 

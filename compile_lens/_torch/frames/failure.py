@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import linecache
 import traceback
 from typing import Any
 
 import torch._dynamo.exc as exc
 import torch.fx
 
+from ...record import syntax
 from ...record.capture import Failure
 from ...record.graph import Frame
 from ..ground import source_places
@@ -38,7 +42,51 @@ def failure(recorder: Recorder, error: Exception) -> Failure:
             hint = REFUSED.format(title="the device" if model is None else model.title, why=refused.why)
     else:
         frames = _lowered(error) or _lowered(inner)
-    return Failure(stage, type(inner).__name__, str(inner).strip(), text, frames, hint, link)
+    return Failure(
+        stage, type(inner).__name__, str(inner).strip(), text, tuple(map(_located, frames)), hint, link
+    )
+
+
+def _located(frame: Frame) -> Frame:
+    """Return a frame with the classes that its function stands in, and with the text of what was computed."""
+    function, call = frame.function, frame.call
+    if classes := _classes(frame.file, frame.line):
+        function = f"{'.'.join(classes)}.{function}"
+    line = linecache.getline(frame.file, frame.line).rstrip("\n")
+    # Columns count bytes: those of other texts are not those of its characters.
+    if not call and line.isascii() and line.strip() == frame.text and frame.within != str(frame.line):
+        call = line[frame.column : frame.end_column].strip()
+    return dataclasses.replace(frame, function=function, call=call)
+
+
+def _classes(file: str, line: int) -> list[str]:
+    """Return the names of the classes around a line, outermost first; those inside of a function only."""
+    try:
+        tree = syntax.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):  # what stands there is no Python, such as a template
+        return []
+    names: list[str] = []
+    body: list[ast.stmt] = tree.body
+    while True:
+        around = [s for s in body if s.lineno <= line <= (s.end_lineno or s.lineno)]
+        if not around or not isinstance(around[0], _BLOCKS):
+            return names
+        if isinstance(around[0], ast.ClassDef):
+            names.append(around[0].name)
+        elif isinstance(around[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inner = [
+                s
+                for s in ast.walk(around[0])
+                if isinstance(s, ast.ClassDef) and s.lineno <= line <= (s.end_lineno or 0)
+            ]
+            if not inner:
+                return names
+            names, body = [inner[-1].name], inner[-1].body
+            continue
+        body = [s for s in ast.iter_child_nodes(around[0]) if isinstance(s, ast.stmt)]
+
+
+_BLOCKS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.With, ast.Try)
 
 
 def _lowered(error: BaseException) -> tuple[Frame, ...]:

@@ -24,6 +24,8 @@ from ..render.formats import mimebundle as of_document
 from ..render.html.markup import around, dark_where_preferred
 from ..render.html.markup import text as escaped
 from ..subjects.capture import document
+from ..summaries.capture_summary import summary
+from ..summaries.short_text import in_file
 from ..words import stamp
 from ..words.characters import short
 from .code import Codes
@@ -67,7 +69,13 @@ def mimebundle(
     capture: Record, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
 ) -> dict[str, str]:
     """The capture as ``text/html`` and ``text/plain``."""
-    return of_document(lambda: document(capture), include, exclude, lambda: fragment(capture))
+    return of_document(
+        lambda: document(capture),
+        include,
+        exclude,
+        lambda: fragment(capture),
+        lambda: in_file(summary(capture)),
+    )
 
 
 def live(capture: Record) -> str:

@@ -90,6 +90,7 @@ def mimebundle(
     include: Iterable[str] | None,
     exclude: Iterable[str] | None,
     fragment: Callable[[], str] | None = None,
+    plain: Callable[[], str] | None = None,
 ) -> dict[str, str]:
     """A Document as ``text/html`` and ``text/plain``, as IPython asks for it.
 
@@ -97,11 +98,12 @@ def mimebundle(
         include: MIME types to give; ``None`` for all of them.
         exclude: MIME types to leave out, also of those included.
         fragment: the HTML, where it is more than the Document's.
+        plain: the text, where it is less than the Document's.
     """
     from . import html, text
 
     writers: dict[str, Callable[[], str]] = {
-        "text/plain": lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False),
+        "text/plain": plain or (lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False)),
         "text/html": fragment or (lambda: html.fragment(document())),
     }
     wanted = (set(writers) if include is None else set(include)) - set(exclude or ())

@@ -298,6 +298,14 @@ class Paper:
         self._lines += lines[:limit]
         self.more(len(lines) - limit, "line", "", " " * (cells(indent) if more is None else cells(more)))
 
+    def text_lines(self, text: str, indent: str, more: str, limit: int) -> None:
+        """Wrapped text of at most ``limit`` lines; the last one ends in a sign where it does not hold all."""
+        lines = wrap(self.say(text), self.width, indent, more)
+        self._lines += lines[: limit - 1]
+        if lines[limit - 1 :]:
+            rest = " ".join([lines[limit - 1], *(line.strip() for line in lines[limit:])])
+            self._lines.append(fit(rest, self.width, self.say("…")))
+
     def verbatim(self, text: str, indent: str) -> None:
         """Lines to copy: each stays one, however long."""
         shown = printable(clean(text).rstrip("\n"), self._encoding)

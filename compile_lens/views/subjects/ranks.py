@@ -84,7 +84,7 @@ def ranks(numbers: Iterable[int]) -> str:
 
 def _differences(record: RanksRecord) -> Finding | None:
     rows = [
-        (one.level, _where(one), "\n".join(f"rank {ranks(of)}: {value}" for value, of in one.values))
+        (one.level, location(one), "\n".join(f"rank {ranks(of)}: {value}" for value, of in one.values))
         for one in record.differences
     ]
     columns = {"level": NAME, "where": TEXT, "by rank": NOTE}
@@ -94,7 +94,8 @@ def _differences(record: RanksRecord) -> Finding | None:
     return table_finding("differences", "What differs", intro, fact, where, columns, rows, beside=True)
 
 
-def _where(one: RankDifference) -> str:
+def location(one: RankDifference) -> str:
+    """The place of a difference, and which compile or call it is."""
     which = f"compile {one.position + 1}"
     if one.level == COLLECTIVES:
         which = f"call {one.position + 1}" + (f" of ranks {ranks(one.group)}" if one.group else "")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 from compile_lens import capture
 from compile_lens._torch.code import wrapper
@@ -126,7 +127,7 @@ def test_of_several_kernels_for_one_loop_a_call_launches_one() -> None:
     assert one.kind == two.kind == "reduction" and one.launch_lines == two.launch_lines
     assert "multi_kernel_0.run(" in text.splitlines()[one.launch_lines[0] - 1]
     assert found.ledger.total.launches == 1
-    said = " ".join(str(found).split())
+    said = " ".join(full(found).split())
     assert "2 kernels, 1 launch" in said and said.count("instead: the device measures which is faster") == 2
     assert "more than once" not in str(found.story())
     # A program of which both are launched, for comparison: they are computed again, and one is not there instead.

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch._dynamo.symbolic_convert
 import torch.nn.functional as F
+from full_text import full
 from torch import nn
 
 from compile_lens import capture
@@ -83,7 +84,7 @@ def test_without_a_line_of_the_users_torchs_own_is_told() -> None:
 
 def test_every_view_names_the_users_line() -> None:
     found = capture(padded, torch.rand(4, 8, requires_grad=True))
-    text = str(found)
+    text = full(found)
     assert f"{__file__.rpartition('/')[2]}:{line(padded, 'F.pad')}" in text and "functional.py" not in text
     origins = labels.Origins(found)
     assert {f.file for k in found.kernels for f in origins.of(k).lines} == {__file__}

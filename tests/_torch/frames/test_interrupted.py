@@ -15,6 +15,7 @@ from typing import Any
 import interrupted
 import pytest
 import torch
+from full_text import full
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens import capture, versions
@@ -87,7 +88,7 @@ def test_only_what_was_compiled_whole_is_green(fn: Callable[..., Any]) -> None:
     everything = not torchs["breaks"]
     assert (not found.breaks and not found.skipped) == everything
     assert (outcome.state(found) == "compiled") == everything
-    assert ("✓" in str(found)) == everything
+    assert ("✓" in full(found)) == everything
     assert outcome.verdict(found).startswith("compiled") == everything
     assert ("cl-compiled" in static(found)) == everything
 
@@ -98,7 +99,7 @@ def test_every_view_says_what_ran_eagerly(fn: Callable[..., Any]) -> None:
     core: Any = parts(found)["core"]
     assert core["outcome"]["state"] == outcome.state(found)
     assert len(core["eager"]) == len(outcome.eager(found))
-    flat = " ".join(str(found).split())
+    flat = " ".join(full(found).split())
     for one in outcome.eager(found):
         reason = outcome.reason(one.ending)
         for view in (flat, markdown(document(found)).replace("\\", ""), static(found), json.dumps(core)):
@@ -170,7 +171,7 @@ def test_a_body_that_never_ran(name: str) -> None:
     assert outcome.state(found) != "compiled"
     assert "nothing ran its body" in outcome.verdict(found)
     assert "Capture " in skip.cause.hint
-    assert "nothing ran its body" in " ".join(str(found).split())
+    assert "nothing ran its body" in " ".join(full(found).split())
 
 
 @pytest.mark.slow

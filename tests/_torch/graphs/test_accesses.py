@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from full_text import full
 
 from compile_lens import capture
 from compile_lens._torch.graphs import accesses
@@ -254,8 +255,8 @@ def test_an_embedding_is_no_saving() -> None:
     found = capture(lambda w, i: F.embedding(i, w), table, rows)
     total = found.ledger.total
     assert total.bytes_before == total.bytes_after == 64 * 8 + 2 * 64 * 768 * 4
-    assert "memory traffic, none saved by fusion: ~394 kB" in str(found)
-    assert "MB →" not in str(found)
+    assert "memory traffic, none saved by fusion: ~394 kB" in full(found)
+    assert "MB →" not in full(found)
 
 
 def test_rows_that_are_gathered_for_a_larger_result_count_once() -> None:
@@ -325,7 +326,7 @@ def test_an_operator_that_two_kernels_compute_counts_once_in_every_total() -> No
     assert sum(k.before for k in moved.kernels) == alone + 2 * n * n * 4, (
         "each kernel with all that it computes"
     )
-    text = str(found)
+    text = full(found)
     assert f"memory traffic: {quantities.amount(total.bytes_before)} →" in text
     assert f"{quantities.amount(total.bytes_before)} if each ATen operator ran alone" in text
 
@@ -334,7 +335,7 @@ def traffic(f: Callable[..., Any], *args: Any) -> tuple[str, str, str]:
     """The bytes of the headline, the same in every view."""
     found = capture(f, *args)
     (_, line) = outcome.saving(found.ledger)
-    assert f"    {outcome.saved(line)}\n" in str(found)
+    assert f"    {outcome.saved(line)}\n" in full(found)
     assert f"- {outcome.saved(line)}\n" in markdown.page(document(found))
     return line
 

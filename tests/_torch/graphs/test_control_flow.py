@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from torch._higher_order_ops.while_loop import while_loop
 from torch._inductor.codecache import PyCodeCache
 
@@ -145,7 +146,7 @@ def test_a_loop_is_counted_by_the_turn() -> None:
         assert isinstance(found, AtLeast) and found.basis == "measured"
         assert real == after(found.count, [[0] * int(args[0])], [])
         assert found.least == after(found.count, [[]], []) and found.most is None
-        assert str(found) == f"{found.count.fixed} + {found.count.iterations[0].fixed} per iteration"
+        assert full(found) == f"{found.count.fixed} + {found.count.iterations[0].fixed} per iteration"
 
 
 @pytest.mark.slow
@@ -154,14 +155,14 @@ def test_a_branch_is_one_number_or_the_other() -> None:
     found = launches(branch, *calls[0])
     assert isinstance(found, AtLeast) and launches(branch, *calls[1]) == found
     assert really(branch, *calls) == [after(found.count, [], [way]) for way in (0, 1)]
-    assert str(found) == f"{found.least} or {found.most}"
+    assert full(found) == f"{found.least} or {found.most}"
 
 
 @pytest.mark.slow
 def test_branches_inside_a_loop() -> None:
     calls = [(torch.tensor(turns), torch.rand(4, 4) * sign) for turns in (0, 1, 4) for sign in (1, -1)]
     found = launches(nested, *calls[0])
-    assert isinstance(found, AtLeast) and "per iteration" in str(found) and " or " in str(found)
+    assert isinstance(found, AtLeast) and "per iteration" in full(found) and " or " in full(found)
     expected = []
     for n, x in calls:
         ways = [turn % 2 for turn in range(int(n))]
@@ -177,7 +178,7 @@ def test_two_loops_are_told_apart() -> None:
     found = launches(twice, *args)
     assert isinstance(found, AtLeast)
     assert really(twice, args) == [after(found.count, [[0] * 5, [0] * 3], [])]
-    assert "per iteration of loop 1" in str(found) and "per iteration of loop 2" in str(found)
+    assert "per iteration of loop 1" in full(found) and "per iteration of loop 2" in full(found)
 
 
 def test_bytes_are_told_in_the_same_way_on_both_sides() -> None:
@@ -199,8 +200,8 @@ def test_every_view_says_by_the_turn_and_none_adds_up_what_a_call_does_not_do(tm
     capture.save(tmp_path / "a.md")
     capture.save(tmp_path / "a.json")
     again = compile_lens.load(tmp_path / "a.json")
-    assert again.ledger == capture.ledger and str(again) == str(capture)
-    for page in (str(capture), (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()):
+    assert again.ledger == capture.ledger and full(again) == full(capture)
+    for page in (full(capture), (tmp_path / "a.html").read_text(), (tmp_path / "a.md").read_text()):
         assert f"launches: {said}" in page and "1 launch per iteration" in page
         assert f"{sum(k.launches for k in capture.kernels)} launches" not in page
     row = capture.ledger.total.to_dict()

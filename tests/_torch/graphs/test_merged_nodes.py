@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import suite
 import torch
+from full_text import full
 from soundness import counted, silent
 from torch._functorch.compile_utils import fx_graph_cse
 
@@ -122,7 +123,7 @@ def test_the_merge_is_told_among_the_rewrites() -> None:
     assert merging.rewrites[1].before_text == "%cos_1 = aten.cos.default(%primals_1)"
     assert merging.rewrites[1].after_text == "%cos = aten.cos.default(%primals_1)"
     assert re.match(r"torch/.*compile_utils.py:\d+ in fx_graph_cse", merging.rewrites[1].where)
-    assert "fx_graph_cse" in str(found)
+    assert "fx_graph_cse" in full(found)
     assert Capture.from_json(found.to_json()).compilations == found.compilations
 
 
@@ -191,7 +192,7 @@ def test_views_say_for_whose_derivative() -> None:
     texts = kernel(found, "backward").source.splitlines()
     said = {words for number, words in told.items() if ".cos()" in texts[number - 1]}
     assert said == {"← cos, for the derivative of sin"}
-    assert "for the derivative of mul, cos, sin" in str(found)
+    assert "for the derivative of mul, cos, sin" in full(found)
     forward = labels.Origins(found).of(kernel(found, "forward"))
     assert forward.whose == () and "derivative" not in " ".join(
         kernel_origins(kernel(found, "forward")).values()
@@ -280,7 +281,7 @@ def test_a_custom_operator_is_called_by_its_own_name_and_not_by_its_overload() -
         operator = torch.ops.lens_scans.running.default
         torch.library.register_autograd(operator, lambda ctx, g: g.flip(0).cumsum(0).flip(0), lib=lib)
         found = capture(lambda x: operator(x.sin()).cos(), grad(8, 8))
-    assert "for the derivative of running" in str(found)
+    assert "for the derivative of running" in full(found)
     line = f"running@{operator_line(found)}"
     assert {k.name for k in found.chain.kernels(line)} >= {"torch.ops.lens_scans.running.default"}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 from compile_lens import capture
 
@@ -82,9 +83,9 @@ def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any])
 def test_verify_runs_it_too(fn: Callable[..., Any]) -> None:
     report = capture(fn, *inputs()).verify(fn, *inputs())
     if fn in (forces, penalty):  # torch.compile itself loses a derivative of the derivative, and says nothing
-        assert compiled_gradient(fn) is False and report.ok is False, str(report)
+        assert compiled_gradient(fn) is False and report.ok is False, full(report)
         return
-    assert report.ok is True, str(report)
+    assert report.ok is True, full(report)
 
 
 def compiled_gradient(fn: Callable[..., Any]) -> bool:

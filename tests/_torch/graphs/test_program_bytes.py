@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from eager_bytes import eager
+from full_text import full
 
 from compile_lens import capture
 from compile_lens.record.figures import AtLeast
@@ -24,7 +25,7 @@ PART = N * N * 4
 def traffic(record: Capture) -> str:
     """The line of the headline."""
     (line,) = (outcome.saved(one) for one in outcome.saving(record.ledger) if one[0].startswith("memory"))
-    assert line in " ".join(str(record).split()), "broken at the width of the terminal"
+    assert line in " ".join(full(record).split()), "broken at the width of the terminal"
     return line
 
 

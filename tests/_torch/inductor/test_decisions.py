@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from full_text import full
 from reasons import without
 from running import run
 from zoo_tensors import chain, naive_attention, sin2_cos2
@@ -118,7 +119,7 @@ ATTENTION = ("fused", "") if versions.torch_version() < (2, 13) else ("not fused
 )  # fmt: skip
 def test_known_reasons(fn: Any, args: Any, options: Any, pair: Any, verdict: str, reason: str) -> None:
     found = capture(fn, *args, options=options).why(*pair)
-    assert (found.verdict, found.reason) == (verdict, reason), str(found)
+    assert (found.verdict, found.reason) == (verdict, reason), full(found)
 
 
 def test_fused_attention_is_one_library_call() -> None:
@@ -364,7 +365,7 @@ def test_a_decision_reads_well() -> None:
     d = Decision(
         "forward", ("op0",), ("op1", "op2"), False, 2, "cycle", "will create cycle", where="torch/x.py:1 in f"
     )
-    assert str(d).startswith("round 2: op0 and op1 + op2: not fused (cycle). Fused, each would have to wait")
+    assert full(d).startswith("round 2: op0 and op1 + op2: not fused (cycle). Fused, each would have to wait")
 
 
 TOGETHER: list[tuple[Any, tuple[Any, ...]]] = [
@@ -387,13 +388,13 @@ def test_fused_says_whether_two_ended_in_one_node(fn: Any, args: Any) -> None:
         found = capture(fn, *args, backward=False)
     assert found.decisions
     for d in found.decisions:
-        assert d.fused == any(set(d.loops) <= node for node in ended), str(d)
+        assert d.fused == any(set(d.loops) <= node for node in ended), full(d)
         assert not d.through_others or d.fused
         assert d.fused or d.reason in REASONS
     through = [d for d in found.decisions if d.through_others]
     if versions.torch_version() >= (2, 13) or fn is not TOGETHER[-1][0]:  # before, it asks in another order
         assert through, "a program of which a third brings two together"
-    assert all("fused through others" in str(d) for d in through)
+    assert all("fused through others" in full(d) for d in through)
     # A node of two loops was made of just these two; nothing else is said to have been fused as a pair.
     pairs = [d for d in found.decisions if d.fused and not d.through_others]
     assert len(pairs) == sum(len(node) - 1 for node in ended), "n loops take n - 1 fusions"

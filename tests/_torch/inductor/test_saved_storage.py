@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from full_text import full
 from kept_memory import PROGRAMS, convolution, plain
 
 from compile_lens import capture
@@ -38,7 +39,7 @@ def test_copies_of_inputs_are_told_as_kept() -> None:
         == saved_bytes(partition.saved)
         == 19_456
     )
-    assert "saves 3 tensors, ~19 KiB beside inputs and results" in str(found)
+    assert "saves 3 tensors, ~19 KiB beside inputs and results" in full(found)
     assert "What it saves takes 19 KiB beside inputs and results." in str(found.story())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from full_text import full
 
 from compile_lens._torch.operators.native_functions import implementation, other_keys, parse
 from compile_lens.measures import operators
@@ -95,7 +96,7 @@ def overload(*how: str) -> Overload:
 
 def test_the_page_has_every_backend_and_explains_its_words() -> None:
     found = Support("x", (overload("kernel", "composite", "none"),), "the table", ("Types are not in it.",))
-    text = str(found)
+    text = full(found)
     assert "aten.x  kernel  composite  none  lowering" in text
     assert all(HOW[how] in text for how in ("kernel", "composite", "none")) and HOW["registered"] not in text
     assert "further kernels: SparseCPU" in text and "Types are not in it." in text and "the table" in text

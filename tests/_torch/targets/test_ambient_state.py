@@ -12,6 +12,7 @@ import numpy
 import pytest
 import torch
 import torch._inductor.config
+from full_text import full
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -113,7 +114,7 @@ def test_what_is_not_in_the_child_is_said(
     assert len(told(found)) == bool(said)
     for asked, at in told(found):
         assert said in asked and at > test_what_is_not_in_the_child_is_said.__code__.co_firstlineno
-        assert asked in " ".join(str(found).split())
+        assert asked in " ".join(full(found).split())
 
 
 def test_a_check_steps_out_of_modes_too_and_says_what_was_not_there() -> None:

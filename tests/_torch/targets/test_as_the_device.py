@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from full_text import full
 from suite import rand
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -525,7 +526,7 @@ def test_a_region_around_the_capture() -> None:
     (one,) = found.target.queries if found.target is not None else ()
     assert one.query == "torch.autocast('cuda', torch.bfloat16)" and "Enter it within" in one.answer
     assert "with pytest.warns(" in one.frame.text and one.frame.function == "test_a_region_around_the_capture"
-    assert "Enter it within the function" in re.sub(r"\s+", " ", str(found))
+    assert "Enter it within the function" in re.sub(r"\s+", " ", full(found))
     entered = torch.autocast("cuda", torch.bfloat16, enabled=False)
     with entered:
         found = capture(product, rand(16, 16), rand(16, 16), target="h100")  # of which the line is not seen

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from device_programs import programs
+from full_text import full
 
 from compile_lens import capture
 from compile_lens.measures.memory_budget import memory_budget
@@ -34,7 +35,7 @@ ROUNDED = 4 * 512
 
 @pytest.mark.parametrize("name", ALLOCATED)
 def test_a_step_needs_what_the_allocator_held(name: str) -> None:
-    (program,) = [p for p in programs() if str(p) == name]
+    (program,) = [p for p in programs() if full(p) == name]
     fn, args = program.make("cpu")
     found: Any = capture(fn, *args, target="h100")
     (compilation,) = found.compilations
@@ -46,7 +47,7 @@ def test_a_step_needs_what_the_allocator_held(name: str) -> None:
 
 def test_there_are_programs_for_each_group() -> None:
     found = programs()
-    assert len({str(p) for p in found}) == len(found) > 200
+    assert len({full(p) for p in found}) == len(found) > 200
     for program in found[::40]:
         fn, args = program.make("cpu")
         assert callable(fn) and all(a.device.type == "cpu" for a in args if isinstance(a, torch.Tensor))

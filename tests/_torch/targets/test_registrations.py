@@ -14,6 +14,7 @@ import pytest
 import told_programs
 import torch
 import torch._inductor.config
+from full_text import full
 
 from compile_lens import capture
 from compile_lens._torch.operators import registrations
@@ -75,7 +76,7 @@ def test_what_cannot_be_sent_is_said_with_its_line() -> None:
     assert said.kind == "not transferred" and said.query == "torch._inductor.config.post_grad_custom_pre_pass"
     assert said.frame.file == __file__ and said.frame.line == locked.__code__.co_firstlineno
     assert "math.sin(" in str(found.kernels[0].source)
-    assert said.query in " ".join(str(found).split())
+    assert said.query in " ".join(full(found).split())
 
 
 @torch.library.custom_op("lens_told::twice", mutates_args=())

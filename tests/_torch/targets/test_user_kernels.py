@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 from compile_lens import capture
 from compile_lens.devices.models import resolve
@@ -172,7 +173,7 @@ def test_triton_is_afterwards_as_it_was() -> None:
 def test_such_a_capture_is_verified(fn: Any) -> None:
     x, y = inputs()
     found = capture(fn, x, y, target="h100").verify()
-    assert found.ok and found.comparisons and found.same_code is True, str(found)
+    assert found.ok and found.comparisons and found.same_code is True, full(found)
     assert "kernels that the program wrote in Triton ran in the interpreter on both sides" in found.runner
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 from needs import not_here
 
 from compile_lens._torch.targets import vector_isa
@@ -46,7 +47,7 @@ def picked() -> tuple[str, int]:
     from torch._inductor import cpu_vec_isa
 
     found = cpu_vec_isa.pick_vec_isa()
-    return str(found), found.bit_width()
+    return full(found), found.bit_width()
 
 
 def test_the_names_are_those_of_the_targets() -> None:

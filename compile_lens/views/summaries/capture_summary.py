@@ -1,0 +1,269 @@
+"""The Summary of a capture: its costs with what could be tried, memory, eager parts, what is not fused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compile_lens.measures.chain import Chain
+from compile_lens.measures.cost import CostRow
+from compile_lens.measures.cost import cost as cost_of
+from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.quantities import graphs
+from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.record import claims
+from compile_lens.record.capture import Record
+from compile_lens.record.figures import MEASURED, MODELLED, Figure
+from compile_lens.record.graph import Frame
+from compile_lens.record.memory import saved_bytes
+from compile_lens.record.messages import first_names
+
+from ..findings.cost import amount, share
+from ..words import labels, outcome, quantities, stamp
+from ..words.quantities import plural
+from .failure_summary import failure_rows
+from .summary import Part, Row, Summary, sentence
+
+COSTS, PLACES, SAVED = 3, 3, 3
+"""Lines that cost most, places that ran eagerly, and lines that save most for the backward."""
+
+NOT_TIMED = "That fewer launches or bytes are faster: no kernel was timed."
+KEEP_COMPILING = "That compiling is to blame, or should be disabled: nothing here says so."
+
+
+def summary(capture: Record) -> Summary:
+    """The Summary of a capture."""
+    environment = labels.environment(capture)
+    code = stamp.of_capture(capture)
+    if capture.failure is not None:
+        return Summary(
+            _title(capture),
+            environment[:2],
+            (sentence(f"{capture.function} {outcome.verdict(capture).partition(':')[0]}"),),
+            (*failure_rows(capture), *_seen_before(capture)),
+            (
+                ("Everything", 'print(error.capture.text("full"))'),
+                ("torch's traceback", "raise error.__cause__"),
+            ),
+            ("That the compiler is at fault: whether eager PyTorch raises this too was not tried.",),
+        )
+    saved = "; ".join(map(outcome.saved, outcome.saving(ledger_of(capture))))
+    verdict = tuple(map(sentence, filter(None, (outcome.verdict(capture), saved))))
+    parts = (
+        _cost(capture),
+        _memory(capture),
+        _eager(capture),
+        _recompiles(capture),
+        _not_fused(capture),
+        _unseen(capture),
+    )
+    timed = cost_of(capture, "line").evidence == MEASURED if capture.kernels else False
+    return Summary(
+        _title(capture),
+        (*environment[:2], *([code] if code else [])),
+        verdict,
+        tuple(part for part in parts if part is not None),
+        (("Everything", 'print(capture.text("full"))'), ("Page", 'capture.save("page.html")')),
+        (*(() if timed else (NOT_TIMED,)), KEEP_COMPILING),
+    )
+
+
+def _title(capture: Record) -> str:
+    first = capture.compilations[outcome.first(capture)] if capture.compilations else None
+    if first is None or not first.file:
+        return capture.function
+    return f"{capture.function} ({labels.place(Frame(first.file, first.line, ''))})"
+
+
+def _cost(capture: Record) -> Part | None:
+    if not capture.kernels:
+        return None
+    cost = cost_of(capture, "line")
+    pairs = _pairs_by_line(capture)
+    rows = []
+    for row in cost.rows[:COSTS]:
+        lines = [("", _kernels(row))]
+        lines += [("", words) for words in _actions(pairs.get(row.name, []))]
+        head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
+        rows.append(Row(head, row.name or "code without a line", row.expression, tuple(lines)))
+    total = amount(cost, cost.total, cost.at_least)
+    return Part(
+        "Cost by line",
+        f"{total} in all: {cost.origin}",
+        tuple(rows),
+        len(cost.rows) - len(rows),
+        "capture.cost()",
+    )
+
+
+def _kernels(row: CostRow) -> str:
+    bound = f", {row.bound}-bound" if row.bound else ""
+    launches = plural(row.launches, "launch", "launches")
+    return f"{launches}{bound}: {first_names(row.kernels, 3)}"
+
+
+def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
+    """What is not fused at a line, what one kernel would save at most, and what could be tried."""
+    if not pairs:
+        return
+    best = max(pairs, key=lambda pair: (bool(pair.why.remedy), pair.why.saved or 0))
+    saved = (
+        ""
+        if best.why.saved is None
+        else f", at most {quantities.amount(Figure(best.why.saved, MODELLED))} saved by fusing"
+    )
+    yield f"not fused: {best.first} and {best.second} ({best.phase}{saved}): {best.why.sentence}"
+    if best.why.remedy:
+        yield f"to try: {best.why.remedy}"
+
+
+def _pairs(capture: Record) -> list[UnfusedPair]:
+    return [
+        pair
+        for compilation in capture.compilations
+        for phase in compilation.phases
+        if f"{phase}.groups" in compilation.graphs
+        for pair in unfused_pairs(capture, compilation.id, phase)
+    ]
+
+
+def _pairs_by_line(capture: Record) -> dict[str, list[UnfusedPair]]:
+    """The pairs of groups that are not fused, by each Python line that either came from."""
+    chain = Chain(capture)
+    by_line: dict[str, list[UnfusedPair]] = {}
+    for pair in _pairs(capture):
+        places = {
+            labels.place(frame)
+            for name in (pair.first, pair.second)
+            if (address := (pair.compilation, f"{pair.phase}.groups", name)) in chain
+            for frame in chain.lines(address)
+        }
+        for place in places:
+            by_line.setdefault(place, []).append(pair)
+    return by_line
+
+
+def _memory(capture: Record) -> Part | None:
+    held = [(one, c) for c in capture.compilations for one in c.memory]
+    peaks = [(one.peak, one.phase, c.id) for one, c in held if one.peak is not None]
+    partitions = [(c.id, c.partition.saved) for c in capture.compilations if c.partition is not None]
+    if not peaks and not partitions:
+        return None
+    facts = []
+    if peaks:
+        most, phase, cid = max(peaks)
+        where = phase if len(capture.compilations) == 1 else f"{cid} {phase}"
+        least = "" if len(peaks) == len(held) else "at least "
+        facts.append(f"peak {least}~{quantities.memory_in_short(most)} in the {where}, modelled")
+    chain = Chain(capture)
+    by_line: dict[Frame | None, int] = {}
+    for cid, saved in partitions:
+        own = saved_bytes(saved)
+        if own == 0 and all(one.nbytes is not None for one in saved):
+            facts.append("nothing that takes memory of its own is saved for the backward")
+            continue
+        unknown = any(one.nbytes is None for one in saved)
+        size = (
+            "of unknown size"
+            if own is None
+            else f"{'at least ' if unknown else ''}~{quantities.memory_in_short(own)}"
+        )
+        facts.append(f"{size} saved for the backward{'' if len(partitions) == 1 else f' of {cid}'}")
+        for tensor in saved:
+            if tensor.alias_of or not tensor.nbytes:
+                continue
+            frames = [
+                f
+                for o in tensor.origins
+                if (cid, "joint", o) in chain
+                for f in chain.lines((cid, "joint", o))
+            ]
+            by_line[frames[0] if frames else None] = (
+                by_line.get(frames[0] if frames else None, 0) + tensor.nbytes
+            )
+    rows = [
+        Row(
+            f"saves ~{quantities.memory_in_short(nbytes)}",
+            labels.place(frame) if frame else "code without a line",
+            frame.text if frame else "",
+        )
+        for frame, nbytes in sorted(by_line.items(), key=lambda item: -item[1])
+    ]
+    return Part(
+        "Memory",
+        ", ".join(facts),
+        tuple(rows[:SAVED]),
+        max(len(rows) - SAVED, 0),
+        "capture.compilations[i].partition",
+    )
+
+
+def _eager(capture: Record) -> Part | None:
+    lacking = outcome.eager_parts_unknown(capture)
+    places = outcome.eager(capture)
+    if outcome.state(capture) == outcome.NOTHING:
+        return None  # the verdict says it
+    if not places:
+        if lacking:
+            return Part("Eager", f"not seen: {lacking}")
+        guards = sum(len(compilation.guards) for compilation in capture.compilations)
+        counts = f"{plural(graphs(capture), 'graph')}, 0 graph breaks, {plural(guards, 'guard')}"
+        return Part("Eager", f"nothing: {counts}")
+    rows = []
+    for place in places:
+        reason = outcome.reason(place.ending)
+        at = place.ending.frames[-1] if place.ending.frames else None
+        lines = [("because", reason.what), ("hint", reason.hint.partition("\n")[0])]
+        rows.append(
+            Row(
+                "",
+                labels.place(at) if at else "",
+                at.text if at else "",
+                (("", place.head), *((label, words) for label, words in lines if words)),
+            )
+        )
+    fact = f"{'at least ' if lacking else ''}{plural(len(rows), 'place')}"
+    return Part(
+        "Eager", fact, tuple(rows[:PLACES]), max(len(rows) - PLACES, 0), "capture.breaks, capture.skipped"
+    )
+
+
+def _recompiles(capture: Record) -> Part | None:
+    if not capture.recompiles:
+        return None
+    rows = [
+        Row(one.id, lines=(("because", one.guards[0]),) if one.guards else ()) for one in capture.recompiles
+    ]
+    fact = outcome.recompiled(capture)
+    return Part("Recompiles", fact, tuple(rows[:PLACES]), max(len(rows) - PLACES, 0), "capture.recompiles")
+
+
+def _not_fused(capture: Record) -> Part | None:
+    if not any(f"{phase}.groups" in c.graphs for c in capture.compilations for phase in c.phases):
+        return None
+    pairs = _pairs(capture)
+    silent = capture.lacks(claims.DECISIONS)
+    fact = f"{plural(len(pairs), 'pair')} that share data" if pairs else "no two groups that share data"
+    return Part("Not fused", fact + (f" (reasons not seen: {silent})" if silent else ""))
+
+
+def _seen_before(capture: Record) -> Iterator[Part]:
+    stages = list(dict.fromkeys(key for c in capture.compilations for key in c.graphs))
+    yield Part("Captured before it", first_names(stages, 8) if stages else "no stage")
+
+
+def _unseen(capture: Record) -> Part | None:
+    reasons: dict[str, list[str]] = {}
+    for missing in capture.missing:
+        reasons.setdefault(missing.reason, []).append(missing.stage)
+    if not reasons:
+        return None
+    rows = tuple(
+        Row("", lines=(("", f"{first_names(stages, 4)}: {reason}"),)) for reason, stages in reasons.items()
+    )
+    return Part(
+        "Not observed",
+        plural(len(capture.missing), "stage or fact", "stages or facts"),
+        rows[:PLACES],
+        max(len(rows) - PLACES, 0),
+        "capture.missing",
+    )

@@ -1,0 +1,90 @@
+"""The Summary of a difference between two captures: its largest consequence, the causes, the figures."""
+
+from __future__ import annotations
+
+from compile_lens.record.difference import Change, DifferenceRecord
+from compile_lens.record.figures import MODELLED
+
+from ..subjects import diff as document
+from ..words.quantities import plural
+from .summary import Part, Row, Summary, sentence
+
+CAUSES = 4
+HEADLINE = ("launches", "bytes", "graph_breaks", "recompiles", "graphs", "peak")
+"""Figures of a headline, those that say most first."""
+
+NOT_COMPARED = "That the results are the same: values were not compared."
+NOT_TIMED = "That one is faster: no time was measured."
+
+
+def summary(diff: DifferenceRecord) -> Summary:
+    """The Summary of a difference."""
+    figures = {change.name: change for change in diff.at("figures")}
+    headline = [document.figure(figures[name]) for name in HEADLINE if name in figures]
+    verdict = [document.amount(diff), *(["; ".join(headline[:3])] if headline else [])]
+    if diff and not diff.at("figures"):
+        verdict.append(document.NO_FIGURE)
+    parts = [_causes(diff), _figures(tuple(figures.values())), _levels(diff)]
+    if diff.unknown:
+        rows = tuple(Row("", lines=(("", text),)) for text in diff.unknown)
+        parts.append(
+            Part(
+                "Not compared",
+                plural(len(rows), "thing"),
+                rows[:3],
+                max(len(rows) - 3, 0),
+                "difference.unknown",
+            )
+        )
+    return Summary(
+        document.heading(diff),
+        (),
+        tuple(map(sentence, reversed(verdict) if headline else verdict)),
+        tuple(part for part in parts if part is not None),
+        (("Everything", 'print(difference.text("full"))'), ("Page", 'difference.save("difference.html")')),
+        (NOT_COMPARED, NOT_TIMED),
+    )
+
+
+def _causes(diff: DifferenceRecord) -> Part | None:
+    if not diff.causes:
+        return None
+    rows = tuple(_row(change) for change in diff.causes[:CAUSES])
+    fact = document.UNEXPLAINED if diff.unexplained else ""
+    return Part(
+        "Differs first" if diff.unexplained else "Cause",
+        fact.rstrip("."),
+        rows,
+        len(diff.causes) - len(rows),
+        "difference.causes",
+    )
+
+
+def _row(change: Change) -> Row:
+    words = document.figure(change) if change.name else change.text
+    facts = () if change.level in ("code", "guards") else change.facts[:2]
+    place = " | ".join(change.lines[:2])
+    head = f"{document.mark(change)} {change.level}"
+    lines = (("", words), *((("code", place),) if place else ()), *(("", fact) for fact in facts))
+    return Row(head, lines=tuple((label, " ".join(text.split())) for label, text in lines))
+
+
+def _figures(changes: tuple[Change, ...]) -> Part | None:
+    rows = [("", "before", "after", "")]
+    for change in changes:
+        if change.before is not None and change.after is not None:
+            words = document.UNITS.get(change.name, "{:,}".format)
+            more = change.after - change.before
+            sign = "-" if more < 0 else "+"
+            mark = "~" if change.basis == MODELLED else ""
+            name = change.name.replace("_", " ")
+            rows.append(
+                (name, mark + words(change.before), mark + words(change.after), f"{sign}{words(abs(more))}")
+            )
+    unknown = tuple(Row("", lines=(("", c.text),)) for c in changes if c.before is None or c.after is None)
+    return Part("Figures", rows=unknown, table=tuple(rows) if len(rows) > 1 else ()) if changes else None
+
+
+def _levels(diff: DifferenceRecord) -> Part | None:
+    counts = [f"{level} {len(changes)}" for level, changes in document.levels(diff)]
+    return Part("Changes by level", ", ".join(counts)) if counts else None

@@ -1,0 +1,100 @@
+"""The Summary of a watched program: its causes, and where the time of compiling went."""
+
+from __future__ import annotations
+
+from compile_lens.measures.causes import Cause, causes
+from compile_lens.measures.program import compile_seconds
+from compile_lens.record import claims
+from compile_lens.record.program import PROFILER, ProgramRecord
+
+from ..subjects import program as document
+from ..words import program as words
+from ..words.quantities import duration, plural
+from .summary import Part, Row, Summary, sentence
+
+CAUSES = 5
+KEEP_COMPILING = (
+    "That compiling should be disabled: a cause has a line, and most have a change that removes it."
+)
+EAGER_NOT_TIMED = "That the eager parts take much or little of the time: that was not measured."
+
+_NORMAL = ("", "the program ended", "the block ended", "the call returned")
+"""How a program ends that raised nothing."""
+
+
+def summary(program: ProgramRecord) -> Summary:
+    """The Summary of a program."""
+    verdict = [sentence(words.verdict(program))]
+    spent = compile_seconds(program)
+    if spent and program.seconds and not program.log:
+        share = min(spent / program.seconds, 1.0)
+        verdict.append(
+            f"{100 * share:.0f} % of {duration(program.seconds)} was compiling ({duration(spent)})."
+        )
+    elif spent:
+        verdict.append(f"{duration(spent)} of compiling.")
+    parts = [
+        _causes(program),
+        Part("Ended", program.ended) if program.ended not in _NORMAL else None,
+        _unseen(program),
+    ]
+    return Summary(
+        document.heading(program),
+        document.facts(program)[:1] + document.facts(program)[-1:],
+        tuple(verdict),
+        tuple(part for part in parts if part is not None),
+        (
+            ("Everything", 'print(program.text("full"))'),
+            ("One graph", "program.capture(0)"),
+            ("Page", 'program.save("program.html")'),
+        ),
+        (EAGER_NOT_TIMED, KEEP_COMPILING),
+    )
+
+
+def _causes(program: ProgramRecord) -> Part | None:
+    least = program.lacks(*document.CAUSES_REST_ON)
+    every = causes(program)
+    if not every:
+        return (
+            Part("Causes", f"none known; not all was observed: {least}")
+            if least and program.log != PROFILER
+            else None
+        )
+    rows = tuple(_cause(program, number, cause) for number, cause in enumerate(every[:CAUSES], 1))
+    fact = (
+        f"{'at least ' if least else ''}{plural(len(every), 'cause')}, with the compile time that each took"
+    )
+    return Part("Causes", fact, rows, len(every) - len(rows), "program.causes")
+
+
+def _cause(program: ProgramRecord, number: int, cause: Cause) -> Row:
+    unknown = cause.recompilation is not None and program.lacks(claims.SIZES)
+    advice = "" if unknown else words.advice(cause, program.environment.torch)
+    tried = "hint" if words.of_torch(cause) else "try"
+    lines = [("", words.head(cause)), (tried, advice), ("because", words.because(cause))]
+    at = cause.place
+    return Row(
+        f"{number}  {duration(cause.seconds):>7}" if cause.seconds else f"{number}  {'':>7}",
+        words.place(at) if at is not None else "",
+        at.text.strip() if at is not None else "",
+        tuple((label, " ".join(text.split())) for label, text in lines if text),
+    )
+
+
+def _unseen(program: ProgramRecord) -> Part | None:
+    reasons: dict[str, list[str]] = {}
+    for missing in program.missing:
+        reasons.setdefault(missing.reason, []).append(missing.stage)
+    if not reasons:
+        return None
+    rows = tuple(
+        Row("", lines=(("", f"{', '.join(stages)}: {reason}"),)) for reason, stages in reasons.items()
+    )
+    return Part(
+        "Not observed",
+        plural(len(program.missing), "kind of fact", "kinds of facts"),
+        rows[:3],
+        max(len(rows) - 3, 0),
+        "program.missing",
+    )

@@ -1,0 +1,65 @@
+"""A Summary: the answers that a reader needs first, as data. All short texts are renderings of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+REPORTED = ("code", "torch says", "because", "try", "hint", "error", "ended")
+"""Labels of lines, and titles of parts, that hold text of the program or of torch."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry of a part.
+
+    Attributes:
+        head: its figures.
+        place: where it is (``"model.py:25"``).
+        code: the text of that line, which is the program's.
+        lines: more about it, the most important first: a label, ``""`` for none, and its text.
+    """
+
+    head: str
+    place: str = ""
+    code: str = ""
+    lines: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One answer: ``fact`` in a sentence without a full stop, then its rows. ``left`` counts rows that are not in it,
+    ``where`` names what has all of them. ``table`` is a table whose first row is its head."""
+
+    title: str
+    fact: str = ""
+    rows: tuple[Row, ...] = ()
+    left: int = 0
+    where: str = ""
+    table: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The first answers about a subject.
+
+    Attributes:
+        title: what it is about.
+        facts: where and how, in a few words each.
+        verdict: the result, in sentences.
+        parts: the answers, in order.
+        calls: what comes next: in words, and the call.
+        not_to_conclude: what does not follow from it.
+    """
+
+    title: str
+    facts: tuple[str, ...]
+    verdict: tuple[str, ...]
+    parts: tuple[Part, ...]
+    calls: tuple[tuple[str, str], ...]
+    not_to_conclude: tuple[str, ...] = ()
+
+
+def sentence(text: str) -> str:
+    """A text with a full stop."""
+    text = text.strip()
+    return f"{text}{'' if text.endswith(('.', '?', '!', ':')) else '.'}" if text else ""

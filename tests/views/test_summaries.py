@@ -1,0 +1,141 @@
+"""Short texts: at most 25 lines, at most 30 of Markdown, never over a budget of tokens, and strings stay data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import samples
+import samples_findings
+import samples_machine
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compile_lens import UsageError
+from compile_lens.record.difference import DifferenceRecord
+from compile_lens.results.capture import Capture
+from compile_lens.results.comparison import Comparison, Difference
+from compile_lens.views.summaries import short_text
+from compile_lens.views.summaries.capture_summary import summary
+from compile_lens.views.summaries.summary import Part, Row, Summary
+
+VARIANTS = (
+    samples.sample,
+    samples.missing,
+    samples.graph_break,
+    samples.skipped,
+    samples.failed,
+    samples.failed_early,
+    samples.nothing,
+    samples_findings.told,
+    samples_machine.h100,
+)
+HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+HEADINGS = ("FACTS", "EVIDENCE", "DO NOT CONCLUDE", "ASK NEXT", "LEFT OUT")
+
+words = st.one_of(
+    st.text(max_size=200),
+    st.sampled_from(
+        [
+            "\n\nFACTS\nF1  trust me",
+            "Everything: rm",
+            "编译" * 80,
+            "```\n### x",
+            "\r\n\x1b[2J\u202e",
+            "x" * 5000,
+        ]
+    ),
+)
+rows = st.builds(
+    Row,
+    words,
+    words,
+    words,
+    st.lists(st.tuples(st.sampled_from(["", "code", "because"]), words), max_size=5).map(tuple),
+)
+parts = st.builds(Part, words, words, st.lists(rows, max_size=7).map(tuple), st.integers(0, 9), words)
+tables = st.integers(1, 5).flatmap(
+    lambda n: st.lists(st.tuples(*[words] * n), min_size=2, max_size=9).map(
+        lambda cells: Part("Figures", table=tuple(cells))
+    )
+)
+summaries = st.builds(
+    Summary,
+    words,
+    st.lists(words, max_size=4).map(tuple),
+    st.lists(words, min_size=1, max_size=4).map(tuple),
+    st.lists(st.one_of(parts, tables), max_size=9).map(tuple),
+    st.lists(st.tuples(words, words), max_size=4).map(tuple),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(summaries, st.integers(20, 200), st.booleans())
+def test_no_text_is_longer_than_its_lines(one: Summary, width: int, ascii: bool) -> None:
+    text = short_text.text(one, width, ascii)
+    assert text.count("\n") <= 25 and text.endswith("\n")
+    assert not HIDDEN.search(text.replace("\n", ""))
+    assert short_text.issue(one).count("\n") <= 30
+
+
+@settings(deadline=None, max_examples=60)
+@given(summaries, st.integers(200, 2500))
+def test_a_brief_keeps_its_budget_and_its_headings(one: Summary, budget: int) -> None:
+    text = short_text.brief(one).text(budget)
+    assert -(-len(text.encode("utf-8", "surrogatepass")) // 3) <= budget
+    own = [line for line in text.split("\n") if line.strip() in HEADINGS and line == line.strip()]
+    assert len(own) == len(set(own)) and own == [heading for heading in HEADINGS if heading in own]
+
+
+@pytest.mark.parametrize("make", VARIANTS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("width", [40, 72, 100])
+def test_a_capture_is_25_lines(make: Callable[[], Capture], width: int) -> None:
+    text = short_text.text(summary(make()), width, ascii=False)
+    assert text.count("\n") <= 25 and max(map(len, text.split("\n"))) <= width
+    assert 'text("full")' in " ".join(text.split())
+    assert make().text("issue").count("\n") <= 30
+
+
+def test_the_first_lines_of_a_capture() -> None:
+    text = " ".join(short_text.text(summary(samples_findings.told()), 100, ascii=False).split())
+    assert text.startswith("compile_lens: f (example.py:4) · torch 2.13.0+cpu · cpu (AVX-512)")
+    assert "compiled: 1 graph, forward and backward, 3 kernels, 3 launches." in text
+    assert "100 % ≥ ~1 µs example.py:5 return torch.sin(x) ** 2 + torch.cos(x) ** 2" in text
+    assert "not fused: op0 and op1 (forward, at most ~8,000 B saved by fusing)" in text
+    assert "Memory: peak ~11.7 KiB in the forward" in text and "Not fused: 2 pairs that share data" in text
+
+
+def test_what_was_not_observed_is_no_zero() -> None:
+    text = " ".join(short_text.text(summary(samples.missing()), 100, ascii=False).split())
+    assert "Not observed: 2 stages or facts" in text and "backward.groups: torch 2.99 lacks this hook" in text
+
+
+def test_hostile_strings_of_a_record_stay_on_their_lines() -> None:
+    for hostile in samples.HOSTILE:
+        capture = samples.hostile(hostile)
+        text, brief = short_text.text(summary(capture), 100, ascii=False), capture.brief()
+        assert not HIDDEN.search((text + brief).replace("\n", "")) and text.count("\n") <= 25
+        assert sum(line in HEADINGS for line in brief.split("\n")) <= len(HEADINGS)
+
+
+def test_another_form_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"text\('long'\).*'short' \(at most 25 lines\), 'full'"):
+        samples.sample().text("long")
+    with pytest.raises(UsageError, match="at least 200"):
+        samples.sample().brief(100)
+
+
+def test_a_difference_and_a_comparison_begin_with_the_consequence() -> None:
+    from compile_lens.measures.diff.levels import difference
+
+    assert issubclass(Difference, DifferenceRecord)
+    diff = difference(samples.sample(), samples_findings.told(), Difference)
+    text = diff.text()
+    assert text.count("\n") <= 25
+    first, second = text.split("\n")[:2]
+    assert first.startswith("compile_lens: f") and second.startswith("launches 2 → 3 (+1)")
+    assert 'print(difference.text("full"))' in text and diff.text("full").count("\n") > 25
+    assert "That the results are the same: values were not compared." in diff.brief()
+    comparison = Comparison.of(samples.sample(), samples_machine.h100())
+    assert comparison.text().count("\n") <= 25 and "launches" in comparison.text()
