@@ -11,7 +11,7 @@ import torch
 from .._torch.graphs.tie_order import UNORDERED, Ties
 from .._torch.inductor.launch_values import LaunchValues, Sample
 from ..record.capture import Record
-from ..record.divergence import AUTOGRAD, DECOMPOSITION, DYNAMO, MEMORY, PARTITION, RootCause
+from ..record.divergence import AUTOGRAD, DECOMPOSITION, DYNAMO, MEMORY, OPERATOR, PARTITION, RootCause
 from ..record.kernel import Code, Kernel
 from ..record.kernel_values import (
     AGREES,
@@ -175,8 +175,10 @@ class KernelValues:
         one = cause.transformation
         if cause.kind in (DYNAMO, AUTOGRAD, PARTITION, DECOMPOSITION):
             return ABOVE.format(value.node)
-        if one is None or not one.nodes or cause.kind == MEMORY:
-            return ""  # what is overwritten too early is computed before, and does not come from what overwrites it
+        if one is None or not one.nodes or one.kind == OPERATOR:  # nodes of Dynamo's graph have other names
+            return ""
+        if cause.kind == MEMORY:  # what is overwritten too early does not come from what overwrites it
+            return ""
         above = one.compile_id == graph.compile_id
         if above and (known := self._is_above(graph.compile_id, one.nodes, value)) is not None:
             above = known

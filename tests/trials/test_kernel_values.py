@@ -15,8 +15,10 @@ from torch._inductor import lowering
 from torch._inductor.codegen import cpp
 
 import compile_lens
-from compile_lens.record.kernel_values import AGREES, IN_REGISTERS, NOT_COMPARED, KernelValue
+from compile_lens.record.divergence import RootCause, Transformation
+from compile_lens.record.kernel_values import AGREES, IN_REGISTERS, NOT_COMPARED, GraphValues, KernelValue
 from compile_lens.results.divergence import Divergence
+from compile_lens.trials.kernel_values import KernelValues
 from compile_lens.views.explanations.divergence import of_divergence
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -224,6 +226,16 @@ def test_a_part_of_a_value_may_be_the_first() -> None:
         divergence = compile_lens.divergence(error.function, *error.inputs())
     first = divergence.first_value
     assert first is not None and first.node.startswith("slice") and first.frames[0].call == "y[2:10]"
+
+
+@pytest.mark.parametrize(("cause", "kind", "doubted"), [
+    ("lowering", "lowering", True), ("setting", "operator", False), ("memory reuse", "lowering", False),
+])  # fmt: skip
+def test_a_cause_is_doubted_by_nodes_of_the_same_graph_alone(cause: str, kind: str, doubted: bool) -> None:
+    value = KernelValue("sin", "differs")
+    root = RootCause(cause, Transformation(kind, "aten.cos.default", "1/0", nodes=("cos",)))
+    sentence = KernelValues().doubt(root, (GraphValues("0/0", (value,)), value))
+    assert ("two causes" in sentence) == doubted
 
 
 PLANTED = (
