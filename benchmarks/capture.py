@@ -305,7 +305,7 @@ def views(rounds: int, quick: bool) -> Iterator[Figure]:
     model, inputs = example(size)
     found = capture(model, *inputs)
     name = f"GPT-2 shape, {size.layers} layers"
-    text = seconds(lambda: str(found))
+    text = seconds(lambda: found.text("full"))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         svg = seconds(lambda: found.save(place / "graph.svg"))
