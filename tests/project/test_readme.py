@@ -341,7 +341,7 @@ def test_no_block_is_left_out() -> None:
         "programs-run#from-a-log": ["import"],  # in tests/api/test_logs.py
         "programs-run#several-ranks": ["merge"],  # in tests/api/test_ranks.py
         "command-line": [
-            *("show", "show", "show", "compare", "show", "support", "open", "import", "import", "merge"),
+            *("show", "show", "show", "brief", "compare", "show", "support", "open", "import", "import", "merge"),
             *("what-if", "divergence", "doctor"),
             "run",  # in tests/cli/test_run.py
         ],
@@ -380,24 +380,26 @@ def test_the_command_line(
     assert (
         cli.main([*shlex.split(COMMANDS["command-line"][1])[1:], "--quiet", "--out", "record.json"]) == cli.OK
     )
-    assert cli.main(shlex.split(COMMANDS["command-line"][6])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][7])[1:]) == cli.OK
     assert "softmax" in (tmp_path / "page.md").read_text(encoding="utf-8")
     capsys.readouterr()
     assert cli.main(shlex.split(COMMANDS["command-line"][2])[1:]) == cli.OK
     assert "NVIDIA H100 SXM" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS["command-line"][3])[1:]) == cli.OK
+    assert "FACTS" in capsys.readouterr().out
+    assert cli.main(shlex.split(COMMANDS["command-line"][4])[1:]) == cli.OK
     assert (tmp_path / "targets.html").exists()
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS["command-line"][4])[1:]) == cli.OK
-    assert capsys.readouterr().out.startswith("The story of net")
     assert cli.main(shlex.split(COMMANDS["command-line"][5])[1:]) == cli.OK
+    assert capsys.readouterr().out.startswith("The story of net")
+    assert cli.main(shlex.split(COMMANDS["command-line"][6])[1:]) == cli.OK
     assert "MPS" in capsys.readouterr().out
-    assert cli.main(shlex.split(COMMANDS["command-line"][10])[1:]) == cli.OK
+    assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
     assert "what would change net" in (tmp_path / "what-if.html").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert cli.main(shlex.split(COMMANDS["command-line"][11])[1:]) == cli.OK
-    assert "compiled against eager: net" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS["command-line"][12])[1:]) == cli.OK
+    assert "compiled against eager: net" in capsys.readouterr().out
+    assert cli.main(shlex.split(COMMANDS["command-line"][13])[1:]) == cli.OK
     assert cli.main(shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:]) == cli.OK
     assert cli.main([*shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()
