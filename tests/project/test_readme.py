@@ -341,8 +341,8 @@ def test_no_block_is_left_out() -> None:
         "programs-run#from-a-log": ["import"],  # in tests/api/test_logs.py
         "programs-run#several-ranks": ["merge"],  # in tests/api/test_ranks.py
         "command-line": [
-            *("show", "show", "show", "brief", "compare", "show", "support", "open", "import", "import", "merge"),
-            *("what-if", "divergence", "doctor"),
+            *("show", "show", "show", "brief", "compare", "show", "support", "open", "import", "import"),
+            *("merge", "what-if", "divergence", "doctor"),
             "run",  # in tests/cli/test_run.py
         ],
         "diff#on-the-command-line": ["show", "diff"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...measures.address import PYTHON, Address
@@ -15,8 +16,9 @@ from ...record.figures import MEASURED
 from ...record.kernel import Code, Kernel
 from ...results.comparison import Difference
 from ...views.brief import Brief, Question, quoted
-from ...views.document import ANY, TERMINAL, Document
 from ...views.findings.cost import amount
+from ...views.summaries.short_text import brief
+from ...views.summaries.summary import Summary
 from ...views.words.labels import place
 from ...views.words.quantities import launched, memory_in_short, observed, plural
 from .job import OUTPUT, TIME, Limits, Outcome
@@ -28,42 +30,16 @@ ROWS = 20
 """Rows of a ranked list in an answer."""
 
 LINES = 12
-"""Lines of one finding, or entries of one list, in an answer."""
+"""Decisions of the scheduler in an answer."""
 
 NOT_TIMED = "That fewer launches or bytes are faster: no time was measured."
 KEEP_COMPILING = "That compiling is to blame or should be disabled: nothing here says so."
 
 
-def of_document(
-    document: Document, name: str, questions: Sequence[Question], not_to_conclude: Sequence[str] = ()
-) -> Brief:
-    """Return the answer that a Document is: its verdict and facts, then a part of each finding."""
-    from ...views.render import text
-
-    facts = [document.verdict, *(_change(change) for change in document.changes), *document.remarks]
-    if document.failure is not None:
-        facts.append(document.failure.message)
-    evidence = []
-    for finding in document.findings:
-        if finding.title and finding.room in (ANY, TERMINAL):
-            lines = text.part(finding).split("\n")
-            title = lines[0].strip("─ ").replace("─", "").split()
-            more = [f"  ({len(lines) - LINES} lines more)"] if len(lines) > LINES else []
-            evidence.append("\n".join([" ".join(title), *lines[1:LINES], *more]))
-    return Brief(
-        f"compile_lens · {name} · {document.heading} · {' · '.join(document.facts)}",
-        tuple(facts),
-        tuple(evidence),
-        tuple(not_to_conclude),
-        tuple(questions),
-        tuple(f"note: {note}" for note in document.notes),
-    )
-
-
-def _change(change: tuple[str, str, str]) -> str:
-    from ...views.words.outcome import saved
-
-    return saved(change)
+def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Brief:
+    """Return the answer that the short text of a record is, with the calls of the tools in place of those of Python."""
+    whole = brief(summary)
+    return replace(whole, title=f"{name} · {whole.title}", ask_next=tuple(questions))
 
 
 def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:

@@ -258,7 +258,7 @@ class Tools:
         )
 
     def _of_capture(self, record: Capture, name: str) -> Brief:
-        from ...views.subjects.capture import document
+        from ...views.summaries.capture_summary import summary
 
         questions = (
             Question("where is the cost?", f"cost(record={name!r}, by='line')"),
@@ -267,15 +267,13 @@ class Tools:
             Question("where is the memory?", f"memory(record={name!r})"),
             Question("which setting helps?", "what_if(function=…, inputs=…)"),
         )
-        return answers.of_document(
-            document(record), name, questions, (answers.NOT_TIMED, answers.KEEP_COMPILING)
-        )
+        return answers.of_summary(summary(record), name, questions)
 
     def _of_program(self, program: Program, name: str) -> Brief:
-        from ...views.subjects.program import document
+        from ...views.summaries.program_summary import summary
 
         questions = (Question("what is one function compiled to?", "capture(function=…, inputs=…)"),)
-        return answers.of_document(document(program.record), name, questions, (answers.KEEP_COMPILING,))
+        return answers.of_summary(summary(program.record), name, questions)
 
     def _plain(
         self,

@@ -78,13 +78,6 @@ def page(document: Document, width: int | None = None, ascii: bool | None = None
     return paper.text()
 
 
-def part(finding: Finding, width: int = DEFAULT_WIDTH) -> str:
-    """One finding of a Document as text: its title and fact, then its sections."""
-    paper = paper_of(width, ascii=False)
-    _finding(paper, finding)
-    return paper.text().strip("\n")
-
-
 def _inputs(paper: Paper, inputs: Sequence[str]) -> None:
     if not inputs:
         paper.line("  no inputs")

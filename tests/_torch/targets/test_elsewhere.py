@@ -436,7 +436,7 @@ def test_an_exception_of_the_programs_own_is_what_it_was(target: str | None) -> 
     assert str(cause.__cause__) == "nothing is there"
     assert raised.value.capture.failure is not None
     assert raised.value.capture.failure.frames[-1].text.endswith("# here")
-    assert "in refuses: raise Refused(" in str(raised.value)
+    assert "in refuses\n  raise Refused(" in str(raised.value)
     if target is not None and hasattr(cause, "__notes__"):  # Python 3.10 has none
         assert "In the child process" in cause.__notes__[0] and "# here" in cause.__notes__[0]
 
