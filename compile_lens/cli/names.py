@@ -148,15 +148,12 @@ def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
     for text in args.input:
         check_syntax(text, "--input")
     check_targets(args)
-    from ..engine.call import NamedArguments
-
     function, scope = resolve(args.function)
     inputs = [evaluate(text, scope, "--input") for text in args.input]
-    return (
-        function,
-        inputs,
-        NamedArguments({n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}),
-    )
+    named = {n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}
+    from ..engine.call import NamedArguments  # with torch, which a mistake above does not wait for
+
+    return function, inputs, NamedArguments(named)
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import farther_forms
 import pytest
 import traced
+from full_text import full
 
 from compile_lens import Program, RecordError, UsageError, import_trace, versions, watch
 from compile_lens.cli import main
@@ -69,7 +70,7 @@ def test_places_of_a_log_are_at_least_so_many(run: Path, capsys: pytest.CaptureF
     said = " ".join(capsys.readouterr().out.split())
     assert f"at at least {places} places in the source" in said and f"at least {places} in the source" in said
     if versions.torch_version() >= (2, 12):  # before, it says no columns
-        told = " ".join(str(live).partition("Lines")[0].split())
+        told = " ".join(full(live).partition("Lines")[0].split())
         assert "at least" not in told.partition("graph break")[2][:60]
     assert main(["import", str(run / "log"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["break_sites_at_least"] is True

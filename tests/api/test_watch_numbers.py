@@ -12,6 +12,7 @@ from typing import Any
 import numbered
 import pytest
 import torch
+from full_text import full
 
 import compile_lens
 from compile_lens import versions
@@ -106,7 +107,9 @@ def test_a_capture_says_which_number_a_form_was_made_again_for() -> None:
     made = compile_lens.capture(numbered.printed, calls=calls)
     (told,) = [why for why in (compile_reason(made, i) for i in range(len(made.compilations))) if why.again]
     assert told.short.startswith("call 2: step 2.0 → 3.0")
-    assert f"L['step'] = {made.compilations[-1].dynamic[0].symbol} (seen: 3.0)" in " ".join(str(made).split())
+    assert f"L['step'] = {made.compilations[-1].dynamic[0].symbol} (seen: 3.0)" in " ".join(
+        full(made).split()
+    )
 
 
 def scaled(x: torch.Tensor, by: float) -> torch.Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from full_text import full
 
 from compile_lens import Capture, capture
 from compile_lens.views.render.markdown import page as markdown
@@ -83,9 +84,9 @@ def test_a_page_without_source_says_why_in_view(viewer: Open, viewport: tuple[in
     place = box(note)
     assert place["y"] + place["height"] <= viewport[1]
     assert " ".join(page.find(".flow-python").inner_text().split()) == "none Python"
-    assert said in " ".join(str(shown).split())
+    assert said in " ".join(full(shown).split())
     assert "No Python source" in markdown(document(shown))
-    assert "No Python source" not in str(captures.sin_cos())
+    assert "No Python source" not in full(captures.sin_cos())
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])

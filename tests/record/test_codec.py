@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import samples
-from full_text import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -352,7 +351,7 @@ sys.meta_path.insert(0, NoTorch())
 import compile_lens
 
 capture = compile_lens.load(sys.argv[1])
-print(capture)
+print(capture.text("full"))
 assert capture.ledger.total.aten_ops == 1, capture.ledger
 assert capture.chain.lines(("0/0", "inference", "sin"))[0].line == 2
 capture.save(sys.argv[2] + "/x.html")
@@ -386,7 +385,7 @@ def test_a_record_is_read_measured_and_drawn_without_torch(tmp_path: Path) -> No
     record = tmp_path / "r.json"
     record.write_text(to_json(capture), encoding="ascii")
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, full(record), str(tmp_path)],
+        [sys.executable, "-c", WITHOUT_TORCH, str(record), str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=120,

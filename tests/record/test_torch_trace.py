@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from full_text import full
 from log_entries import AOT_GRAPH, GRAPH, ahead, artifact, compiled, entry, metrics, names, start
 
 from compile_lens import Program
@@ -106,7 +107,7 @@ def test_a_metric_that_is_not_there_is_no_zero() -> None:
     record = read(names() + compiled("0/0", entire_frame_compile_time_s=None) + compiled("1/0", "g"))
     assert [v.seconds for v in record.evaluations] == [None, 0.25]
     rows = [
-        row for row in str(Program(lambda: record)).splitlines() if "model.py:3" in row and "compiled" in row
+        row for row in full(Program(lambda: record)).splitlines() if "model.py:3" in row and "compiled" in row
     ]
     assert [row.split()[-1] for row in rows] == ["—", "ms"] and "250 ms" in rows[1]
 
@@ -181,7 +182,7 @@ def test_guards_are_counted_as_torch_does() -> None:
     record = read(names() + compiled("0/0", guard_count=9, shape_env_guard_count=2))
     (visit,) = record.evaluations
     assert visit.guard_count == 10 and len(visit.guards) == 1
-    assert "10 in all" in str(Program(lambda: record))
+    assert "10 in all" in full(Program(lambda: record))
 
 
 def test_what_aot_inductor_compiled_is_there() -> None:
@@ -202,7 +203,7 @@ def test_what_aot_inductor_compiled_is_there() -> None:
     assert words.verdict(record) == f"1 graph; {by_inductor}"
     own = counts(record)
     assert (own.graphs, own.ahead, own.modules) == (1, 2, 3)
-    page = str(Program(lambda: record))
+    page = full(Program(lambda: record))
     assert "compiled without a call" in page and "cpp_fused_sin_0:1" in page
     assert Program.from_json(Program(lambda: record).to_json()).record == record
 
@@ -216,7 +217,7 @@ def test_a_log_of_compiles_without_a_call_is_no_watch() -> None:
     )
     empty = read(names())
     assert (words.state(empty), words.verdict(empty)) == ("nothing", "the log holds no compile")
-    for page in (str(Program(lambda: record)), str(Program(lambda: empty))):
+    for page in (full(Program(lambda: record)), full(Program(lambda: empty))):
         assert "watched" not in page
 
 
@@ -338,7 +339,7 @@ def test_what_vllm_compiled_is_there() -> None:
         ("1.FusionPass", 2, 1),
     ]
     assert words.verdict(record) == "1 graph; vLLM compiled 4 pieces for 2 ranges of sizes"
-    page = str(Program(lambda: record))
+    page = full(Program(lambda: record))
     assert all(
         word in page for word in ("1.FusionPass", "VLLM_COMPILE", "submod_0, submod_1, submod_2", "1 to 8192")
     )

@@ -78,6 +78,11 @@ def test_a_trace_alone_has_regions_graphs_kernels_and_launches(
         "1 compiled graph ran in 2 calls; 3 kernels and copies on the device took 14 µs"
     )
     assert main(["import", str(path)]) == 0
+    short = capsys.readouterr().out
+    assert (
+        "10 µs triton_poi_fused_sin_0 2 launches" in " ".join(short.split()) and short.count("read from") == 1
+    )
+    assert main(["import", str(path), "--full"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "read from a trace (torch.profiler)" in printed and "2 launches on the device" in printed
     assert type(program).from_json(program.to_json()).record == program.record

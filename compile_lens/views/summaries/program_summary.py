@@ -9,10 +9,12 @@ from compile_lens.record.program import PROFILER, ProgramRecord
 
 from ..subjects import program as document
 from ..words import program as words
+from ..words.characters import flat
 from ..words.quantities import duration, plural
 from .summary import Part, Row, Summary, sentence
 
 CAUSES = 5
+KERNELS = 3
 KEEP_COMPILING = (
     "That compiling should be disabled: a cause has a line, and most have a change that removes it."
 )
@@ -35,17 +37,18 @@ def summary(program: ProgramRecord) -> Summary:
         verdict.append(f"{duration(spent)} of compiling.")
     parts = [
         _causes(program),
+        _kernels(program),
         Part("Ended", program.ended) if program.ended not in _NORMAL else None,
         _unseen(program),
     ]
     return Summary(
         document.heading(program),
-        document.facts(program)[:1] + document.facts(program)[-1:],
+        tuple(dict.fromkeys(document.facts(program)[:1] + document.facts(program)[-1:])),
         tuple(verdict),
         tuple(part for part in parts if part is not None),
         (
             ("Everything", 'print(program.text("full"))'),
-            ("One graph", "program.capture(0)"),
+            *((("One graph", "program.capture(0)"),) if program.graphs else ()),
             ("Page", 'program.save("program.html")'),
         ),
         (EAGER_NOT_TIMED, KEEP_COMPILING),
@@ -66,6 +69,27 @@ def _causes(program: ProgramRecord) -> Part | None:
         f"{'at least ' if least else ''}{plural(len(every), 'cause')}, with the compile time that each took"
     )
     return Part("Causes", fact, rows, len(every) - len(rows), "program.causes")
+
+
+def _kernels(program: ProgramRecord) -> Part | None:
+    """The kernels that took most time, where a profiler measured them."""
+    profile = program.profile
+    if profile is None:
+        return None
+    timed = [
+        (kernel.name, kernel.launches, kernel.seconds) for graph in profile.graphs for kernel in graph.kernels
+    ]
+    timed = timed or [(one.name, one.count, one.seconds) for one in profile.kernels]
+    timed.sort(key=lambda one: -one[2])
+    rows = tuple(
+        Row(f"{duration(seconds):>7}  {flat(name)}  {plural(count, 'launch', 'launches')}")
+        for name, count, seconds in timed[:KERNELS]
+    )
+    left = max(len(timed) - len(rows), 0)
+    fact = words.measured(profile)
+    if fact == words.verdict(program):
+        fact = "what took most"
+    return Part("Kernels", fact, rows, left, "program.record.profile")
 
 
 def _cause(program: ProgramRecord, number: int, cause: Cause) -> Row:

@@ -10,6 +10,7 @@ from ..words.quantities import duration, plural
 from .summary import Part, Row, Summary, sentence
 
 DIFFERENCES = 4
+NOTES = 2
 COLUMNS = 8
 """Ranks in a table of figures; of more ranks only those that differ in one."""
 
@@ -21,7 +22,7 @@ def summary(record: RanksRecord) -> Summary:
         page.heading,
         page.facts,
         (sentence(document.verdict(record)),),
-        tuple(part for part in (_differences(record), _figures(record)) if part is not None),
+        tuple(part for part in (_differences(record), _notes(record), _figures(record)) if part is not None),
         (
             ("Everything", 'print(ranks.text("full"))'),
             ("One rank", f"ranks[{record.ranks[0]}]"),
@@ -45,6 +46,13 @@ def _differences(record: RanksRecord) -> Part | None:
 def _difference(one: RankDifference) -> Row:
     lines = tuple(("", f"rank {document.ranks(of)}: {' '.join(value.split())}") for value, of in one.values)
     return Row(f"{one.level}:", document.location(one), lines=lines)
+
+
+def _notes(record: RanksRecord) -> Part | None:
+    """What was left out or not compared, which a reader of "no difference" has to know."""
+    rows = tuple(Row("", lines=(("", " ".join(note.split())),)) for note in record.notes[:NOTES])
+    left = max(len(record.notes) - len(rows), 0)
+    return Part("Notes", plural(len(record.notes), "note"), rows, left, "ranks.notes") if rows else None
 
 
 def _figures(record: RanksRecord) -> Part:
