@@ -135,7 +135,7 @@ def test_a_program_gets_them_where_its_code_is_the_same(marked: Path) -> None:
         assert (
             graph.kernels == () and graph.unmatched_events and "was not retained" in graph.missing[0].reason
         )
-    assert "was not retained" in str(loaded).replace("\n      ", " ")
+    assert "was not retained" in full(loaded).replace("\n      ", " ")
 
 
 def test_unmarked_kernels_are_missing_and_library_calls_are_not(unmarked: Path) -> None:

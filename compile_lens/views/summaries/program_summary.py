@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compile_lens.measures.causes import Cause, causes
 from compile_lens.measures.program import compile_seconds
+from compile_lens.measures.timing import seconds_text
 from compile_lens.record import claims
 from compile_lens.record.program import PROFILER, ProgramRecord
 
@@ -82,7 +83,7 @@ def _kernels(program: ProgramRecord) -> Part | None:
     timed = timed or [(one.name, one.count, one.seconds) for one in profile.kernels]
     timed.sort(key=lambda one: -one[2])
     rows = tuple(
-        Row(f"{duration(seconds):>7}  {flat(name)}  {plural(count, 'launch', 'launches')}")
+        Row(f"{seconds_text(seconds):>7}  {flat(name)}  {plural(count, 'launch', 'launches')}")
         for name, count, seconds in timed[:KERNELS]
     )
     left = max(len(timed) - len(rows), 0)
