@@ -184,7 +184,7 @@ def _memory(capture: Record) -> Part | None:
         Row(
             f"saves ~{quantities.memory_in_short(nbytes)}",
             labels.place(frame) if frame else "code without a line",
-            frame.text if frame else "",
+            (frame.call or frame.text) if frame else "",
         )
         for frame, nbytes in sorted(by_line.items(), key=lambda item: -item[1])
     ]
