@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import LensError
 from ..record.benchmark import DeviceSpeed
@@ -15,7 +15,7 @@ from .text_forms import TextForms
 
 if TYPE_CHECKING:
     from ..measures.chain import Chain
-    from ..measures.cost import By, Cost
+    from ..measures.cost import Cost
     from ..measures.coverage import Coverage
     from ..measures.fusion import Why
     from ..measures.ledger import Ledger
@@ -92,7 +92,7 @@ class Capture(TextForms, Record):
 
         return traffic(self)
 
-    def cost(self, by: By = "line", basis: str = "") -> Cost:
+    def cost(self, by: Literal["line", "kernel", "module"] = "line", basis: str = "") -> Cost:
         """Return the cost of one call by Python line, by kernel or by module, what costs most first.
 
         Measured time where every kernel was timed, else the least time at the roofline where the device's speeds are

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 import samples_program
-from full_text import full
 
 import compile_lens
 from compile_lens import Program
@@ -107,7 +106,7 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
 def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
     """Run a program under Python and under ``compile-lens run``: the same in all that can be seen; its output."""
     plain = start(folder, *words)
-    watched = start(folder, "-m", "compile_lens", "run", "-o", full(report), *words)
+    watched = start(folder, "-m", "compile_lens", "run", "-o", str(report), *words)
     told, said = plain.communicate(timeout=300), watched.communicate(timeout=300)
     assert said[0] == told[0]
     assert [line for line in said[1].splitlines() if "<frozen runpy>" not in line] == [
@@ -179,7 +178,7 @@ def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> No
     report = tmp_path / "r.html"
     part = tmp_path / "r.html.part"
     for _ in range(3):
-        process = start(folder, "-m", "compile_lens", "run", "-o", full(report), "script.py", "on")
+        process = start(folder, "-m", "compile_lens", "run", "-o", str(report), "script.py", "on")
         _until(process, "[0.")
         time.sleep(random.uniform(0.0, 2.0))
         process.kill()
@@ -313,13 +312,13 @@ def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
     (folder / "training.py").write_text(TRAINING, encoding="utf-8")
     report = tmp_path / "r.json"
     if not room:  # a little less than the report needs, which holds measured times and so is not of one size
-        start(folder, "-m", "compile_lens", "run", "-o", full(report), "training.py").communicate(timeout=300)
+        start(folder, "-m", "compile_lens", "run", "-o", str(report), "training.py").communicate(timeout=300)
         room, fits = report.stat().st_size - 1_000, True
         report.unlink()
     else:
         fits = False
     process = subprocess.Popen(
-        [sys.executable, "-B", "-m", "compile_lens", "run", "-o", full(report), "training.py"],
+        [sys.executable, "-B", "-m", "compile_lens", "run", "-o", str(report), "training.py"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -594,7 +593,7 @@ def test_a_run_that_was_killed_before_it_compiled_says_so_and_where_the_earlier_
         f"import sys, time\n{torch}\nprint(1, flush=True)\ntime.sleep(60 * len(sys.argv[1:]))\n",
         encoding="utf-8",
     )
-    words = ("-m", "compile_lens", "run", "-o", full(report), "s.py")
+    words = ("-m", "compile_lens", "run", "-o", str(report), "s.py")
     process = start(tmp_path, *words, "wait")
     _until(process, "1")
     process.kill()
@@ -606,7 +605,7 @@ def test_a_run_that_was_killed_before_it_compiled_says_so_and_where_the_earlier_
     said = " ".join(capsys.readouterr().out.split())
     assert NOTHING_SEEN in said and f"the report of an earlier run is in {aside.name}" in said
     assert ("did not import torch._dynamo" in said) == (not torch)
-    assert main(["open", full(report)]) == 2
+    assert main(["open", str(report)]) == 2
     assert repr(str(part)) in " ".join(capsys.readouterr().err.split()), "who looks for the report is told"
     start(tmp_path, *words).communicate(timeout=120)
     assert {path.name for path in tmp_path.iterdir()} == {"s.py", report.name}
@@ -665,11 +664,11 @@ def test_one_document_on_stdout(folder: Path, tmp_path: Path) -> None:
         "sys.exit(7)\n",
         encoding="utf-8",
     )
-    run = start(folder, "-m", "compile_lens", "run", "--json", "-o", full(report), "child.py", "--word")
+    run = start(folder, "-m", "compile_lens", "run", "--json", "-o", str(report), "child.py", "--word")
     out, errors = run.communicate(timeout=300)
     assert run.returncode == 7 and "printed 1" in errors and "12345" in errors
     told = json.loads(out)
-    assert (told["command"], told["ended"], told["written"]) == ("run", "exit 7", [full(report)])
+    assert (told["command"], told["ended"], told["written"]) == ("run", "exit 7", [str(report)])
     assert told["arguments"] == ["--word"] and told["counts"]["graphs"] == 1 and "error" not in told
 
 

@@ -12,7 +12,7 @@ from ..subjects import program as document
 from ..words import program as words
 from ..words.characters import flat
 from ..words.quantities import duration, plural
-from .summary import Part, Row, Summary, sentence
+from .summary import Part, Row, Summary, notes, sentence
 
 CAUSES = 5
 KERNELS = 3
@@ -41,6 +41,7 @@ def summary(program: ProgramRecord) -> Summary:
         _kernels(program),
         Part("Ended", program.ended) if program.ended not in _NORMAL else None,
         _unseen(program),
+        notes(program.notes, "program.record.notes"),
     ]
     return Summary(
         document.heading(program),

@@ -7,10 +7,9 @@ from compile_lens.record.ranks import COLLECTIVES, RankDifference, RanksRecord
 
 from ..subjects import ranks as document
 from ..words.quantities import duration, plural
-from .summary import Part, Row, Summary, sentence
+from .summary import Part, Row, Summary, notes, sentence
 
 DIFFERENCES = 4
-NOTES = 2
 COLUMNS = 8
 """Ranks in a table of figures; of more ranks only those that differ in one."""
 
@@ -22,7 +21,11 @@ def summary(record: RanksRecord) -> Summary:
         page.heading,
         page.facts,
         (sentence(document.verdict(record)),),
-        tuple(part for part in (_differences(record), _notes(record), _figures(record)) if part is not None),
+        tuple(
+            part
+            for part in (_differences(record), notes(record.notes, "ranks.notes"), _figures(record))
+            if part is not None
+        ),
         (
             ("Everything", 'print(ranks.text("full"))'),
             ("One rank", f"ranks[{record.ranks[0]}]"),
@@ -46,13 +49,6 @@ def _differences(record: RanksRecord) -> Part | None:
 def _difference(one: RankDifference) -> Row:
     lines = tuple(("", f"rank {document.ranks(of)}: {' '.join(value.split())}") for value, of in one.values)
     return Row(f"{one.level}:", document.location(one), lines=lines)
-
-
-def _notes(record: RanksRecord) -> Part | None:
-    """What was left out or not compared, which a reader of "no difference" has to know."""
-    rows = tuple(Row("", lines=(("", " ".join(note.split())),)) for note in record.notes[:NOTES])
-    left = max(len(record.notes) - len(rows), 0)
-    return Part("Notes", plural(len(record.notes), "note"), rows, left, "ranks.notes") if rows else None
 
 
 def _figures(record: RanksRecord) -> Part:

@@ -8,6 +8,10 @@ REPORTED = ("code", "torch says", "because", "try", "hint", "error", "ended")
 """Labels of lines, and titles of parts, that hold text of the program or of torch."""
 
 
+NOTES = 2
+"""Notes before the rest is only counted."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One entry of a part.
@@ -57,6 +61,13 @@ class Summary:
     parts: tuple[Part, ...]
     calls: tuple[tuple[str, str], ...]
     not_to_conclude: tuple[str, ...] = ()
+
+
+def notes(texts: tuple[str, ...], where: str) -> Part | None:
+    """The first notes of a record: what was left out, or not compared, qualifies the verdict."""
+    rows = tuple(Row("", lines=(("", " ".join(text.split())),)) for text in texts[:NOTES])
+    fact = f"{len(texts)} note{'s' * (len(texts) > 1)}"
+    return Part("Notes", fact, rows, len(texts) - len(rows), where) if rows else None
 
 
 def sentence(text: str) -> str:

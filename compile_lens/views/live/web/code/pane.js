@@ -92,7 +92,13 @@ export class CodePane {
     if (list) this.tabs = list.tabs;
     list?.element.addEventListener("pointerleave", () => this.showTab());
     this.body = h("div", { class: "code-body" });
-    this.answer = h("div", { class: "code-answer", tabindex: 0, hidden: !ranked });
+    this.answer = h("div", {
+      class: "code-answer",
+      tabindex: 0,
+      role: "group",
+      "aria-label": "answer",
+      hidden: !ranked,
+    });
     this.element = h("div", { class: "code-pane" }, ranked ? list?.head : null, list?.element, this.answer, this.body);
     standForKernels(app, this.element);
     this.open(this.first.page);
