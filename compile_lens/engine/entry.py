@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
+from ..errors import needs_torch
+
 FIRST = ("compile_lens._torch.preload", "compile_lens.engine.local")
 """Modules that every capture in a child needs."""
 
@@ -30,6 +32,7 @@ def outside_dynamo(function: _F) -> _F:
 
     @functools.wraps(function)
     def outside(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         if not inside:
             if kwargs.get("target") is not None or kwargs.get("targets") is not None:
                 from ..child import process
@@ -37,12 +40,22 @@ def outside_dynamo(function: _F) -> _F:
                 process.ready(FIRST)
                 if "torch._dynamo" not in sys.modules:
                     return function(*args, **kwargs)
-            import torch
-
-            inside.append(torch.compiler.disable(function))
+            inside.append(_torch(function.__name__).compiler.disable(function))
         return inside[0](*args, **kwargs)
 
     return cast(_F, outside)
+
+
+def _torch(name: str) -> Any:
+    """Return torch. Raises ``ModuleNotFoundError`` that says what to install, for a public function of that name."""
+    __tracebackhide__ = True
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise needs_torch(f"compile_lens.{name}") from None
+    return torch
 
 
 def separates_keywords(
@@ -60,6 +73,8 @@ def separates_keywords(
 
         @functools.wraps(function)
         def separated(*args: Any, **keywords: Any) -> Any:
+            __tracebackhide__ = True
+            _torch(function.__name__)
             if not args and first not in keywords:
                 return function(*args, **keywords)
             from .call import separate
