@@ -173,7 +173,6 @@ def separate(
         return keywords
     check_callable(fn, caller)
     signature = signature_of(fn)
-    title = name_of(fn) + (_without_annotations(signature) if signature is not None else "(…)")
     options = {name: value for name, value in keywords.items() if name in own}
     named = {name: value for name, value in keywords.items() if name not in own}
     filled: dict[str, Any] = kwargs if kwargs is not None and _is_named(kwargs) else {}
@@ -182,16 +181,22 @@ def separate(
         if name in _unfilled(fn, signature, args, filled, calls):
             raise UsageError(
                 f"{name}={short(options[name])}: {caller} has an option {name}, and no positional argument fills "
-                f"the parameter {name} of {title}: give the parameter in kwargs={{{name!r}: …}}, an option beside it"
+                f"the parameter {name} of {_title(fn, signature)}: give the parameter in kwargs={{{name!r}: …}}, an "
+                "option beside it"
             )
     for name in named:
         if not _takes(signature, name):
-            raise UsageError(_unknown(caller, own, name, named[name], title, signature))
+            raise UsageError(_unknown(caller, own, name, named[name], _title(fn, signature), signature))
     if kwargs is not None:
         _check_named(kwargs)
         for name in named.keys() & kwargs.keys():
             raise UsageError(f"{name} is given twice, by name and in kwargs: give it once")
     return {**options, "kwargs": NamedArguments({**filled, **named})}
+
+
+def _title(fn: Any, signature: inspect.Signature | None) -> str:
+    """The function with its parameters, for an error: its name is known to a part of torch that a call may not need."""
+    return name_of(fn) + (_without_annotations(signature) if signature is not None else "(…)")
 
 
 def _without_annotations(signature: inspect.Signature) -> str:

@@ -48,7 +48,7 @@ def test_a_cell_is_watched() -> None:
         "as the cell counts its lines"
     )
     assert "[0.0, 0.0]" in done.stdout, "the value of the last expression is shown"
-    assert "why is it not faster" in done.stdout
+    assert "Causes: 1 cause" in done.stdout
 
 
 CELLS = {
