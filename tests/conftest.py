@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import importlib.util
 import os
+import pkgutil
 import subprocess
 import sys
 from collections import Counter
@@ -37,6 +40,25 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if TORCH or collection_path.suffix != ".py":
         return None
     return "pytest.mark.torch" in collection_path.read_text(encoding="utf-8") or None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _modules_of_views() -> None:
+    """Import modules before a test does. pytest rewrites each module of a package with a plugin when it is imported
+    first, and CPython's compiler may raise ``SystemError`` where a collection of garbage parses something meanwhile."""
+    import compile_lens
+
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for room in ("layout", "measures", "views"):
+            folder = str(Path(compile_lens.__file__).parent / room)
+            for module in pkgutil.walk_packages([folder], f"compile_lens.{room}."):
+                if not module.name.endswith(".child"):
+                    importlib.import_module(module.name)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -119,6 +119,7 @@ def _message(made: Capture) -> str:
     from ..views.summaries.failure_summary import marked, own_frames
     from ..views.summaries.failure_summary import where as place
     from ..views.words.labels import without_folders
+    from ..views.words.outcome import raised
 
     failure = made.failure
     assert failure is not None
@@ -160,7 +161,12 @@ def _message(made: Capture) -> str:
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     own = own_frames(failure)
     lines = [f"  {line}" for f in own[-1:] for line in marked(f) if line]
-    lines += [f"{failure.type}: {without_folders(messages.summary(failure.message))}{next_step}"]
+    reported = f"{failure.type}: {without_folders(messages.summary(failure.message))}"
+    operator = without_folders(
+        raised(failure)
+    )  # the exception of an operator may stand lines below torch's first
+    lines += [operator] if operator not in reported else []
+    lines += [f"{reported}{next_step}"]
     lines += [f"  hint: {hint}" for hint in without_folders(failure.hint).splitlines()]
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(

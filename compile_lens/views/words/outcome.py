@@ -86,7 +86,7 @@ def raised(failure: Failure) -> str:
 
 
 _OPERATOR = re.compile(
-    r"""with fake tensors: .*: got (?P<type>\w+)\((?P<quote>['"])(?P<said>.*)(?P=quote)\)"""
+    r"""with fake tensors: (?s:.*): got (?P<type>\w+)\((?P<quote>['"])(?P<said>.*)(?P=quote)\)"""
 )
 """How Dynamo quotes an operator's exception (torch 2.11 to 2.15)."""
 

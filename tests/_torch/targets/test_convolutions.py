@@ -139,7 +139,7 @@ def test_a_branch_on_the_layout_and_a_view_of_it() -> None:
         assert any("sin" in name for name in names) and not any("cos" in name for name in names)
         assert here(view, x, target=target).breaks == ()
     flat = x.contiguous()
-    with pytest.raises(CaptureError, match=r"fake tensor call(?s:.*)\.view\(-1, 12\)"):
+    with pytest.raises(CaptureError, match=r"\.view\(-1, 12\)(?s:.*)Cannot view a tensor"):
         here(view, flat)
 
 
