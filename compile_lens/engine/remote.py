@@ -40,8 +40,9 @@ def capture(call: Call) -> Capture:
     except pickling.CannotCross as error:
         if model.device != "cpu":
             how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
+            reason = " ".join(str(error).split())  # one line: of an error around it the first is shown
             raise UsageError(
-                f"{call.name} cannot be sent to the child process ({error}), and in this one nothing stands for a "
+                f"{call.name} cannot be sent to the child process ({reason}), and in this one nothing stands for a "
                 f"GPU{how}"
             ) from None
         captured = perform(call)[0]
