@@ -45,7 +45,6 @@ include_patterns = [
 ]
 exclude_patterns = [
     ".*", "**/.*", "**/node_modules", "benchmarks", "build", "compile_lens", "compile-lens-demo", "dist", "tests",
-    "tutorials/AGENTS.md",  # for assistants, not for readers
 ]  # fmt: skip
 if not tags.has("solutions"):  # type: ignore[name-defined]  # noqa: F821  # Sphinx brings it
     exclude_patterns += ["tutorials/solutions.md", "tutorials/INSTRUCTORS.md"]
