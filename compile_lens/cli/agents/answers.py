@@ -9,18 +9,18 @@ from typing import Any
 from ...measures.address import PYTHON, Address
 from ...measures.cost import Cost, CostRow
 from ...measures.cost import cost as cost_of
-from ...measures.unfused_pairs import UnfusedPair, unfused_pairs
+from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from ...record import claims
 from ...record.capture import Record
 from ...record.figures import MEASURED
 from ...record.kernel import Code, Kernel
 from ...results.comparison import Difference
 from ...views.brief import Brief, Question, quoted
-from ...views.findings.cost import amount
+from ...views.findings.cost import amount, share
 from ...views.summaries.short_text import brief
 from ...views.summaries.summary import Summary
 from ...views.words.labels import place
-from ...views.words.quantities import launched, memory_in_short, observed, plural
+from ...views.words.quantities import launched, memory_in_short, plural
 from .job import OUTPUT, TIME, Limits, Outcome
 
 CODE_LINES = 40
@@ -44,20 +44,20 @@ def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Br
 
 def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
     """Return the answer where a job ended without a result: how it ended, and what it printed last."""
+    advice = "the same call without compile_lens: python file.py"
+    after = f"after {outcome.seconds:.0f} s"
     if outcome.limit == TIME:
-        fact = f"{what} did not end within {limits.seconds:g} s, and was ended. There is no record of it."
+        end = f"did not end within {limits.seconds:g} s, and was ended"
         advice = "smaller inputs, or a longer time: compile-lens mcp --seconds"
     elif outcome.limit == OUTPUT:
-        fact = f"{what} printed more than {limits.output >> 20} MiB, and was ended. There is no record of it."
-        advice = "take out what prints in a loop"
-    elif outcome.code is not None and outcome.code < 0:
-        fact = (
-            f"{what} ended by signal {-outcome.code} after {outcome.seconds:.0f} s. There is no record of it."
+        end, advice = (
+            f"printed more than {limits.output >> 20} MiB, and was ended",
+            "take out what prints in a loop",
         )
-        advice = "the same call without compile_lens: python file.py"
+    elif outcome.code is not None and outcome.code < 0:
+        end = f"ended by signal {-outcome.code} {after}"
     else:
-        fact = f"{what} ended with exit code {outcome.code} after {outcome.seconds:.0f} s. There is no record of it."
-        advice = "the same call without compile_lens: python file.py"
+        end = f"ended with exit code {outcome.code} {after}"
     evidence = [
         f"last line of {stream}: {quoted(line, 400)}"
         for stream, text in (("standard error", outcome.stderr), ("standard output", outcome.stdout))
@@ -65,7 +65,7 @@ def of_failed_job(outcome: Outcome, what: str, limits: Limits) -> Brief:
     ]
     return Brief(
         f"compile_lens · {what}: no result",
-        (fact,),
+        (f"{what} {end}. There is no record of it.",),
         tuple(evidence),
         ("That the compiler is at fault: the process ended before a stage was recorded.", KEEP_COMPILING),
         (Question("what now?", advice),),
@@ -89,7 +89,7 @@ def why(record: Any, name: str, a: str, b: str, phase: str) -> Brief:
         facts.append(f"To try: {answer.remedy}. It was not tried here.")
     evidence = [*answer.facts, *(f"Inductor: {one}" for one in map(str, answer.decisions[:LINES]))]
     return Brief(
-        f"compile_lens · {name} · why {a} and {b} are {'' if answer.verdict == 'fused' else 'not '}one kernel",
+        f"compile_lens · {name} · {a} and {b}: {answer.verdict}",
         tuple(facts),
         tuple(evidence),
         (NOT_TIMED,),
@@ -98,34 +98,30 @@ def why(record: Any, name: str, a: str, b: str, phase: str) -> Brief:
 
 
 def not_fused(record: Record, name: str, offset: int) -> Brief:
-    """Return the pairs that Inductor did not fuse, by the reason, from ``offset`` on."""
-    pairs = [
-        pair
-        for compilation in record.compilations
-        for phase in compilation.code
-        for pair in unfused_pairs(record, compilation.id, phase)
+    """Return the pairs that Inductor did not fuse, from ``offset`` on, the most bytes first."""
+    rows = [
+        _pair(pair) for pair in sorted(all_unfused_pairs(record), key=lambda pair: -(pair.why.saved or 0))
     ]
-    pairs.sort(key=lambda pair: -(pair.why.saved or 0))
-    rows = [_pair(pair) for pair in pairs]
-    shown = rows[offset : offset + ROWS]
-    left = max(len(rows) - offset - len(shown), 0)
-    lacking = record.lacks(claims.DECISIONS)
+    shown, left = _page(rows, offset, f"why(record={name!r}")
+    facts = [f"Pairs of groups that share data and are not fused: {len(rows):,}."]
+    if not any(f"{phase}.groups" in c.graphs for c in record.compilations for phase in c.phases):
+        facts = ["Fused groups were not seen, so that pairs are not known."]
+    if lacking := record.lacks(claims.DECISIONS):
+        facts.append(f"Why they were not fused was not seen: {lacking}.")
     return Brief(
         f"compile_lens · {name} · pairs that share data and are not fused",
-        (f"{observed(len(rows), 'pair', lacking) or 'No pair'} that share data: not fused.",),
-        tuple(shown),
+        tuple(facts),
+        shown,
         (NOT_TIMED,),
         (Question("why these two?", f"why(record={name!r}, a=…, b=…)"),),
-        (f"{left} of {len(rows)} pairs: why(record={name!r}, offset={offset + len(shown)})",)
-        if left > 0
-        else (),
+        left,
     )
 
 
 def _pair(pair: UnfusedPair) -> str:
     why = pair.why
     saved = "" if why.saved is None else f"; one kernel would save at most {why.saved:,} bytes (modelled)"
-    remedy = f"; to try: {why.remedy}" if why.remedy else ""
+    remedy = f"; to try: {pair.remedy}" if pair.remedy else ""
     return f"{pair.compilation} {pair.phase}: {pair.first} and {pair.second}: {why.sentence}{saved}{remedy}"
 
 
@@ -187,30 +183,27 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     facts = [f"One call costs {total}: {ranked.origin}."]
     facts += [f"not known: {reason}" for reason in ranked.missing]
     facts += [
-        f"{len(one.paths)} × {one.pattern} ({one.type or 'class not known'}): {_share(one.share)} together"
+        f"{len(one.paths)} × {one.pattern} ({one.type or 'class not known'}): {share(one)} together"
         for one in ranked.modules
     ]
     rows = [_cost_row(ranked, row) for row in ranked.rows]
-    shown = rows[offset : offset + ROWS]
-    left = max(len(rows) - offset - len(shown), 0)
+    shown, left = _page(rows, offset, f"cost(record={name!r}, by={by!r}")
     first = ranked.rows[0].name if ranked.rows else ""
     return Brief(
         f"compile_lens · {name} · cost by {by}",
         tuple(facts),
-        tuple(shown),
+        shown,
         () if ranked.evidence == MEASURED else (NOT_TIMED,),
         (
             Question("which kernels is it?", f"chain(record={name!r}, address={first!r})"),
             Question("why not fewer kernels?", f"why(record={name!r})"),
         ),
-        (f"{left} of {len(rows)} rows: cost(record={name!r}, by={by!r}, offset={offset + len(shown)})",)
-        if left
-        else (),
+        left,
     )
 
 
 def _cost_row(ranked: Cost, row: CostRow) -> str:
-    head = f"{_share(row.share)}  {amount(ranked, row.amount, row.at_least)}  {row.name or '(no line)'}"
+    head = f"{share(row)}  {amount(ranked, row.amount, row.at_least)}  {row.name or '(no line)'}"
     code = f": {quoted(row.expression)}" if row.expression and ranked.by != "module" else ""
     kernels = ", ".join(row.kernels[:3]) + (
         f" and {len(row.kernels) - 3} more" if len(row.kernels) > 3 else ""
@@ -221,8 +214,13 @@ def _cost_row(ranked: Cost, row: CostRow) -> str:
     return f"{head}{code}\n{launches}{bound}: {kernels}{note}"
 
 
-def _share(share: float | None) -> str:
-    return "not known" if share is None else f"{share:.0%}"
+def _page(rows: Sequence[str], offset: int, call: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the rows from ``offset`` on that an answer has, and what is left with the call that gives it."""
+    shown = tuple(rows[offset : offset + ROWS])
+    end = offset + len(shown)
+    return shown, (f"{len(rows) - end} of {len(rows)} rows: {call}, offset={end})",) if end < len(
+        rows
+    ) else ()
 
 
 def memory(record: Record, name: str) -> Brief:

@@ -24,11 +24,7 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 def name(text: str, what: str) -> str:
     """Return a name as it is. Raises ``UsageError`` if it is empty, long, an option, or has control characters."""
-    if not text or len(text) > NAME_LENGTH:
-        raise UsageError(f"{what} has {len(text):,} characters; give 1 to {NAME_LENGTH:,}")
-    bad = _CONTROL.search(text)
-    if bad is not None:
-        raise UsageError(f"{what} has the control character U+{ord(bad.group()):04X}; give it without")
+    _check(text, what, NAME_LENGTH, _CONTROL)
     if text.startswith("-"):
         raise UsageError(f"{what} {text!r} begins with a dash, as an option does; write ./{text} for a file")
     return text
@@ -36,12 +32,16 @@ def name(text: str, what: str) -> str:
 
 def expression(text: str, what: str) -> str:
     """Return an expression as it is. Raises ``UsageError`` for one that is long or has control characters."""
-    if not text.strip() or len(text) > EXPRESSION_LENGTH:
-        raise UsageError(f"{what} has {len(text):,} characters; give 1 to {EXPRESSION_LENGTH:,}")
-    bad = _CONTROL_BUT_LINES.search(text)
+    _check(text, what, EXPRESSION_LENGTH, _CONTROL_BUT_LINES)
+    return text
+
+
+def _check(text: str, what: str, most: int, control: re.Pattern[str]) -> None:
+    if not text.strip() or len(text) > most:
+        raise UsageError(f"{what} has {len(text):,} characters; give 1 to {most:,} that are not all spaces")
+    bad = control.search(text)
     if bad is not None:
         raise UsageError(f"{what} has the control character U+{ord(bad.group()):04X}; give it without")
-    return text
 
 
 def inside(path: str, folder: Path, what: str) -> Path:

@@ -143,8 +143,3 @@ def _marked(mark: str) -> list[int]:
             if entry in environ.read_bytes().split(b"\0"):
                 pids.append(int(environ.parent.name))
     return pids
-
-
-def run(words: Sequence[str], folder: Path, limits: Limits) -> Outcome:
-    """Run one command to its end, and return its outcome."""
-    return Job(words, folder, limits).wait()

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ class Tools:
         words += [f"--target={checks.name(target, 'target')}"] if target else []
         words += [f"--mode={checks.name(mode, 'mode')}"] if mode else []
         words += [] if dynamic is None else ["--dynamic" if dynamic else "--no-dynamic"]
-        result = self._file("c", ".json")
+        result = self._file("c")
         outcome = self._run(["show", "--quiet", f"--out={result}", *words])
         if not result.exists():
             return self._failed(outcome, what)
@@ -125,7 +126,7 @@ class Tools:
         if len(words) > checks.MOST:
             raise UsageError(f"{len(words)} arguments were given; give at most {checks.MOST}")
         own = [checks.expression(word, f"argument {number}") for number, word in enumerate(words, 1)]
-        result = self._file("p", ".json")
+        result = self._file("p")
         outcome = self._run(
             ["run", "--quiet", f"--out={result}", *([script] if script else ["-m", module]), *own]
         )
@@ -135,7 +136,8 @@ class Tools:
         self._keep(result.stem, program)
         brief = self._of_program(program, result.stem)
         if outcome.code:
-            brief = _with_fact(brief, f"The program itself ended with exit code {outcome.code}.")
+            ended = f"The program itself ended with exit code {outcome.code}."
+            brief = replace(brief, facts=(brief.facts[0], ended, *brief.facts[1:]))
         return brief
 
     def cost(self, record: str, by: str = "line", offset: int = 0, max_tokens: int = MAX_TOKENS) -> str:
@@ -287,19 +289,21 @@ class Tools:
     ) -> Brief:
         """Run a command whose result is plain data, and return the answer that it gives."""
         words = self._call(function, inputs, kwargs)
-        result = self._file(letter, ".json")
+        result = self._file(letter)
         outcome = self._run([command, "--quiet", f"--out={result}", *more, *words])
         if not result.exists():
             return self._failed(outcome, f"{command} of {function}")
-        brief: Brief = answer(json.loads(result.read_text(encoding="utf-8")), function)
+        data = json.loads(result.read_text(encoding="utf-8"))
+        result.unlink()  # no later question is about it
+        brief: Brief = answer(data, function)
         return brief
 
     def _call(self, function: str, inputs: Sequence[str], kwargs: Mapping[str, str] | None) -> list[str]:
         return checks.call(function, inputs, kwargs or {}, self.folder)
 
-    def _file(self, letter: str, ending: str) -> Path:
+    def _file(self, letter: str) -> Path:
         self._count += 1
-        return self._private / f"{letter}{self._count}{ending}"
+        return self._private / f"{letter}{self._count}.json"
 
     def _run(self, words: Sequence[str]) -> Outcome:
         with self._one_at_a_time:
@@ -362,12 +366,6 @@ class Tools:
             brief = answers.of_error(str(error), what)
         text: str = brief.text(max_tokens)
         return text
-
-
-def _with_fact(brief: Brief, fact: str) -> Brief:
-    from dataclasses import replace
-
-    return replace(brief, facts=(brief.facts[0], fact, *brief.facts[1:]))
 
 
 def _offset(offset: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import odd_programs
 import pytest
 
-from compile_lens.cli.agents.job import MARK, Limits, Outcome, run
+from compile_lens.cli.agents.job import MARK, Job, Limits, Outcome
 from compile_lens.record.files import holds_program
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
@@ -20,7 +20,7 @@ FOLDER = Path(odd_programs.__file__).parent
 
 def shown(name: str, result: Path, limits: Limits) -> Outcome:
     words = ["show", f"odd_programs.py:{name}", "--input=torch.rand(8)", f"--out={result}", "--quiet"]
-    return run(words, FOLDER, limits)
+    return Job(words, FOLDER, limits).wait()
 
 
 def marked() -> list[int]:

@@ -62,6 +62,13 @@ def test_a_capture_says_what_happened_and_what_to_ask_next(tools: Tools, answer:
     assert record in tools.records and '"kind"' in tools.text_of(record) and "<html" in tools.page_of(record)
 
 
+def test_what_is_in_one_loop_is_not_called_separate(tools: Tools, answer: str) -> None:
+    text = tools.why(name(answer), "sin@odd.py:10", "cos@odd.py:10", phase="forward")
+    assert (
+        "sin@odd.py:10 and cos@odd.py:10: inlined" in " ".join(text.split()) and "not one kernel" not in text
+    )
+
+
 @pytest.mark.full
 def test_two_states_of_a_file_differ_by_what_was_edited(tools: Tools, answer: str, folder: Path) -> None:
     (folder / "edited.py").write_text((folder / "odd.py").read_text())
