@@ -1,4 +1,4 @@
-"""What a comparison costs: ``divergence`` of a model that agrees, against the runs that it cannot do without.
+"""Cost of a comparison: ``divergence`` of a model that agrees, against the runs that it cannot do without.
 
     python benchmarks/divergence.py [--quick] [--layers N]
 

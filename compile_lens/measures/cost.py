@@ -231,7 +231,7 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
 
 
 def _unseen(capture: Record) -> Iterator[str]:
-    """Why the code of phases is not in the record."""
+    """Yield the reasons for which the code of a phase is not in the record."""
     for compilation in capture.compilations:
         for missing in compilation.missing:
             phase = missing.stage.partition(".")[0]
@@ -253,7 +253,7 @@ def _origin(capture: Record, basis: str, line: Roofline) -> str:
 
 
 class _Sum:
-    """What is added up for one row."""
+    """Sums of one row: amounts, bytes, launches, and the weights of lines and modules."""
 
     def __init__(self) -> None:
         self.amount, self.nbytes = 0.0, 0.0
@@ -360,7 +360,7 @@ class _Table:
         )
 
     def _same(self, launch: LaunchCost) -> object:
-        """What launches of one row have in common: the kernel; of a library call its function, lines and figures."""
+        """Return the key of a launch's row: the kernel; of a library call its function, lines and figures."""
         if launch.kernel.language != "extern":
             return launch.key
         cid, phase, name = launch.key

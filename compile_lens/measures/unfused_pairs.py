@@ -34,6 +34,13 @@ class UnfusedPair:
     follows: bool
     why: Why
 
+    @property
+    def remedy(self) -> str:
+        """The remedy that a program can follow, ``""`` without one: nobody writes a backward, so that there only a
+        setting can be changed."""
+        remedy = self.why.remedy
+        return remedy if self.phase != "backward" or "torch._inductor.config" in remedy else ""
+
 
 @memoized
 def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, ...]:
@@ -56,6 +63,17 @@ def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, .
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
             pairs.append(UnfusedPair(cid, phase, first, second, follows, why))
     return tuple(pairs)
+
+
+def all_unfused_pairs(capture: Record) -> tuple[UnfusedPair, ...]:
+    """The pairs of every phase of every compilation."""
+    return tuple(
+        pair
+        for compilation in capture.compilations
+        for phase in compilation.phases
+        if f"{phase}.groups" in compilation.graphs
+        for pair in unfused_pairs(capture, compilation.id, phase)
+    )
 
 
 def _group(place: _Place, name: str) -> Members:

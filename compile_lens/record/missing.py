@@ -37,6 +37,14 @@ def reason_for(missing: Iterable[Missing], claim: str) -> str:
     return next((one.reason for one in missing if one.stage == claim), "")
 
 
+def by_reason(missing: Iterable[Missing]) -> dict[str, list[str]]:
+    """Return stages and claims that could not be seen, by the reason."""
+    stages: dict[str, list[str]] = {}
+    for one in missing:
+        stages.setdefault(one.reason, []).append(one.stage)
+    return stages
+
+
 @dataclass(frozen=True)
 class NotApplicable(AbsentStage):
     """A stage that this function does not have, or that was not asked for: nothing is missing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,35 +83,35 @@ class Brief:
             UsageError: ``max_tokens`` is not a whole number, or less than 200.
         """
         check_budget(max_tokens)
-        kept = {key: len(entries) for key, entries in self._sections()}
+        kept = self._kept(max_tokens, self._print)
         text = self._print(kept)
-        while tokens(text) > max_tokens:
-            key = next((k for k in _ORDER_OF_CUTS if kept[k] > (k == "facts")), None)
-            if key is None:  # one fact, longer than the whole budget
-                return _cut(text, max_tokens)
-            over = tokens(text) - max_tokens
-            kept[key] -= _last_entries(dict(self._sections())[key][: kept[key]], over, least=key == "facts")
-            text = self._print(kept)
-        return text
+        return text if tokens(text) <= max_tokens else _cut(text, max_tokens)
 
     def to_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the answer as plain data, of the schema in ``docs/static/brief.schema.json``. With ``max_tokens``
         entries are left out until the compact JSON fits."""
-        kept = {key: len(entries) for key, entries in self._sections()}
-        document = self._data(kept)
         if max_tokens is None:
-            return document
+            return self._data(self._all())
         check_budget(max_tokens)
-        while tokens(json.dumps(document, ensure_ascii=False)) > max_tokens:
-            key = next((k for k in _ORDER_OF_CUTS if kept[k] > (k == "facts")), None)
-            if key is None:
-                # Half of the bytes for the fact: each may be written as two.
-                document["facts"] = [{"id": "F1", "text": _head(self.facts[0], max_tokens) + "…"}]
-                document["title"] = _head(self.title, max_tokens // 4)
-                return document
-            kept[key] -= 1
-            document = self._data(kept)
+        document = self._data(self._kept(max_tokens, lambda kept: _json(self._data(kept))))
+        if tokens(_json(document)) > max_tokens:
+            # Half of the bytes for the fact: each may be written as two.
+            document["facts"] = [{"id": "F1", "text": _head(self.facts[0], max_tokens) + "…"}]
+            document["title"] = _head(self.title, max_tokens // 4)
         return document
+
+    def _all(self) -> dict[str, int]:
+        return {key: len(entries) for key, entries in self._sections()}
+
+    def _kept(self, max_tokens: int, form: Callable[[dict[str, int]], str]) -> dict[str, int]:
+        """Return how many entries of each section to keep, so that a form of the answer fits; a fact always stays."""
+        kept, sections = self._all(), dict(self._sections())
+        while (over := tokens(form(kept)) - max_tokens) > 0:
+            key = next((k for k in _ORDER_OF_CUTS if kept[k] > (k == "facts")), None)
+            if key is None:  # one fact, longer than the whole budget
+                break
+            kept[key] -= _last_entries(sections[key][: kept[key]], over, least=key == "facts")
+        return kept
 
     def _sections(self) -> tuple[tuple[str, Sequence[Any]], ...]:
         return (
@@ -193,6 +193,10 @@ def _listed(entries: Sequence[str]) -> list[str]:
 
 def _numbered(letter: str, entries: Sequence[str]) -> list[dict[str, str]]:
     return [{"id": f"{letter}{number}", "text": entry} for number, entry in enumerate(entries, 1)]
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False)
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

@@ -9,13 +9,11 @@ agree, the accusation is false. Results are kept in a file, and a run that was c
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import random
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import opinfo
@@ -113,13 +111,7 @@ def opinfo_refuses(op: Any, dtype: torch.dtype, number: int) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--only", nargs="*", help="these entries")
-    parser.add_argument("--out", type=Path, default=Path("accusations.jsonl"), help="where results are kept")
-    parser.add_argument("--seconds", type=float, default=600, help="how long an entry may take")
-    parser.add_argument("--limit", type=float, default=1e9, help="how long the run may take, in seconds")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = opinfo.sweep_parser(str(__doc__), "accusations.jsonl", seconds=600).parse_args()
     if given.worker:
         warnings.simplefilter("ignore")
         known = opinfo.entries()

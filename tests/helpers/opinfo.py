@@ -365,16 +365,22 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--sample", type=int, help="this many entries, spread over all")
+def sweep_parser(description: str, out: str, seconds: float) -> argparse.ArgumentParser:
+    """Return a parser with the options of every sweep over the entries."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument("--only", nargs="*", help="these entries")
-    parser.add_argument("--grad", action="store_true", help="with gradients where an entry has them")
-    parser.add_argument("--launches", action="store_true", help="launches alone: nothing is built")
-    parser.add_argument("--out", type=Path, default=Path("opinfo.jsonl"), help="where results are kept")
-    parser.add_argument("--seconds", type=float, default=300, help="how long an entry may take")
+    parser.add_argument("--out", type=Path, default=Path(out), help="where results are kept")
+    parser.add_argument("--seconds", type=float, default=seconds, help="how long an entry may take")
     parser.add_argument("--limit", type=float, default=1e9, help="how long the run may take, in seconds")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> None:
+    parser = sweep_parser(str(__doc__), "opinfo.jsonl", seconds=300)
+    parser.add_argument("--sample", type=int, help="this many entries, spread over all")
+    parser.add_argument("--grad", action="store_true", help="with gradients where an entry has them")
+    parser.add_argument("--launches", action="store_true", help="launches alone: nothing is built")
     given = parser.parse_args()
     if given.worker:
         return worker(given.only, given.grad, not given.launches)

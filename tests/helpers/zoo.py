@@ -18,6 +18,22 @@ import torch
 
 SEED = 20240
 
+SMALL_MODELS = (
+    "batch_norm_train",
+    "conv_net",
+    "embedding_cross_entropy",
+    "encoder_eval",
+    "encoder_train",
+    "gru_cell",
+    "lstm_cell",
+    "mlp_train",
+    "multihead",
+    "naive_attention",
+    "tied",
+    "weight_norm",
+)
+"""Names of entries that are modules as programs have them: what runs each of them whole takes these."""
+
 NO_CONTEXT: Callable[[], Any] = contextlib.nullcontext
 
 

@@ -10,6 +10,7 @@ from full_text import full
 
 from compile_lens import UsageError
 from compile_lens.measures.fusion import Why, why
+from compile_lens.measures.unfused_pairs import UnfusedPair
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.decision import REASONS, Decision
@@ -259,3 +260,18 @@ def test_the_answer_is_readable() -> None:
     assert text.splitlines()[0] == "sin and tan (0/0 inference): not fused, too large"
     assert "fusing would have saved at most 400 bytes (modelled)" in text
     assert isinstance(why(capture(), "sin", "tan"), Why)
+
+
+@pytest.mark.parametrize(
+    ("phase", "remedy", "applies"),
+    [
+        ("forward", "reduce over the last dimension", True),
+        ("backward", "reduce over the last dimension", False),
+        ("backward", "torch._inductor.config.split_reductions = False", True),
+        ("forward", "", False),
+    ],
+)
+def test_a_remedy_that_a_program_cannot_follow_is_none(phase: str, remedy: str, applies: bool) -> None:
+    """Autograd writes a backward: a program can change a setting for it, and no order of its reductions."""
+    pair = UnfusedPair("0/0", phase, "op0", "op1", True, Why("op0", "op1", phase, "not fused", remedy=remedy))
+    assert bool(pair.remedy) is applies

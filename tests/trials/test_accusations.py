@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoo import SMALL_MODELS
 from zoo import entries as programs
 
 import compile_lens
@@ -18,21 +19,6 @@ PARTS = 60
 
 SAMPLE = ("addmm", "amax", "logsumexp")
 """Entries of the full tier."""
-
-MODELS = (
-    "batch_norm_train",
-    "conv_net",
-    "embedding_cross_entropy",
-    "encoder_eval",
-    "encoder_train",
-    "gru_cell",
-    "lstm_cell",
-    "mlp_train",
-    "multihead",
-    "naive_attention",
-    "tied",
-    "weight_norm",
-)
 
 
 @pytest.mark.exhaustive
@@ -56,7 +42,7 @@ def test_a_sample_of_opinfo_is_not_accused(name: str) -> None:
 
 
 @pytest.mark.cases(quick=0, full=1)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", SMALL_MODELS)
 def test_no_model_is_accused_falsely(name: str) -> None:
     (entry,) = (one for one in programs() if one.name == name)
     call = entry.make()

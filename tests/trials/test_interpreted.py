@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch.utils.checkpoint
+from cuda_only import only_on_cuda
 from suite import SUITE, rand, softmax, wave
 
 from compile_lens import UsageError, capture
@@ -376,16 +377,6 @@ def test_a_function_that_needs_the_device_is_cut_too() -> None:
     x = torch.rand(4096, 1024)
     found = capture(moved, x, target="h100").verify()
     assert found.ok and "4,096 in the arguments were cut to" in found.runner
-
-
-@torch.library.custom_op("compile_lens_tests::only_on_cuda", mutates_args=(), device_types="cuda")
-def only_on_cuda(x: torch.Tensor) -> torch.Tensor:
-    return x.clone()
-
-
-@only_on_cuda.register_fake
-def _(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(x)
 
 
 def partly_there(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

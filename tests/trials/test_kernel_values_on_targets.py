@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from cuda_only import only_on_cuda
 from miscompiles import attend
 
 import compile_lens
@@ -45,16 +46,6 @@ def test_the_pattern_that_ignores_a_dimension_is_named_on_a_gpu() -> None:
     assert first.frames[0].call == "weights @ q" and "_scaled_dot_product" in first.kernel
     text = " ".join(str(divergence).split())
     assert "left none of them to compare" in text and "Triton's interpreter" in text
-
-
-@torch.library.custom_op("compile_lens_tests::values_only_on_cuda", mutates_args=(), device_types="cuda")
-def only_on_cuda(x: torch.Tensor) -> torch.Tensor:
-    return x.clone()
-
-
-@only_on_cuda.register_fake
-def _(x: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(x)
 
 
 def two_graphs(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

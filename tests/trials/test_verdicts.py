@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from full_text import full
+from zoo import SMALL_MODELS
 from zoo import entries as programs
 
 import compile_lens
@@ -21,22 +22,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 PARTS = 40
 
-MODELS = (
-    "batch_norm_train",
-    "conv_net",
-    "dropout_train",
-    "embedding_cross_entropy",
-    "encoder_eval",
-    "encoder_train",
-    "flex_attention",
-    "gru_cell",
-    "lstm_cell",
-    "mlp_train",
-    "multihead",
-    "naive_attention",
-    "tied",
-    "weight_norm",
-)
+MODELS = (*SMALL_MODELS, "dropout_train", "flex_attention")
 
 
 @pytest.mark.exhaustive

@@ -46,7 +46,7 @@ class CaptureSpec:
 
 
 class LaunchProbe(Protocol):
-    """What sees the launches of built code (``code.launch_times``, ``inductor.launch_values``).
+    """Observer of the launches of built code (``code.launch_times``, ``inductor.launch_values``).
 
     It gets the graph before Inductor's passes, gives the text of a module lines of its own, and then gets the module.
     """

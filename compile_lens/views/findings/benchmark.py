@@ -11,6 +11,7 @@ from compile_lens.measures.timing import seconds_text
 from compile_lens.record.benchmark import BY_ORDER, Benchmark, MeasuredGraph, MeasuredKernel, Profile, Series
 from compile_lens.record.capture import Record
 from compile_lens.record.messages import first_names
+from compile_lens.record.missing import by_reason
 
 from ..document import NAME, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities
@@ -135,7 +136,7 @@ def finding(profile: Profile, where: str, chain: Container[Address] = ()) -> Fin
     lacking += [
         Row((f"{_title(graph)}: {first_names(stages)}", why))
         for graph in profile.graphs
-        for why, stages in _by_reason(graph).items()
+        for why, stages in by_reason(graph.missing).items()
     ]
     if lacking:
         rows, left = cut(lacking, _ROWS)
@@ -259,13 +260,6 @@ def _everything(profile: Profile, where: str) -> list[Table]:
         columns = ("name", "times", "in all", "share")
         tables.append(Table(title, columns, (NAME, NUMBER, NUMBER, NUMBER), shown, (), left, where))
     return tables
-
-
-def _by_reason(graph: MeasuredGraph) -> dict[str, list[str]]:
-    by_reason: dict[str, list[str]] = {}
-    for missing in graph.missing:
-        by_reason.setdefault(missing.reason, []).append(missing.stage)
-    return by_reason
 
 
 def _title(graph: MeasuredGraph) -> str:

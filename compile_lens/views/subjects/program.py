@@ -10,6 +10,7 @@ from compile_lens.measures.program import BROKE, EAGER, NEVER, TRACED
 from compile_lens.record import claims
 from compile_lens.record.graph import Frame, Source
 from compile_lens.record.messages import plain_source, without_stack_names
+from compile_lens.record.missing import by_reason
 from compile_lens.record.program import PROFILER, UNKNOWN, Break, LibrarySkips, ProgramRecord
 
 from ..document import (
@@ -419,8 +420,7 @@ def _elsewhere_breaks(skip: LibrarySkips) -> list[str]:
 
 def notes(program: ProgramRecord) -> tuple[str, ...]:
     """The notes of a program, and what was not observed."""
-    reasons: dict[str, list[str]] = {}
-    for missing in program.missing:
-        reasons.setdefault(missing.reason, []).append(missing.stage)
-    lacking = (f"{', '.join(stages)} not seen: {reason}" for reason, stages in reasons.items())
+    lacking = (
+        f"{', '.join(stages)} not seen: {reason}" for reason, stages in by_reason(program.missing).items()
+    )
     return all_notes((*program.notes, *lacking), program.unknown_fields)

@@ -9,13 +9,14 @@ from compile_lens.measures.cost import CostRow
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.quantities import graphs
-from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import MEASURED, MODELLED, Figure
 from compile_lens.record.graph import Frame
 from compile_lens.record.memory import saved_bytes
 from compile_lens.record.messages import first_names
+from compile_lens.record.missing import by_reason
 
 from ..findings.cost import amount, share
 from ..words import labels, outcome, quantities, stamp
@@ -105,32 +106,22 @@ def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
     """What is not fused at a line, what one kernel would save at most, and what could be tried."""
     if not pairs:
         return
-    best = max(pairs, key=lambda pair: (bool(pair.why.remedy), pair.why.saved or 0))
+    best = max(pairs, key=lambda pair: (bool(pair.remedy), pair.why.saved or 0))
     saved = (
         ""
         if best.why.saved is None
         else f", at most {quantities.amount(Figure(best.why.saved, MODELLED))} saved by fusing"
     )
     yield f"not fused: {best.first} and {best.second} ({best.phase}{saved}): {best.why.sentence}"
-    if best.why.remedy:
-        yield f"to try: {best.why.remedy}"
-
-
-def _pairs(capture: Record) -> list[UnfusedPair]:
-    return [
-        pair
-        for compilation in capture.compilations
-        for phase in compilation.phases
-        if f"{phase}.groups" in compilation.graphs
-        for pair in unfused_pairs(capture, compilation.id, phase)
-    ]
+    if best.remedy:
+        yield f"to try: {best.remedy}"
 
 
 def _pairs_by_line(capture: Record) -> dict[str, list[UnfusedPair]]:
     """The pairs of groups that are not fused, by each Python line that either came from."""
     chain = Chain(capture)
     by_line: dict[str, list[UnfusedPair]] = {}
-    for pair in _pairs(capture):
+    for pair in all_unfused_pairs(capture):
         places = {
             labels.place(frame)
             for name in (pair.first, pair.second)
@@ -240,7 +231,7 @@ def _recompiles(capture: Record) -> Part | None:
 def _not_fused(capture: Record) -> Part | None:
     if not any(f"{phase}.groups" in c.graphs for c in capture.compilations for phase in c.phases):
         return None
-    pairs = _pairs(capture)
+    pairs = all_unfused_pairs(capture)
     silent = capture.lacks(claims.DECISIONS)
     fact = f"{plural(len(pairs), 'pair')} that share data" if pairs else "no two groups that share data"
     return Part("Not fused", fact + (f" (reasons not seen: {silent})" if silent else ""))
@@ -252,9 +243,7 @@ def _seen_before(capture: Record) -> Iterator[Part]:
 
 
 def _unseen(capture: Record) -> Part | None:
-    reasons: dict[str, list[str]] = {}
-    for missing in capture.missing:
-        reasons.setdefault(missing.reason, []).append(missing.stage)
+    reasons = by_reason(capture.missing)
     if not reasons:
         return None
     rows = tuple(

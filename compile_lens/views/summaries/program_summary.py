@@ -6,6 +6,7 @@ from compile_lens.measures.causes import Cause, causes
 from compile_lens.measures.program import compile_seconds
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record import claims
+from compile_lens.record.missing import by_reason
 from compile_lens.record.program import PROFILER, ProgramRecord
 
 from ..subjects import program as document
@@ -109,9 +110,7 @@ def _cause(program: ProgramRecord, number: int, cause: Cause) -> Row:
 
 
 def _unseen(program: ProgramRecord) -> Part | None:
-    reasons: dict[str, list[str]] = {}
-    for missing in program.missing:
-        reasons.setdefault(missing.reason, []).append(missing.stage)
+    reasons = by_reason(program.missing)
     if not reasons:
         return None
     rows = tuple(

@@ -11,7 +11,7 @@ from compile_lens.measures.cost import cost
 from compile_lens.measures.launch_accesses import size
 from compile_lens.measures.memo import memoized
 from compile_lens.measures.roofline import Bound, roofline
-from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.record.capture import Record
 
 from .quantities import bytes_in_short
@@ -66,12 +66,6 @@ class _Neighbour:
     pairs: int = 0
 
     @property
-    def can_be_followed(self) -> bool:
-        """True if there is a remedy. A program does not write its backward: there only a setting can be changed."""
-        remedy = self.pair.why.remedy
-        return bool(remedy) and (self.pair.phase != "backward" or "torch._inductor.config" in remedy)
-
-    @property
     def words(self) -> str:
         why = self.pair.why
         what = f"with #{self.number} {short_name(self.address[2])}" if self.number else "two loops in it"
@@ -92,11 +86,11 @@ def _answer(bound: Bound | None, neighbours: list[_Neighbour], total: float) -> 
     if not neighbours:
         return Answer(tuple(parts))
     parts.append(("Not fused", neighbours[0].words))
-    remedy = next(
-        (one for one in neighbours if one.pair.why.remedy and one.saved >= max(1, WORTH * total)), None
-    )
+    applicable = [one for one in neighbours if one.pair.remedy]
+    remedy = next((one for one in applicable if one.saved >= max(1, WORTH * total)), None)
     if remedy is None:
-        return Answer((*parts, ("Try", "nothing here: no remedy is known.")))
+        none = f"no remedy that applies saves {WORTH:.0%} of the bytes" if applicable else "no remedy applies"
+        return Answer((*parts, ("Try", f"nothing here: {none}.")))
     about = (
         ""
         if remedy is neighbours[0]
@@ -104,23 +98,28 @@ def _answer(bound: Bound | None, neighbours: list[_Neighbour], total: float) -> 
         if remedy.number
         else "for its two loops: "
     )
-    parts.append(("Try", f"{about}{remedy.pair.why.remedy.rstrip('.')}. Not timed here."))
+    parts.append(("Try", f"{about}{remedy.pair.remedy.rstrip('.')}. Not timed here."))
     return Answer(tuple(parts), remedy.saved)
 
 
 def _pairs(capture: Record) -> Iterator[tuple[Address, Address, UnfusedPair]]:
     """Each kernel with each other one with which a group of its is not fused."""
-    for compilation in capture.compilations:
-        for phase, code in compilation.code.items():
-            kernels = {group: kernel for kernel in code.kernels for group in kernel.groups}
-            for pair in unfused_pairs(capture, compilation.id, phase):
-                one, two = kernels.get(pair.first), kernels.get(pair.second)
-                if one is None or two is None:
-                    continue
-                first, second = ((compilation.id, code.key, kernel.name) for kernel in (one, two))
-                yield first, second, pair
-                if first != second:
-                    yield second, first, pair
+    kernels = {
+        (compilation.id, phase, group): (compilation.id, code.key, kernel.name)
+        for compilation in capture.compilations
+        for phase, code in compilation.code.items()
+        for kernel in code.kernels
+        for group in kernel.groups
+    }
+    for pair in all_unfused_pairs(capture):
+        first, second = (
+            kernels.get((pair.compilation, pair.phase, group)) for group in (pair.first, pair.second)
+        )
+        if first is None or second is None:
+            continue
+        yield first, second, pair
+        if first != second:
+            yield second, first, pair
 
 
 def short_name(name: str) -> str:
