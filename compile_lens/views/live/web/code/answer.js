@@ -4,6 +4,11 @@ import { h } from "../dom.js";
 
 /** @import { KernelData } from "../types.d.ts" */
 
+/** The place of the answer, which the keyboard scrolls. @param {boolean} hidden */
+export function answerStrip(hidden) {
+  return h("div", { class: "code-answer", tabindex: 0, role: "group", "aria-label": "answer", hidden });
+}
+
 /**
  * The answer about the kernel that is shown; at rest about the one whose remedy could save most.
  * @param {KernelData[]} kernels

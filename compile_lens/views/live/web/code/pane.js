@@ -1,6 +1,6 @@
 // A generated module and its kernels: the whole text, and each kernel by itself.
 
-import { answerOf } from "./answer.js";
+import { answerOf, answerStrip } from "./answer.js";
 import { button, h, plural, put, shortened } from "../dom.js";
 import { between } from "./story_notes.js";
 import { Finder, copyButton } from "../listing/finder.js";
@@ -92,13 +92,7 @@ export class CodePane {
     if (list) this.tabs = list.tabs;
     list?.element.addEventListener("pointerleave", () => this.showTab());
     this.body = h("div", { class: "code-body" });
-    this.answer = h("div", {
-      class: "code-answer",
-      tabindex: 0,
-      role: "group",
-      "aria-label": "answer",
-      hidden: !ranked,
-    });
+    this.answer = answerStrip(!ranked);
     this.element = h("div", { class: "code-pane" }, ranked ? list?.head : null, list?.element, this.answer, this.body);
     standForKernels(app, this.element);
     this.open(this.first.page);
