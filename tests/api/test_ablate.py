@@ -105,6 +105,7 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "fn", "args"), FUNCTIONS, ids=[n for n, *_ in FUNCTIONS])
+@pytest.mark.cases(full=4)
 def test_steps_fuse_nothing_and_the_capture_is_the_usual_one(
     name: str, fn: Callable[..., Any], args: tuple[Any, ...]
 ) -> None:
@@ -270,7 +271,7 @@ def test_no_entry_is_left_beside_a_compiled_copy() -> None:
     assert compiles == [1]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_nothing_of_torchs_stays_alive(child: Callable[..., str]) -> None:
     assert child(ALIVE).split() == ["True"]
 

@@ -103,6 +103,7 @@ def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, as
 
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 @pytest.mark.parametrize("name", ["mm", "bmm", "baddbmm"])
+@pytest.mark.exhaustive
 def test_on_a_cpu_what_torch_times_is_advised(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Plain torch prints a table of what it times, if it has templates in C++."""
     x = torch.rand(8, 64, 64) if "b" in name else torch.rand(64, 64)

@@ -105,7 +105,7 @@ def test_a_graph_break_stays_one_program() -> None:
     assert again is not None and again.function == "wave" and len(again.compilations) == 1
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_every_compilation_is_kept_with_its_guards_and_why_it_was_made() -> None:
     def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
         y = x.sin() * n
@@ -166,6 +166,7 @@ def test_named_backend_builds_when_asked() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_verify_compares_forward_and_gradients() -> None:
     x = torch.linspace(0, 1, 100).requires_grad_()
     found = capture(wave, x)
@@ -186,6 +187,7 @@ def test_verify_says_when_the_inputs_are_gone() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_stamps() -> None:
     x = torch.ones(8).requires_grad_()
     assert {c.stamp for comp in capture(wave, x).compilations for c in comp.code.values()} == {

@@ -107,6 +107,7 @@ def test_the_call_whose_sizes_do_not_fit_is_named() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_calls_that_are_built_or_for_a_target() -> None:
     def g(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return (x @ w).relu().sum()

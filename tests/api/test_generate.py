@@ -36,6 +36,7 @@ def why_not(fn: Callable[..., Any], *args: Any, **options: Any) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_is_the_source_that_torch_itself_writes(child: Callable[..., str]) -> None:
     source = compile_lens.generate(one, X)
     program = """

@@ -45,6 +45,7 @@ def _stamps(program: Program) -> list[str]:
     return [code.stamp for c in captures for one in c.compilations for code in one.code.values()]
 
 
+@pytest.mark.exhaustive
 def test_the_code_is_that_which_ran_also_from_a_cache() -> None:
     def run() -> None:
         torch._dynamo.reset()
@@ -110,6 +111,7 @@ def test_the_settings_are_those_of_the_time() -> None:
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
 
 
+@pytest.mark.exhaustive
 def test_training_is_verified_and_changes_nothing() -> None:
     plain_result = watched.run("training")
     with compile_lens.watch() as program:
@@ -121,6 +123,7 @@ def test_training_is_verified_and_changes_nothing() -> None:
     assert GraphLowering.save_output_code is None
 
 
+@pytest.mark.exhaustive
 def test_for_another_target_it_is_what_a_capture_for_that_target_is() -> None:
     def g(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         y = (x.sin() ** 2 + x.cos() ** 2) @ w
@@ -214,6 +217,7 @@ def test_what_is_kept_holds_no_parameter_alive() -> None:
     assert weight() is None and program.capture(0).kernels
 
 
+@pytest.mark.exhaustive
 def test_a_capture_has_the_compile_id_that_torch_gave_its_graph() -> None:
     told: list[str] = []
 

@@ -85,6 +85,7 @@ def logged(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "train"), [("layers", True), ("layers", False), ("redistributed", False), ("by_hand", False)]
 )
+@pytest.mark.cases(full=1)
 def test_the_collectives_of_a_graph_are_those_of_its_aot_forward(
     tmp_path: Path, name: str, train: bool
 ) -> None:

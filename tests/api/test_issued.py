@@ -62,6 +62,7 @@ except RuntimeError as error:
 
 @pytest.mark.full
 @pytest.mark.parametrize("opposite", [False, True])
+@pytest.mark.cases(full=1)
 def test_real_processes_wait_where_a_rehearsal_says_that_they_will(opposite: bool, tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text(PLAIN, encoding="utf-8")
     words = [str(tmp_path / "store"), str(opposite)]
@@ -214,7 +215,7 @@ with compile_lens.watch() as watched:
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_other_threads_run_while_a_watched_call_waits(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(WAITS, encoding="utf-8")
     started = [

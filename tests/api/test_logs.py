@@ -162,6 +162,7 @@ def test_breaks_of_an_older_torch_are_those_that_resume_functions_prove(run: Pat
     assert record.lacks(claims.BREAKS)
 
 
+@pytest.mark.exhaustive
 def test_specializations_of_a_log_are_those_of_a_watch(tmp_path: Path) -> None:
     script = tmp_path / "fixed.py"
     script.write_text(
@@ -200,6 +201,7 @@ with torch._dynamo.config.patch(suppress_errors=True):
 """
 
 
+@pytest.mark.exhaustive
 def test_a_compile_that_failed_is_the_same_in_a_log_and_a_watch(tmp_path: Path) -> None:
     """The call itself succeeds, as the program checks in plain torch."""
     script = tmp_path / "failing.py"
@@ -381,6 +383,7 @@ def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: Pro
 
 
 @pytest.mark.parametrize("last", [1, 0])
+@pytest.mark.cases(full=1)
 def test_a_size_of_0_or_1_has_the_same_advice_in_a_log(last: int, tmp_path: Path) -> None:
     """Torch says of that guard itself that no line asks for it, and names one nevertheless."""
     script = tmp_path / "rope.py"

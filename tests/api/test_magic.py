@@ -95,6 +95,7 @@ def outputs(cells: list[str]) -> list[list[Any]]:
     return told
 
 
+@pytest.mark.exhaustive
 def test_a_cell_is_as_without_it() -> None:
     names = ["load", *CELLS]
     plain = outputs(["%load_ext compile_lens", *CELLS.values()])

@@ -121,6 +121,7 @@ def test_the_fixture_alone_loads_nothing(suite: Suite) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.cases(full=1)
 def test_a_page_for_each_failing_test(suite: Suite, tmp_path: Path, workers: str) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
     folder = tmp_path / "pages"
@@ -143,6 +144,7 @@ def test_a_page_for_each_failing_test(suite: Suite, tmp_path: Path, workers: str
 
 @pytest.mark.full
 @pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.cases(full=1)
 def test_without_torch_it_says_so_where_torch_is_needed(suite: Suite, tmp_path: Path, workers: str) -> None:
     if workers != "0" and not importlib.util.find_spec("xdist"):
         pytest.skip("pytest-xdist is not installed")
@@ -175,7 +177,7 @@ def test_without_a_folder_no_page_is_kept(suite: Suite, tmp_path: Path) -> None:
     assert code == 1 and "page of" not in said and not list(tmp_path.rglob("*.html"))
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_folder_that_cannot_be_written_is_told(suite: Suite, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
@@ -187,7 +189,7 @@ def test_a_folder_that_cannot_be_written_is_told(suite: Suite, tmp_path: Path) -
     assert "3 failed, 1 passed" in said and "no page of f: " in said
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_names_that_become_the_same_have_pages_of_their_own(suite: Suite, tmp_path: Path) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
     program = f"""
@@ -220,6 +222,7 @@ EXAMPLES = [block for key in ("in-pytest", "snapshots") for block in blocks(PAGE
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_example_of_the_page(suite: Suite) -> None:
     pytest.importorskip("torch")
     code, said = suite(EXAMPLES[0])
@@ -231,6 +234,7 @@ def test_the_example_of_the_page(suite: Suite) -> None:
     ("package", "option"),
     [("inline_snapshot", ""), ("syrupy", "--snapshot-update"), ("pytest_regressions", "--force-regen")],
 )
+@pytest.mark.cases(full=1)
 def test_snapshots_of_the_page(suite: Suite, package: str, option: str) -> None:
     """What the first run writes, the second finds the same."""
     pytest.importorskip("torch")
@@ -247,6 +251,7 @@ def test_snapshots_of_the_page(suite: Suite, package: str, option: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_captures_of_a_test_and_of_an_error_are_kept(suite: Suite, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     program = """
@@ -270,6 +275,7 @@ def test_without_the_fixture():
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_a_test_says_is_not_drowned(suite: Suite) -> None:
     code, said = suite(NOISY, "-p", "no:xdist", "-q", "-k", "fails")
     assert code == 1 and "a word of the user's" in said, said

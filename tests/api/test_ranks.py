@@ -55,6 +55,7 @@ def torchrun(how: str, folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("how", "levels"), [("same", set()), ("shape", {"shapes"}), ("order", {"collectives"})]
 )
+@pytest.mark.cases(full=1)
 def test_two_ranks(how: str, levels: set[str], tmp_path: Path) -> None:
     told = torchrun(how, tmp_path)
     found = merge(tmp_path / "program.rank1.json", tmp_path / "program.rank0.json")
@@ -160,6 +161,7 @@ def test_files_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm")
+@pytest.mark.exhaustive
 def test_a_rehearsal_says_what_two_real_ranks_say(tmp_path: Path) -> None:
     torchrun("same", tmp_path)
     real = merge(tmp_path / "program.rank0.json", tmp_path / "program.rank1.json")
@@ -207,7 +209,7 @@ def test_a_mismatch_is_found_before_the_cluster() -> None:
     assert program.graphs[0].inputs == ("x: float32[9] cpu",)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.torch
 def test_an_error_after_a_rehearsal_is_shown_as_without_one(tmp_path: Path) -> None:
     said = []
@@ -323,7 +325,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.torch
 def test_buckets_of_the_first_compile_are_those_that_plain_torch_makes(tmp_path: Path) -> None:
     (tmp_path / "ddp.py").write_text(DDP, encoding="utf-8")
@@ -355,7 +357,7 @@ print([p.ended for p in rehearse(sound, world_size=2).programs])
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.torch
 def test_an_error_in_ddp_is_not_met_again_by_the_next_rehearsal() -> None:
     """In a process of its own: Dynamo leaves DDP to Python where it gave one up before."""

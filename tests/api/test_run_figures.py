@@ -38,6 +38,7 @@ def rounded_twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("fn", "dtype"), [(rounded, torch.bfloat16), (rounded_twice, torch.float16)])
+@pytest.mark.cases(full=1)
 def test_disagreement_is_that_of_plain_torch(fn: Callable[[torch.Tensor], Any], dtype: torch.dtype) -> None:
     x = torch.rand(64, 100).to(dtype)
 
@@ -184,6 +185,7 @@ def saved(budget: float, args: tuple[torch.Tensor, ...]) -> int:
     return sum(t.numel() * t.element_size() for at, t in tensors.items() if at not in own)
 
 
+@pytest.mark.exhaustive
 def test_each_budget_saves_what_it_does_in_plain_torch() -> None:
     args = tuple(torch.rand(64, 64, requires_grad=True) for _ in range(7))
     budgets = {

@@ -53,6 +53,7 @@ def torchs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_counts_and_results_are_plain_torchs(torchs: dict[str, Any]) -> None:
     assert len(watched.PROGRAMS) == 12
     for name in watched.PROGRAMS:

@@ -53,7 +53,7 @@ def as_counters(caches: tuple[Cache, ...]) -> Counter[str]:
     return +found
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_hits_and_misses_are_those_that_torch_counts(tmp_path: Path) -> None:
     env = {
         **os.environ,

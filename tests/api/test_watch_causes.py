@@ -229,7 +229,7 @@ def program():
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_break_in_python_s_library_is_told_with_the_line_of_the_program_that_plain_torch_logs(
     tmp_path: Path,
 ) -> None:

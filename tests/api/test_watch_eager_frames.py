@@ -68,7 +68,7 @@ torch.compile(f, backend=backend)(torch.ones(4, requires_grad=True))
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="checkpoint(body, y, use_reentrant=False)"))
     assert not any(op in str(graphs) for op in ("sin", "cos", "exp")), "no graph of torch's has the body"
@@ -84,7 +84,7 @@ def test_the_body_of_a_checkpoint_that_broke_is_eager(tmp_path: Path) -> None:
     assert "2 functions run eagerly without a compile attempt" in " ".join(full(program).split())
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_body_of_a_plain_call_that_broke_is_looked_at_by_itself(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
     assert all(op in str(graphs) for op in ("sin", "cos", "exp"))
@@ -105,7 +105,7 @@ with torch.compiler.set_stance({stance!r}):
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=3)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize(
     ("stance", "calls", "graphs", "told"),
     [
@@ -188,7 +188,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize(
     ("model", "eager"),
     [
@@ -219,7 +219,7 @@ print(torch.compile(f, backend=backend)(torch.zeros(3)).tolist())
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_watch_in_a_compiled_function_brings_no_functions_of_ours(tmp_path: Path) -> None:
     _, program = ran(tmp_path, WITHIN)
     assert program.eager_frames == () and [frame.function for frame in program.frames] == ["f"]
@@ -244,7 +244,7 @@ torch.compile(f, backend=backend)(torch.ones(3))
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_line_that_broke_is_compiled_only_where_a_graph_has_a_call_of_it(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, ON_ONE_LINE)
     assert graphs == [["sin"], ["cos"], ["tan", "exp"]]
@@ -254,7 +254,7 @@ def test_a_line_that_broke_is_compiled_only_where_a_graph_has_a_call_of_it(tmp_p
     assert {found[t].states for t in ("y = x.sin()", "z = y.cos()", "return w.exp()")} == {("compiled",)}
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_row_of_several_breaks_has_the_graphs_of_each(tmp_path: Path) -> None:
     graphs, program = ran(tmp_path, CHECKPOINT.format(call="body(y)"))
     assert [["add"], ["exp", "sin"], ["cos"], ["sum"]] == graphs
@@ -274,7 +274,7 @@ train(torch.ones(3, requires_grad=True))
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_what_torch_wrote_is_no_file_of_the_program(tmp_path: Path) -> None:
     _, program = ran(tmp_path, AUTOGRAD)
     assert any(frame.file.startswith("<eval_with_key>") for frame in program.frames), (

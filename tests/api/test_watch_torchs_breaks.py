@@ -119,6 +119,7 @@ def logged(text: str) -> list[tuple[str, int]]:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("program", "ranks"), [(INSIDE, 1), (DDP, 1), (DDP, 2)])
+@pytest.mark.cases(full=1)
 def test_each_break_that_torch_logs_is_counted(tmp_path: Path, program: str, ranks: int) -> None:
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     plain = finished(tmp_path, "program.main()", ranks, "plain")

@@ -97,7 +97,7 @@ DECOYS = ("aggressive_fusion", "reorder_for_peak_memory", "pattern_matcher")
 LARGE = ("max_fusion_size", "realize_opcount_threshold")
 
 
-@pytest.mark.cases(full=4)
+@pytest.mark.cases(full=2)
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_planted_switch_is_found(name: str) -> None:
     fn, args, target, figure = PLANTED[name]
@@ -147,6 +147,7 @@ def test_pairs_of_those_that_matter() -> None:
     assert found.helpful[0].name == "combo_kernels"
 
 
+@pytest.mark.exhaustive
 def test_so_many_pairs_as_are_asked_for() -> None:
     def f(x: torch.Tensor, *ys: torch.Tensor) -> Any:
         return x.sum(), [y.sin() for y in ys]
@@ -167,6 +168,7 @@ def test_so_many_pairs_as_are_asked_for() -> None:
             what_if(f, x, pairs=asked)
 
 
+@pytest.mark.exhaustive
 def test_the_page_has_the_difference_of_each_switch(tmp_path: Path) -> None:
     fn, args, *_ = PLANTED["activation_memory_budget"]
     found = what_if(

@@ -77,7 +77,7 @@ def opened(standalone: Standalone) -> Callable[[str], Locator]:
     return of
 
 
-@pytest.mark.cases(full=6)
+@pytest.mark.cases(full=2)
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(opened: Callable[[str], Locator], name: str, colour_scheme: str) -> None:
@@ -108,6 +108,7 @@ def test_axe_would_find_something(standalone: Standalone) -> None:
 
 @pytest.mark.parametrize("viewport", [(390, 844)])
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.cases(full=2)
 def test_axe_finds_nothing_without_scripts(
     standalone: Standalone, name: str, viewport: tuple[int, int]
 ) -> None:
@@ -174,6 +175,7 @@ def test_paper_breaks_no_short_word_and_no_number_of_a_table(
 
 @pytest.mark.parametrize("viewport", [(718, 1000)])  # A4 without its margins
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.layer, captures.graph_break, captures.on_h100])
+@pytest.mark.cases(full=2)
 def test_paper_is_one_column_with_nothing_folded_or_cut(
     standalone: Standalone, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:

@@ -109,6 +109,7 @@ def test_the_address_names_the_phase_and_back_undoes_it(standalone: Callable[...
 
 @WIDE
 @pytest.mark.parametrize("key", ["Escape", "ArrowDown"])
+@pytest.mark.exhaustive
 def test_a_click_on_a_step_is_not_lost(viewer: Open, viewport: tuple[int, int], key: str) -> None:
     """Where the row is a chain for the sake of the line with the focus, and would be none without that."""
     page = viewer(captures.layer())

@@ -126,6 +126,7 @@ def test_modules_of_a_single_call_have_a_colour_each_and_their_names_stand_on_th
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
+@pytest.mark.exhaustive
 def test_names_of_modules_leave_their_line_to_be_read(viewer: Open, viewport: tuple[int, int]) -> None:
     """A row of names below it; what has no room there is counted, and none stands over another."""
     page = viewer(captures.sequence())

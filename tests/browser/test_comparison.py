@@ -66,6 +66,7 @@ NODES_IN_VIEW = """
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+@pytest.mark.cases(full=2)
 def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
     app: Open, viewport: tuple[int, int], colour_scheme: str
 ) -> None:
@@ -264,6 +265,7 @@ def test_on_a_phone_a_column_is_as_high_as_its_text_up_to_a_screen(
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+@pytest.mark.exhaustive
 def test_the_whole_chain_of_a_click_is_in_view(app: Open, viewport: tuple[int, int]) -> None:
     page = app()
     calls = page.locator(".compare-band .call[role=button]").all()

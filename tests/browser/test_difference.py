@@ -219,6 +219,7 @@ OTHER = SLOW.replace("torch.tanh(x)", "torch.cumsum(x, 1)").replace("x * 2", "to
     ["torch.{}(x) ** 2 + torch.cos(x) ** 2", "torch.{}(torch.relu(torch.exp(torch.cos(torch.erf(x)))))"],
 )
 @pytest.mark.parametrize("viewport", [(1280, 720)])
+@pytest.mark.exhaustive
 def test_the_graph_opens_where_the_first_difference_is(
     standalone: Callable[..., Page], viewport: tuple[int, int], last: str
 ) -> None:

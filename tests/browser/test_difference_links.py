@@ -79,6 +79,7 @@ def _node(graph: Locator, name: str) -> Locator:
 
 
 @pytest.mark.parametrize("viewport", [(1280, 1400)])
+@pytest.mark.exhaustive
 def test_nodes_are_linked_by_what_they_compute_though_each_has_another_number(
     opened: Callable[[str, str], Locator], viewport: tuple[int, int]
 ) -> None:

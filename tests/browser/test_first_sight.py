@@ -116,6 +116,7 @@ def viewer(standalone: Standalone) -> Open:
 
 @pytest.mark.parametrize("viewport", SIZES)
 @pytest.mark.parametrize("made", [*STORIES, captures.failing, captures.hostile])
+@pytest.mark.cases(full=2)
 def test_controls_take_little_height(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -139,6 +140,7 @@ def test_controls_of_a_cell_take_less(standalone: Standalone) -> None:
 @pytest.mark.parametrize("viewport", SIZES)
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("made", STORIES)
+@pytest.mark.cases(full=4)
 def test_source_node_and_kernel_line_of_one_colour_are_in_view(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -150,6 +152,7 @@ def test_source_node_and_kernel_line_of_one_colour_are_in_view(
 
 @pytest.mark.parametrize("viewport", SIZES)
 @pytest.mark.parametrize("made", STORIES)
+@pytest.mark.cases(full=2)
 def test_the_whole_chain_of_a_click_is_in_view(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -191,6 +194,7 @@ e => {
 
 @pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
 @pytest.mark.parametrize("made", STORIES)
+@pytest.mark.cases(full=2)
 def test_what_does_not_fit_is_a_button_away(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -503,6 +507,7 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
 
 
 @pytest.mark.parametrize("viewport", SIZES)
+@pytest.mark.cases(full=1)
 def test_a_transformer_opens_no_lower_than_it_must(viewer: Open, viewport: tuple[int, int]) -> None:
     """Its kernel begins with lines of a later function, but others that are seen came from what is on top."""
     page = viewer(captures.gpt2())
@@ -608,6 +613,7 @@ def test_compilations_are_a_table_and_breaks_stand_on_their_lines(viewer: Open) 
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+@pytest.mark.exhaustive
 def test_compilations_say_in_short_what_changed(viewer: Open, viewport: tuple[int, int]) -> None:
     shown = captures.recompiled()
     page = viewer(shown)
@@ -739,6 +745,7 @@ def test_the_device_gives_way_to_the_name(
 
 @pytest.mark.parametrize("viewport", [(1000, 720), (820, 600), (390, 844)])
 @pytest.mark.parametrize("made", [captures.graph_break, captures.on_h100, captures.wrong_shapes])
+@pytest.mark.cases(full=4)
 def test_the_device_is_seen_on_small_pages(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -815,6 +822,7 @@ def test_beside_a_long_name_it_is_said_whole_that_the_device_is_not_here(
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (1100, 720), (1000, 720), (820, 600)])
 @pytest.mark.parametrize("made", [captures.recompiled, captures.graph_break, captures.layer])
+@pytest.mark.cases(full=2)
 def test_what_a_stage_counts_is_whole(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:

@@ -246,6 +246,7 @@ def test_a_cut_edge_says_where_it_leads_and_goes_there(viewer: Open) -> None:
     assert page.pins() == []
 
 
+@pytest.mark.exhaustive
 def test_graphs_within_a_graph(viewer: Open) -> None:
     shown = branches()
     page = viewer(shown)
@@ -371,6 +372,7 @@ def layers() -> Capture:
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.layer, layers])
+@pytest.mark.cases(full=2)
 def test_a_graph_opens_so_that_it_can_be_read(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -478,6 +480,7 @@ def blocks() -> Capture:
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])
+@pytest.mark.exhaustive
 def test_a_transformer_opens_on_its_first_layer(viewer: Open, viewport: tuple[int, int]) -> None:
     """Its name is in view, though the layer is wider than the pane, and what it computes stands in the middle."""
     page = viewer(blocks())

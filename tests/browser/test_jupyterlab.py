@@ -39,6 +39,7 @@ class TestJupyterLab(NotebookTests):
         [("JupyterLab Dark", "light", True), ("JupyterLab Light", "dark", False)],
         ids=["dark", "light"],
     )
+    @pytest.mark.cases(full=1)
     def test_it_takes_the_theme_of_the_host(
         self,
         page: Page,

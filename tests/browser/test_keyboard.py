@@ -85,6 +85,7 @@ WAYS: dict[str, tuple[Callable[[], Capture], Callable[[Viewer], None]]] = {
 
 
 @pytest.mark.parametrize(("made", "prepare"), WAYS.values(), ids=WAYS)
+@pytest.mark.cases(full=2)
 def test_tab_leads_through_everything_and_out_again(
     opened: Opened, made: Callable[[], Capture], prepare: Callable[[Viewer], None]
 ) -> None:
@@ -128,6 +129,7 @@ def _walk(keys: Keys, most: int) -> list[Stop]:
     raise AssertionError(f"Tab does not lead out of the app, but on to {[s.name for s in stops[-3:]]}")
 
 
+@pytest.mark.exhaustive
 def test_a_chain_is_followed_by_keyboard_alone(opened: Opened) -> None:
     capture = captures.sin_cos()
     viewer, keys = opened(capture)
@@ -400,6 +402,7 @@ app => {
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize(("made", "prepare"), WAYS.values(), ids=WAYS)
+@pytest.mark.cases(full=2)
 def test_texts_stand_out(
     opened: Opened, made: Callable[[], Capture], prepare: Callable[[Viewer], None], colour_scheme: str
 ) -> None:

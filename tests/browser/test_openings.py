@@ -85,6 +85,7 @@ def viewer(standalone: Standalone) -> Open:
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])
+@pytest.mark.exhaustive
 def test_methods_go_by_their_classes_and_say_how_many_modules_ran_them(viewer: Open) -> None:
     page = viewer(deep())
     heads = page.find(".source-part > .source-head")

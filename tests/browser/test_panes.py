@@ -304,6 +304,7 @@ def _scrolled(page: Viewer, key: str, place: str) -> float:
 
 @pytest.mark.parametrize("viewport", [(390, 800)])
 @pytest.mark.parametrize("made", [captures.mlp, captures.graph_break, captures.hostile, captures.failing])
+@pytest.mark.cases(full=2)
 def test_on_a_phone_panes_stand_below_each_other(viewer: Open, made: Callable[[], Capture]) -> None:
     shown = made()
     page = viewer(shown)
@@ -358,6 +359,7 @@ def _nothing_sticks_out(page: Viewer) -> None:
     assert inner <= 0
 
 
+@pytest.mark.exhaustive
 def test_captures_on_one_page_do_not_disturb_each_other(standalone: Standalone) -> None:
     shown = [captures.sin_cos(), captures.sin_cos(), captures.softmax()]
     parts = "<p>between</p>".join(html.fragment(one) for one in shown)

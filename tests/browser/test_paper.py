@@ -142,6 +142,7 @@ def f(x):
 """  # noqa: E501
 
 
+@pytest.mark.exhaustive
 def test_a_graph_that_can_be_read_on_a_page_is_printed_whole(standalone: Standalone) -> None:
     """Small, or turned: one of many boxes beside each other has room in the length of a page."""
     capture = captures.written(_WIDE_LINE, "wide")

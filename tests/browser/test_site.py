@@ -144,6 +144,7 @@ SIZES = pytest.mark.parametrize(
 
 @pytest.mark.browser
 @SIZES
+@pytest.mark.cases(full=1)
 def test_it_opens_from_a_folder_and_no_page_scrolls_sideways(site: Path, page: Page, watch: Watch) -> None:
     """What a page asks for outside of the folder, or says on the console, fails it after the test."""
     watch.allow(f"{site.as_uri()}/")

@@ -139,7 +139,7 @@ def test_a_reply_of_another_request_is_not_taken() -> None:
     assert gone(before) and asked("echo", "mine") == "mine"
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_fork_of_the_program_has_a_child_of_its_own(tmp_path: Path) -> None:
     found = said(
         """
@@ -183,7 +183,7 @@ def test_a_request_within_a_request_is_not_sent() -> None:
 # Exits, kills, stops ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_program_ends_while_a_daemon_thread_waits(tmp_path: Path) -> None:
     begun = time.monotonic()
     pid = said(
@@ -290,6 +290,7 @@ HIDING = (
 
 @pytest.mark.full
 @pytest.mark.parametrize("first", ["cwd", "empty", "folder"])
+@pytest.mark.cases(full=1)
 def test_files_that_are_called_as_python_s_modules_are_not_run(first: str, tmp_path: Path) -> None:
     hiding = tmp_path / "hiding"
     hiding.mkdir()
@@ -314,7 +315,7 @@ def test_files_that_are_called_as_python_s_modules_are_not_run(first: str, tmp_p
     assert found.startswith("in a child process") and "RUN" not in found
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_module_of_the_program_is_the_program_s_in_the_child(tmp_path: Path) -> None:
     (tmp_path / "tabnanny.py").write_text("K = 4.5\n\n\ndef f(x):\n    return x * K\n")
     elsewhere = tmp_path / "elsewhere"
@@ -369,6 +370,7 @@ def test_the_interpreter_s_flags_cross(flags: list[str], tmp_path: Path) -> None
 
 
 @pytest.mark.slow  # Python compiles all of torch for it when it is done first
+@pytest.mark.exhaustive
 def test_without_assertions_the_same_program_is_captured(tmp_path: Path) -> None:
     (tmp_path / "checked.py").write_text(
         "def f(x):\n    assert (x.exp() > 0).all() is not None\n    return x.sin() if __debug__ else x.cos()\n"
@@ -389,7 +391,7 @@ def test_without_assertions_the_same_program_is_captured(tmp_path: Path) -> None
     assert here == there and "cos" in here and "exp" not in here
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_warning_that_is_an_error_does_not_stop_the_child(tmp_path: Path) -> None:
     text = """
         from compile_lens.child import process

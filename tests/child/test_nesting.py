@@ -57,6 +57,7 @@ LIBRARY = """
 """
 
 
+@pytest.mark.exhaustive
 def test_a_module_that_captures_when_it_is_imported_has_its_records(tmp_path: Path) -> None:
     program = """
         import library
@@ -72,12 +73,14 @@ def test_a_module_that_captures_when_it_is_imported_has_its_records(tmp_path: Pa
     assert processes == 2
 
 
+@pytest.mark.exhaustive
 def test_a_test_file_that_captures_when_it_is_imported_ends(tmp_path: Path) -> None:
     module = f"{LIBRARY}\n    def test_it():\n        assert RECORD.kernels and SECOND.kernels\n"
     out, processes = run(tmp_path, {"test_own": module}, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert "1 passed" in out and processes == 2
 
 
+@pytest.mark.exhaustive
 def test_no_call_for_a_target_starts_child_after_child(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     module = """
@@ -109,6 +112,7 @@ def test_an_error_that_a_module_catches_is_the_program_s(tmp_path: Path) -> None
     assert "not today" in out and processes == 2
 
 
+@pytest.mark.exhaustive
 def test_a_function_that_imports_what_captures_has_its_record(tmp_path: Path) -> None:
     lazy = """
         def f(x):
@@ -122,6 +126,7 @@ def test_a_function_that_imports_what_captures_has_its_record(tmp_path: Path) ->
     assert "sin" in out and processes <= 3
 
 
+@pytest.mark.exhaustive
 def test_captures_that_contain_each_other_end_with_the_next_step(tmp_path: Path) -> None:
     module = """
         def g(x):

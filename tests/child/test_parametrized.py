@@ -49,6 +49,7 @@ def plain(fn: Any, x: torch.Tensor) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("target", ["h100", "cpu:avx2"])
+@pytest.mark.cases(full=2)
 def test_it_is_captured_as_plain_torch_compiles_it(make: Callable[[], torch.nn.Module], target: str) -> None:
     torch.manual_seed(0)
     net, x = make().eval(), torch.rand(2, 4)

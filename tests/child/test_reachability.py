@@ -125,7 +125,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], Callable[[pytest.MonkeyPatch], None
 }
 
 
-@pytest.mark.cases(full=12)
+@pytest.mark.cases(full=2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_was_changed_after_the_import_is_so_in_the_child(
     change: str, monkeypatch: pytest.MonkeyPatch
@@ -170,6 +170,7 @@ def test_a_capture_changes_nothing_of_what_it_reads() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_kernels_that_a_module_gives_to_torch_do_not_depend_on_the_order(child: Callable[..., str]) -> None:
     """The same program before and after a capture that imports them; and without them once they are gone."""
     said = child(

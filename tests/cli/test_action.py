@@ -139,6 +139,7 @@ def test_the_page_uses_this_action_as_it_is() -> None:
 @pytest.mark.full
 @pytest.mark.torch
 @pytest.mark.parametrize("edit", ["sorted", "renamed", "new"])
+@pytest.mark.cases(full=1)
 def test_the_workflow_of_the_page_in_a_fresh_repository(runner: Runner, edit: str) -> None:
     pytest.importorskip("torch")
     texts = {
@@ -164,7 +165,7 @@ def test_the_workflow_of_the_page_in_a_fresh_repository(runner: Runner, edit: st
     assert not (runner.folder / "temp" / "compile-lens" / "base").exists()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.torch
 def test_without_a_comment_and_for_a_target(runner: Runner) -> None:
     pytest.importorskip("torch")

@@ -401,6 +401,7 @@ def test_support_checks_a_record_for_a_target(record: Path, capsys: pytest.Captu
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compare_and_show_for_a_target_end_to_end(program: Path) -> None:
     pytest.importorskip("torch")
     words = ("--input", "torch.rand(8)", "--json", "--quiet")
@@ -503,6 +504,7 @@ def test_progress_on_a_terminal_counts_and_goes_away(monkeypatch: Any, tmp_path:
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_demo_end_to_end(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     done = shell("demo", "--out", "here", cwd=tmp_path)
@@ -536,6 +538,7 @@ def test_demo_end_to_end(tmp_path: Path) -> None:
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_show_end_to_end(program: Path) -> None:
     pytest.importorskip("torch")
     target = "the_users_program:double"
@@ -561,6 +564,7 @@ def test_show_end_to_end(program: Path) -> None:
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.cases(full=1)
 def test_show_of_a_function_that_raises_still_reports(program: Path, form: str) -> None:
     pytest.importorskip("torch")
     words = ["show", f"{program}:fails", "--input", "torch.rand(8)", "--out", "partial.html"]
@@ -592,6 +596,7 @@ def test_show_refuses_inputs_that_cannot_be_made(
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_error_of_the_compiler_is_one_line_without_torchs_log(program: Path) -> None:
     pytest.importorskip("torch")
     program.write_text("def f(x, y):\n    return x @ y\n", encoding="utf-8")

@@ -117,7 +117,7 @@ def both(folder: Path, report: Path, *words: str) -> tuple[str, Program]:
     return told[0], Program.load(report)
 
 
-@pytest.mark.cases(full=3)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize(
     ("how", "ended"),
     [
@@ -140,6 +140,7 @@ def test_a_script_is_as_under_python(folder: Path, tmp_path: Path, how: str, end
     assert program.counts.break_sites == 1 and program.record.missing == ()
 
 
+@pytest.mark.exhaustive
 def test_a_module(folder: Path, tmp_path: Path) -> None:
     out, program = both(folder, tmp_path / "r.json", "-m", "package", "end", "--flag")
     assert "package.__main__" in out and program.counts.graphs == 2
@@ -159,6 +160,7 @@ def _until(process: subprocess.Popen[str], word: str) -> str:
 @pytest.mark.parametrize(
     ("number", "ended"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "SIGTERM")]
 )
+@pytest.mark.cases(full=1)
 def test_signals(folder: Path, tmp_path: Path, number: signal.Signals, ended: str) -> None:
     codes = []
     for words in ([], ["-m", "compile_lens", "run", "-o", str(tmp_path / "r.json")]):
@@ -174,6 +176,7 @@ def test_signals(folder: Path, tmp_path: Path, number: signal.Signals, ended: st
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+@pytest.mark.exhaustive
 def test_what_was_seen_is_there_after_a_kill(folder: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.html"
     part = tmp_path / "r.html.part"
@@ -200,7 +203,7 @@ LENS = Path(sysconfig.get_path("scripts")) / "compile-lens"
 """The command as it is installed."""
 
 
-@pytest.mark.cases(full=3)
+@pytest.mark.cases(full=1)
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
 @pytest.mark.parametrize("torch", ["", "import torch"])
 @pytest.mark.parametrize(
@@ -259,6 +262,7 @@ for length in range(2, 8):
 @pytest.mark.parametrize(
     "moments", [5, pytest.param(50, marks=[pytest.mark.exhaustive, pytest.mark.timeout(7200)])]
 )
+@pytest.mark.exhaustive
 def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
     folder: Path, tmp_path: Path, moments: int
 ) -> None:
@@ -304,6 +308,7 @@ def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
 
 @pytest.mark.skipif(os.name != "posix", reason="limits are as POSIX has them")
 @pytest.mark.parametrize("room", [100, 3_000, 0])
+@pytest.mark.cases(full=1)
 def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
     folder: Path, tmp_path: Path, room: int
 ) -> None:
@@ -337,6 +342,7 @@ def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
         assert len(Program.load(part).evaluations) >= 1
 
 
+@pytest.mark.exhaustive
 def test_killed_before_anything_was_seen(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -363,6 +369,7 @@ def test_killed_before_anything_was_seen(
 
 
 @pytest.mark.parametrize(("how", "code"), [("hard", 9), ("crash", -6)])
+@pytest.mark.cases(full=1)
 def test_killed_without_a_word(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, code: int
 ) -> None:
@@ -405,6 +412,7 @@ print(g(torch.zeros(2)).tolist())
         "sys.meta_path.insert(0, importlib.machinery.PathFinder)",
     ],
 )
+@pytest.mark.cases(full=1)
 def test_a_program_that_asks_for_the_compiler_before_it_imports_it(tmp_path: Path, how: str) -> None:
     (tmp_path / "s.py").write_text(ASKS.replace("HOW", how), encoding="utf-8")
     out, program = both(tmp_path, tmp_path / "r.json", "s.py")
@@ -420,6 +428,7 @@ def test_errors_in_the_text_of_a_program(tmp_path: Path) -> None:
     both(tmp_path, tmp_path / "r.json", "s.py")
 
 
+@pytest.mark.exhaustive
 def test_cuda_graphs_of_a_run(folder: Path, tmp_path: Path) -> None:
     out = [tmp_path / name for name in ("r.json", "r.html")]
     words = [word for path in out for word in ("-o", str(path))]
@@ -445,6 +454,7 @@ def test_cuda_graphs_of_a_run(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+@pytest.mark.exhaustive
 def test_cuda_graphs_that_are_not_known_are_said(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -483,6 +493,7 @@ print(helper.__file__)
     "words",
     [["says.py"], ["made"], ["made/"], ["./made", "-o"], ["made.zip", "a b"], ["-m", "made"], ["-m", "says"]],
 )
+@pytest.mark.cases(full=2)
 def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: str) -> None:
     text = SAYS if how == "with annotations" else SAYS.replace("n: int = 3", "print(__annotations__)")
     if how == "alone" and "-m" not in words and sys.version_info >= (3, 14):
@@ -545,6 +556,7 @@ print(calls())
         ["-ms", "a", "--json", "--", "-o", "b"],
     ],
 )
+@pytest.mark.cases(full=2)
 def test_a_program_has_all_that_follows_it(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "s.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
     plain = start(tmp_path, *words).communicate(timeout=60)
@@ -562,6 +574,7 @@ def test_options_of_python_in_one_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
+@pytest.mark.exhaustive
 def test_an_earlier_report_is_not_taken_for_that_of_a_run_that_was_killed(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -584,6 +597,7 @@ def test_an_earlier_report_is_not_taken_for_that_of_a_run_that_was_killed(
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
 @pytest.mark.parametrize("torch", ["", "import torch, torch._dynamo"])
+@pytest.mark.cases(full=1)
 def test_a_run_that_was_killed_before_it_compiled_says_so_and_where_the_earlier_report_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], torch: str
 ) -> None:
@@ -613,6 +627,7 @@ def test_a_run_that_was_killed_before_it_compiled_says_so_and_where_the_earlier_
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="it forks")
+@pytest.mark.exhaustive
 def test_a_child_that_imports_torch_leaves_what_its_parent_wrote_down(tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text(
         "import os\n"
@@ -652,6 +667,7 @@ def test_what_cannot_be_run(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_one_document_on_stdout(folder: Path, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     (folder / "child.py").write_text(

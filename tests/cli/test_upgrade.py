@@ -54,6 +54,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_environment_is_made_once_and_kept(
     wheels: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +77,7 @@ def test_an_environment_is_made_once_and_kept(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_pip_says_is_the_error(wheels: Path, tmp_path: Path) -> None:
     folder = tmp_path / "environments"
     with pytest.raises(EnvironmentFailed, match=r"torch==2\.99\.\*") as caught:
@@ -195,6 +197,7 @@ def made(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_capture_in_each_and_their_difference(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,6 +75,7 @@ def shell(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.exhaustive
 def test_it_finds_the_switch_for_a_device_that_is_not_here(program: Path) -> None:
     words = (
         "net.py:f",
@@ -117,6 +118,7 @@ def test_json_is_one_document(program: Path) -> None:
     assert "a word of the user's" in done.stderr and "trying" not in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_interrupted_it_says_what_it_has(program: Path) -> None:
     names = ("pattern_matcher", "split_reductions", "combo_kernels")
     words = [word for name in names for word in ("--switch", name)]

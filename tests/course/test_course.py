@@ -45,6 +45,7 @@ def test_every_exercise_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize(("key", "made"), [(key, made) for key, found in RIGHT.items() for made in found])
+@pytest.mark.cases(full=23)
 def test_every_program_that_does_what_was_asked_passes(key: str, made: Made) -> None:
     verdict = course.check(key, made)
     assert verdict, verdict
@@ -58,6 +59,7 @@ def test_a_watch_lets_the_courses_own_programs_be_compiled() -> None:
 
 
 @pytest.mark.parametrize("key", EXERCISES)
+@pytest.mark.cases(full=6)
 def test_the_solution_passes(key: str) -> None:
     assert "try it first" in course.solution(key) and "def f" not in course.solution(key)
     assert not course.check(key) and not course.check(key, lambda x: None)
@@ -72,6 +74,7 @@ def test_the_solution_passes(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "made", "seen", "says"), [(key, *row) for key, rows in MISLED.items() for row in rows]
 )
+@pytest.mark.cases(full=38)
 def test_a_mistake_is_named_and_the_answer_is_not(
     key: str, made: Made, seen: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -423,7 +423,7 @@ class TestWithTriton:
             for word in ("/tmp", "/home", "/usr", "site-packages", ".py", str(Path(torch.__file__).parent)):
                 assert word not in said
 
-    @pytest.mark.full
+    @pytest.mark.exhaustive
     def test_a_record_is_assembled_in_a_process_of_its_own(
         self, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -475,6 +475,7 @@ class TestWithTriton:
         assert made.kernels[0] == given.kernels[0]
 
     @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_a_kernel_that_ends_the_process_takes_no_other_with_it(self) -> None:
         deadly = kernel(wave(name="triton_deadly") + "\nimport os\nos.abort()\n")
         given = record(kernel(wave()), deadly, kernel(largest()))
@@ -483,6 +484,7 @@ class TestWithTriton:
         assert second.machine is None and "was ended by signal 6" in second.machine_note
 
     @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_a_kernel_that_does_not_end_is_given_up(self) -> None:
         from compile_lens.engine.kernels import process
 
@@ -533,7 +535,7 @@ class TestWithTriton:
             with pytest.raises(UsageError, match=re.escape(said)):
                 assemble(given, **arguments)  # type: ignore[arg-type]
 
-    @pytest.mark.cases(full=16)
+    @pytest.mark.cases(full=2)
     @pytest.mark.slow
     @pytest.mark.parametrize("target", ["a100", "h100", "b200"])
     @pytest.mark.parametrize("name", SUITE)
@@ -561,7 +563,7 @@ def check_links(found: Kernel) -> None:
                 assert lines and all(word in line or "rand" in line for line in lines), (found.name, lines)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_without_triton_the_reason_is_said(child: Callable[..., str]) -> None:
     program = f"""
 import sys, dataclasses

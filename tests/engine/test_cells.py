@@ -53,6 +53,7 @@ nbformat.write(book, sys.argv[2])
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_cell_is_called_by_its_number(tmp_path: Path) -> None:
     for module in ("nbclient", "nbformat", "ipykernel"):
         try:

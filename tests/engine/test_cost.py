@@ -54,7 +54,7 @@ def test_reasons_cost_little_in_a_transformer() -> None:
     assert 1 < ratio(model, inputs) <= 1.10
 
 
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "count", "most"),

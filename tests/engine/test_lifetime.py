@@ -29,7 +29,7 @@ def leaf(n: int = 16) -> torch.Tensor:
 
 
 # Compiled copies, caches, growth.
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_fifty_captures_beside_a_compiled_copy() -> None:
     compiles: list[int] = []
 
@@ -52,7 +52,7 @@ def test_fifty_captures_beside_a_compiled_copy() -> None:
     assert compiles == [1], "the user's own compiled copy was compiled again"
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_fifty_captures_of_a_module_beside_its_compiled_copy() -> None:
     compiles: list[int] = []
 
@@ -145,6 +145,7 @@ print(json.dumps([objects / {count}, blocks / {count}]))
 @pytest.mark.parametrize(
     "count", [100, pytest.param(1000, marks=pytest.mark.exhaustive)], ids=["a hundred", "a thousand"]
 )
+@pytest.mark.exhaustive
 def test_no_growth_over_many_captures(child: Callable[..., str], count: int) -> None:
     """The bounds are for each capture, so that a hundred of them show what each leaves behind as a thousand do."""
     objects, blocks = json.loads(child(GROWTH.format(count=count), timeout=600))
@@ -203,7 +204,7 @@ print(json.dumps([line.split(":")[0] for line in state.diff(before, state.snapsh
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_first_capture_of_a_process_changes_nothing_of_the_users(child: Callable[..., str]) -> None:
     """What torch sets up for itself at its first compile (a logger's lazy handler; a build for CUDA its guard of
     the device) may stay; no more."""

@@ -49,7 +49,7 @@ def test_the_generated_code_of_arguments_by_name() -> None:
     assert compile_lens.generate(plain, X, y=X) == compile_lens.generate(plain, X, kwargs={"y": X})
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_what_builds_takes_arguments_by_name() -> None:
     assert compile_lens.benchmark(plain, X, y=X, seconds=0.01, ablations=False).benchmark
     assert compile_lens.divergence(plain, X, y=X)

@@ -421,7 +421,7 @@ def test_the_systems_dot_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (tmp_path / "asked").read_text() == "2 1 1 ", "large ones have one each"
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")
 @pytest.mark.parametrize(
     ("fault", "said"),

@@ -242,6 +242,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.cases(full=6)
 def test_the_cause_of_a_pair(of: Captures, name: str) -> None:
     (f, args, options), (g, others, more), level, said, line = PAIRS[name]
     found = diff(of(f, *args, **options), of(g, *others, **more))
@@ -335,6 +336,7 @@ def _call(one: tuple[Program, tuple[Any, ...], dict[str, Any]]) -> tuple[Any, ..
 
 @pytest.mark.parametrize("target", [None, "h100", "mps"])
 @pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.cases(full=2)
 def test_nothing_differs_between_two_captures_of_one_program(target: str | None, grad: bool) -> None:
     w = GRAD if grad else W
     options = {"target": target} if target else {}
@@ -347,6 +349,7 @@ def test_nothing_differs_between_two_captures_of_one_program(target: str | None,
 
 
 @pytest.mark.parametrize("entry", ["encoder", "dynamic", "cond", "vmap", "jvp"])
+@pytest.mark.cases(full=2)
 def test_nothing_differs_for_larger_ones(entry: str) -> None:
     torch.manual_seed(0)
     encoder = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
@@ -433,6 +436,7 @@ def test_texts_of_the_program_stay_text(hostile: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_cost_grows_linearly() -> None:
     """Records of four times the layers take about four times as long."""
 

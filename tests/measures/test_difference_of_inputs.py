@@ -121,7 +121,7 @@ def test_what_stands_in_a_later_graph_is_no_input() -> None:
     assert not any("strides" in text for text in settings(found))
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_train_and_eval() -> None:
     module, x = Small(), torch.rand(4, 8)
     trained, in_training = capture(module, x), {n for n, m in module.named_modules() if m.training}
@@ -228,6 +228,7 @@ GLOBAL: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("target", [None, "h100"])
 @pytest.mark.parametrize("name", GLOBAL)
+@pytest.mark.cases(full=4)
 def test_a_global_setting_is_told(name: str, target: str | None) -> None:
     if (name, target) == ("autocast", "h100"):
         pytest.skip("a region of autocast of the CPU casts nothing of another device's")

@@ -74,6 +74,7 @@ def test_the_pictured_report_holds_no_path_of_a_machine(demo: tuple[Path, dict[s
 
 @pytest.mark.full
 @pytest.mark.parametrize("program", sorted({s.capture for s in screens.SCREENS} - {"demo", screens.NOTEBOOK}))
+@pytest.mark.cases(full=2)
 def test_a_pictured_program_holds_no_path_of_a_machine(program: str) -> None:
     capture = screens.captured(program)
     _is_independent(capture)
@@ -164,7 +165,7 @@ def _state(folder: Path) -> dict[str, bytes]:
     return {full(p): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @on_that_torch
 def test_check_tells_what_differs_and_writes_nothing(copied: Path) -> None:
     drawing = copied / make.DRAWINGS[0]
@@ -198,6 +199,7 @@ def test_what_was_not_asked_for_is_not_looked_at(
 
 
 @pytest.mark.browser
+@pytest.mark.exhaustive
 def test_a_picture_can_be_taken_anew(demo: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     if reason := screens.missing():
         not_here(reason)

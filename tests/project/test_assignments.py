@@ -37,7 +37,7 @@ def test_every_exercise_is_in_one_lesson() -> None:
     assert sorted(points) == sorted(f"point-{key.replace('.', '-')}" for key in EXERCISES)
 
 
-@pytest.mark.cases(full=20)
+@pytest.mark.cases(full=5)
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("key", EXERCISES)

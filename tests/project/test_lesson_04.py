@@ -27,6 +27,7 @@ def f(x: torch.Tensor) -> torch.Tensor:
     return torch.sin(x) ** 2 + torch.cos(x) ** 2
 
 
+@pytest.mark.exhaustive
 def test_it_shows_the_cut() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     rows = [line.split(maxsplit=1) for line in cells["halves"].splitlines()]

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 NAME = lessons.named("05")
 
 
+@pytest.mark.exhaustive
 def test_it_takes_calls_apart() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     counts = re.findall(r"you said 1, but the capture has (\d+) ATen operators", cells["reveal"])

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 NAME = lessons.named("08")
 
 
+@pytest.mark.exhaustive
 def test_it_reads_blocks_and_threads() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     program = cells["triton"]

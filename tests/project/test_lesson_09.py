@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 NAME = lessons.named("09")
 
 
+@pytest.mark.exhaustive
 def test_it_shows_the_walls() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     assert cells["op"].startswith("in stage dynamo\n") and "There was no fake impl registered" in cells["op"]

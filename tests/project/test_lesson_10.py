@@ -20,6 +20,7 @@ def _numbers(text: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
 
 
+@pytest.mark.exhaustive
 def test_it_leaves_the_algebra_alone() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     assert f"you said 16, but the capture has {512 * 512:,} numbers" in cells["chain"]

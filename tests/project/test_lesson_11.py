@@ -35,6 +35,7 @@ def _cells() -> dict[str, str]:
     return {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
 
 
+@pytest.mark.exhaustive
 def test_the_first_call_is_of_another_order() -> None:
     cells = _cells()
     first, *others = _numbers(cells["calls"])
@@ -199,6 +200,7 @@ def test_it_takes_turns_and_reckons_when_it_has_paid() -> None:
     assert re.fullmatch(r"paid after [\d,]+ calls|never paid: compiled is not faster here", *paid)
 
 
+@pytest.mark.exhaustive
 def test_torch_says_no_more_than_a_warning_of_what_it_leaves_to_python() -> None:
     """Plain torch, in a process of its own: nothing was compiled, no error, one warning."""
     code = """

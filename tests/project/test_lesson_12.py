@@ -99,6 +99,7 @@ class _Layers(torch.nn.Module):
         return x
 
 
+@pytest.mark.exhaustive
 def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend of its own is handed as many graphs, of as many layers as the text says; and DDP says what it sends."""
     handed: list[int] = []
@@ -137,6 +138,7 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert weights.nbytes == 2**20 and len(list(_Layers().parameters())) == 6
 
 
+@pytest.mark.exhaustive
 def test_the_roof_is_where_the_text_says() -> None:
     cells = _cells()
     rows = [line.split() for line in cells["roof"].splitlines()]

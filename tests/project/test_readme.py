@@ -98,6 +98,7 @@ def test_the_figures_in_the_text(session: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_record_in_code(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,6 +168,7 @@ def test_the_backend_by_name(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_each_step_saves(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,6 +272,7 @@ def test_what_ran_eagerly(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_machine_code_and_the_interpreter(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

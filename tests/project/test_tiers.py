@@ -163,7 +163,7 @@ def test_what_is_named_runs_in_full(words: list[str], tier: str, monkeypatch: py
     assert option.tier == tier
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_processes_that_share_the_tests_choose_alike() -> None:
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]

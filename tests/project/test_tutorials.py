@@ -55,6 +55,7 @@ def test_a_lesson_is_kept_without_outputs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in LESSONS if lessons.watched(name)])
+@pytest.mark.cases(full=1)
 def test_what_is_watched_says_the_same_a_second_time(name: str) -> None:
     found = {cell: _text(outputs) for cell, outputs in run(name).items()}
     for cell in lessons.watched(name):
@@ -239,6 +240,7 @@ def test_the_second_lesson_leaves_a_function_to_python(second: Mapping[str, Any]
     assert targets == {torch.sin, operator.mul}, "torch's own graphs: nothing of the loop or before it"
 
 
+@pytest.mark.exhaustive
 def test_a_product_of_the_first_lesson_is_a_launch_of_its_own() -> None:
     """As its stage 4 says, which exercise 1.2 needs: by the code that plain torch writes."""
     cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / FIRST, as_version=4).cells}

@@ -104,6 +104,7 @@ CLOCKED = frozenset(("calls", "spread", "later", "turns", "paid"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.cases(full=1)
 def test_it_runs_and_answers_in_chinese(name: str) -> None:
     """Every cell, from clean, without noise; and its exercises wait."""
     cells = {cell: lessons.text(outputs) for cell, outputs in lessons.run(f"zh/{name}").items()}

@@ -41,7 +41,7 @@ def test_changed_records_that_once_failed(seed: int) -> None:
     assert bare(range(seed, seed + 1), drawn=False) == {}
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_hundred_changed_records() -> None:
     assert bare(range(100), drawn=False) == {}
 

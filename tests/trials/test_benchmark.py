@@ -127,7 +127,7 @@ def test_the_capture_is_a_built_one(made: Capture) -> None:
 
 
 # The user's things.
-@pytest.mark.full
+@pytest.mark.exhaustive
 @builds
 def test_nothing_of_the_user_is_changed() -> None:
     norm = nn.BatchNorm1d(4)
@@ -152,6 +152,7 @@ def test_nothing_of_the_user_is_changed() -> None:
 
 @builds
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_module_is_not_touched_and_its_parameters_get_gradients() -> None:
     net = nn.Linear(4, 2)
     net.weight.grad = torch.ones_like(net.weight)
@@ -166,6 +167,7 @@ def test_a_module_is_not_touched_and_its_parameters_get_gradients() -> None:
 
 @builds
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_random_functions_are_not_compared_and_seeds_stay() -> None:
     torch.manual_seed(3)
     state = torch.get_rng_state()
@@ -189,6 +191,7 @@ def test_a_difference_from_eager_is_said() -> None:
 
 @builds
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_function_that_is_compiled_again_meanwhile_has_no_ledger_beside() -> None:
     calls = [0]
 
@@ -319,6 +322,7 @@ def test_unusable_arguments() -> None:
 
 @builds
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_function_that_raises_is_a_capture_error_and_all_is_put_back() -> None:
     kept = torch.zeros(2)
 
@@ -335,6 +339,7 @@ def test_a_function_that_raises_is_a_capture_error_and_all_is_put_back() -> None
 
 @builds
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ablate_with_build_is_timed_and_every_step_computes_the_same() -> None:
     def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return nn.functional.gelu(nn.functional.layer_norm(x @ w, (16,))).sum(-1)
@@ -345,7 +350,7 @@ def test_ablate_with_build_is_timed_and_every_step_computes_the_same() -> None:
     assert not any("differs" in n or "could not" in n for n in found.notes)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @builds
 def test_a_progress_bar_says_what_is_done(capfd: pytest.CaptureFixture[str]) -> None:
     benchmark(lambda x: x + 1, torch.ones(8), ablations=False, seconds=0.1, show_progress=True)

@@ -48,7 +48,7 @@ def accused(error: Miscompile, cause: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.cases(quick=0, full=8)
+@pytest.mark.cases(quick=0, full=1)
 @pytest.mark.parametrize("name", MISCOMPILES)
 def test_operation_line_and_cause_are_named(name: str) -> None:
     error = MISCOMPILES[name]
@@ -68,7 +68,7 @@ def test_operation_line_and_cause_are_named(name: str) -> None:
     assert len(divergence.attempts) <= 16
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_code_of_one_operator_is_wrong(tmp_path: Path) -> None:
     error = MISCOMPILES["code of one operator"]
     args = error.inputs()
@@ -138,7 +138,7 @@ def test_an_expectation_of_agreement_keeps_its_inputs() -> None:
     compile_lens.expect(lambda x: x.sin() + 1, torch.rand(8)).agrees()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_an_attempt_that_cannot_be_compiled_accuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from compile_lens._torch import ablation
 
@@ -159,7 +159,7 @@ def test_an_attempt_that_cannot_be_compiled_accuses_nothing(monkeypatch: pytest.
     assert one is not None and one.kind == "operator" and one.operators == ("torch.sin",)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_code_of_a_setting_stands_without_the_mode() -> None:
     error = MISCOMPILES["pass over the joint graph"]
     args = error.inputs()
@@ -172,7 +172,7 @@ def test_the_code_of_a_setting_stands_without_the_mode() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.cases(quick=0, full=5)
+@pytest.mark.cases(quick=0, full=1)
 @pytest.mark.parametrize("name", REPORTED)
 def test_errors_of_torch_that_were_reported(name: str) -> None:
     error = REPORTED[name]
@@ -184,7 +184,7 @@ def test_errors_of_torch_that_were_reported(name: str) -> None:
     assert len(divergence.attempts) <= 16
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_compiled_is_nearer_to_the_exact_result_where_eager_overflows() -> None:
     def square(x: torch.Tensor) -> torch.Tensor:
         y = x.to(torch.float16)
@@ -202,7 +202,7 @@ def tripled(x: torch.Tensor) -> torch.Tensor:
     return z.exp()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_pass_is_of_every_line_that_it_changed() -> None:
     with MISCOMPILES["pass over the joint graph"].patch():
         divergence = compile_lens.divergence(tripled, torch.rand(8))

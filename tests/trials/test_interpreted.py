@@ -27,11 +27,12 @@ def triton() -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.cases(full=2)
 def test_the_quick_ones_agree(name: str) -> None:
     check(name)
 
 
-@pytest.mark.cases(full=4)
+@pytest.mark.cases(full=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in SUITE if n not in (*QUICK, *ATTENTION)])
 def test_the_others_agree(name: str) -> None:
@@ -50,7 +51,7 @@ def check(name: str) -> None:
     )
 
 
-@pytest.mark.cases(quick=1, full=3)
+@pytest.mark.cases(quick=1, full=1)
 @pytest.mark.parametrize("name", ATTENTION)
 def test_fused_attention_agrees(name: str) -> None:
     fn, args = SUITE[name]()
@@ -91,6 +92,7 @@ def test_the_reference_computes_what_the_operators_do(backward: bool) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_attention_with_a_mask_agrees_and_with_dropout_was_not_run() -> None:
     generator = torch.Generator().manual_seed(4)
     q, k, v = (torch.randn(1, 2, 16, 32, generator=generator).requires_grad_() for _ in range(3))
@@ -119,7 +121,7 @@ def test_a_checkpoint_with_dropout_draws_the_same_numbers_again() -> None:
     assert report.ok and len(report.comparisons) == 2 and not report.not_compared, str(report)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_gradients_of_a_backward_that_was_not_run_are_not_compared() -> None:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -160,7 +162,7 @@ def test_what_eager_computed_on_both_sides_is_no_comparison(graphs: dict[str, st
     assert [check.name for check in verify_interpreted._of_code(checks, graphs)] == left
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_sizes_that_take_too_long_are_cut_and_said() -> None:
     x = rand(4096, 512)
     found = capture(softmax, x, target="h100").verify(softmax, x)
@@ -218,7 +220,7 @@ for old, new in (("", ""), ("tl_math.sin(", "tl_math.cos("), ("2.0", "2.5")):
     assert said[0] == "[True, True]" and said[1][1:6] == "False" and "False" in said[2]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_wrong_code_of_other_kinds_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import torch
@@ -313,7 +315,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_which_of_function_graph_and_code_differs_is_said(child: Callable[..., str]) -> None:
     """A sine that is lowered as a cosine: the code alone is wrong; a branch on the device makes function and graph
     two things besides."""
@@ -343,6 +345,7 @@ def insists(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("fn", [moved, moved_back, made_there, insists])
+@pytest.mark.cases(full=2)
 def test_a_function_that_needs_the_device_is_compared_with_its_graph(
     fn: Callable[..., torch.Tensor],
 ) -> None:
@@ -370,7 +373,7 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x @ y
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_function_that_needs_the_device_is_cut_too() -> None:
     if torch.cuda.is_available():
         pytest.skip("the function runs here")

@@ -126,7 +126,7 @@ def running(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return (z * z).mean()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_first_value_may_be_in_the_backward() -> None:
     x, w = seeded(16, 8), seeded(8, 8).requires_grad_()
     with wrong(prims.rev.default, lambda x, dims: (x, [1])):
@@ -144,7 +144,7 @@ def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return a, b
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_two_errors_are_both_said() -> None:
     both = contextlib.ExitStack()
     for name in ("sin", "cos"):
@@ -166,7 +166,7 @@ def turned(x: torch.Tensor) -> torch.Tensor:
     return (x * 2).flip(0).cumsum(0)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_variant_and_the_call_that_differ_are_named() -> None:
     def of_seven_rows(x: Any, dims: Any) -> Any:
         return (x, [1] if int(x.get_size()[0]) == 7 else dims)
@@ -207,7 +207,7 @@ def broken(x: torch.Tensor) -> torch.Tensor:
     return z.cumsum(0)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_piece_after_a_graph_break_is_named() -> None:
     with wrong(prims.rev.default, lambda x, dims: (x, [1])):
         divergence = compile_lens.divergence(broken, seeded(6, 6))
@@ -219,7 +219,7 @@ def test_the_piece_after_a_graph_break_is_named() -> None:
     assert why[0].startswith("the first value that differs: ") and first.kernel in why[0]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_part_of_a_value_may_be_the_first() -> None:
     error = MISCOMPILES["first index of a slice"]
     with error.patch():
@@ -252,7 +252,7 @@ PLANTED = (
 
 
 @pytest.mark.slow
-@pytest.mark.cases(quick=0, full=5)
+@pytest.mark.cases(quick=0, full=1)
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_first_value_is_of_the_error_or_computed_from_it(name: str) -> None:
     error = MISCOMPILES[name]

@@ -119,6 +119,7 @@ def scattered(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.zeros(100).scatter_reduce(0, i, x, "sum") + 1
 
 
+@pytest.mark.exhaustive
 def test_each_line_sets_what_it_says() -> None:
     asked: list[tuple[str, dict[str, Any], bool]] = []
     for switch in SWITCHES:

@@ -37,7 +37,7 @@ def test_no_entry_of_opinfo_is_accused_falsely_or_crashes(part: int, tmp_path: P
     assert {name: row["problems"] for name, row in rows.items() if row["ok"] is False} == {}
 
 
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize("name", MODELS)
 def test_no_model_is_accused_falsely(name: str) -> None:
     (entry,) = (one for one in programs() if one.name == name)

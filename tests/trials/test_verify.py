@@ -104,6 +104,7 @@ RETURNED: dict[str, tuple[Callable[[torch.Tensor], Any], list[str]]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", RETURNED)
+@pytest.mark.cases(full=2)
 def test_containers_of_any_kind_are_compared(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fn, names = RETURNED[name]
     report = verified(fn, square())
@@ -170,6 +171,7 @@ def test_where_nothing_is_compiled_nothing_is_agreed_about() -> None:
         lambda x: torch.empty_permuted((2, 3), (1, 0)),
     ],
 )
+@pytest.mark.cases(full=2)
 def test_memory_that_nothing_wrote_is_not_comparable(fn: Any) -> None:
     report = verified(fn, square())
     assert report.ok is None and report.verdict == "not comparable: uninitialised memory", full(report)
@@ -184,7 +186,7 @@ def test_random_numbers_beside_unwritten_memory_are_eagers() -> None:
     assert "random numbers" in report.note
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_what_does_not_depend_on_unwritten_memory_is_compared() -> None:
     report = verified(lambda x: (x.sin(), torch.empty(5)), square())
     first, second = report.comparisons
@@ -349,6 +351,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("fn", OTHERS, ids=lambda fn: fn.__name__)
+@pytest.mark.cases(full=5)
 def test_what_only_the_compiler_does_is_seen(fn: Any) -> None:
     kind, name, problem = OTHERS[fn]
     x = square(grad=fn is no_grad_left)
@@ -397,7 +400,7 @@ def test_an_infinity_on_both_sides_is_no_scale() -> None:
     assert not compared.ok and compared.max_abs == 0.5 and compared.max_rel == 0.25
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_containers_that_stay_what_they_are_agree() -> None:
     def fn(x: torch.Tensor, held: dict[str, Any]) -> Any:
         empty: list[Any] = []
@@ -414,7 +417,7 @@ def test_containers_that_stay_what_they_are_agree() -> None:
 # In place ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def fn(x: torch.Tensor, rows: list[torch.Tensor]) -> None:
         x.copy_(x @ x)
@@ -441,7 +444,7 @@ def test_inputs_changed_in_place_are_compared(monkeypatch: pytest.MonkeyPatch) -
     assert {c.name for c in report.comparisons if not c.ok} >= {"input 0", "input 1[0]"}, full(report)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -479,7 +482,7 @@ def test_state_of_a_module_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.ok is False and "total" in {c.name for c in report.comparisons if not c.ok}, full(report)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_what_a_closure_holds_is_compared_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     table, seen = square(), [0]
 
@@ -507,7 +510,7 @@ def through_globals(x: torch.Tensor) -> torch.Tensor:
     return x @ SHARED * COUNT
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_globals_are_compared_and_put_back() -> None:
     found = capture(through_globals, square())
     held, count = SHARED.clone(), COUNT
@@ -584,6 +587,7 @@ def test_a_step_of_training_is_compared() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_gradient_that_sums_to_nothing_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x, -1)
@@ -652,6 +656,7 @@ def rows(a: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.exhaustive
 def test_one_tensor_twice(grad: bool) -> None:
     x = square(grad)
     report = verified(product, x, x)
@@ -689,7 +694,7 @@ def test_strides_of_the_call_are_kept(make: Callable[[], torch.Tensor]) -> None:
     assert report.ok is True and report.same_code is True, full(report)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_module_that_holds_a_lock() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -746,6 +751,7 @@ def half(x: torch.Tensor) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fn", [dropout, noise, leaky])
+@pytest.mark.cases(full=1)
 def test_random_functions_are_compared_under_the_same_numbers(
     fn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -759,7 +765,7 @@ def test_random_functions_are_compared_under_the_same_numbers(
     assert verified(fn, square(True)).ok is False  # the wrong scale is no matter of luck
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     import compile_lens.trials.verify as verification
 
@@ -786,7 +792,7 @@ def test_random_functions_that_cannot_be_compared_say_so(monkeypatch: pytest.Mon
     assert report.ok is False and [c.name for c in report.comparisons if not c.ok] == ["result[0]"]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_what_insisted_on_a_backward_is_not_verified_without_one() -> None:
     x = torch.linspace(0, 1, 8)
     insisting = capture(torch.sin, x.clone().requires_grad_(), backward=True)

@@ -268,7 +268,7 @@ def test_many_compilations_keep_their_flows_in_their_sections() -> None:
     assert "and 5 compilations more: capture.compilations" in page.text
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_large_capture_is_trimmed_honestly() -> None:
     capture = samples.layers(24, code_lines=1000)
     size = sum(len(t) for t in capture.code.values())

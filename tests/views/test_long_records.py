@@ -154,6 +154,7 @@ def seconds(count: int, circle: bool) -> dict[str, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
+@pytest.mark.cases(full=1)
 def test_time_grows_as_the_nodes_do(circle: bool) -> None:
     """Four times the nodes take about four times as long; what looks at all pairs of them would take sixteen times."""
     few, many = seconds(3_000, circle), seconds(12_000, circle)

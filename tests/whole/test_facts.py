@@ -146,6 +146,7 @@ def test_three_readers_of_one_input(options: Any, groups: int, arrays: int) -> N
 
 @pytest.mark.full
 @pytest.mark.parametrize(("pairs", "loops"), [(10, 1), (40, 2), (100, 3), (200, 6)])
+@pytest.mark.cases(full=2)
 def test_long_chains_are_cut_in_loops_and_fused_again(pairs: int, loops: int) -> None:
     row = capture(chain, ramp(N), pairs).ledger.inference
     assert row.loops == fact(f"chain {pairs}", loops)

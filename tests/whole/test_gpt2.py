@@ -68,6 +68,7 @@ def test_two_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_twelve_layers(tmp_path: Path) -> None:
     size = Size()
     model, inputs = example(size)

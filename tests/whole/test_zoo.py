@@ -90,7 +90,7 @@ def test_the_zoo_is_large_enough() -> None:
     assert set(IN_THE_QUICK_TIER) <= {entry.name for entry in ENTRIES}
 
 
-@pytest.mark.cases(quick=len(IN_THE_QUICK_TIER))
+@pytest.mark.cases(quick=len(IN_THE_QUICK_TIER), full=40)
 @pytest.mark.parametrize(
     "entry",
     [
@@ -325,6 +325,7 @@ def sources_hold_the_users_text(entry: Entry) -> None:
 @pytest.mark.parametrize(
     "name", [BUILT[0], *(pytest.param(name, marks=pytest.mark.slow) for name in BUILT[1:])]
 )
+@pytest.mark.cases(full=2)
 def test_built_code_equals_eager(name: str) -> None:
     entry = next(e for e in ENTRIES if e.name == name)
     assert not entry.random

@@ -187,7 +187,7 @@ def test_the_text_is_of_the_kernel_alone(kernels: dict[str, Kernel]) -> None:
         assert not re.search(r"(?m)^ +(j\w+|call) +[0-9a-f]{4,}\b|\[rip[+-]|#|<.*[+-]0x", kernel.assembly)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_table_of_lines_changes_no_instruction(
     kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +261,7 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == ["objdump", "addr2line", "addr2line"]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not X86, reason="compiles for x86")
 @pytest.mark.parametrize(
     ("arch", "bits", "register"),
@@ -279,6 +279,7 @@ def test_a_kernel_for_another_processor_is_compiled_but_not_run(arch: str, bits:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_runs_is_what_the_same_compiler_makes_again(
     whole: dict[str, Capture], kernels: dict[str, Kernel]
 ) -> None:
@@ -297,6 +298,7 @@ def test_a_processor_of_another_family_needs_another_machine() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_scalar_code_has_no_vector() -> None:
     made = capture(
         lambda x: x.sin() * 2, torch.rand(64), build=True, options={"cpp.simdlen": 1, **NO_HEADERS}
@@ -306,6 +308,7 @@ def test_scalar_code_has_no_vector() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_wrapper_in_cpp_has_its_kernels_in_one_library() -> None:
     made = capture(wave, torch.rand(64), build=True, options={"cpp_wrapper": True})
     kernel = made.kernels[0]

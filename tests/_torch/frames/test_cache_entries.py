@@ -109,7 +109,7 @@ told()
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
     """A watch tells Dynamo not to look at our code; what asks whether entries can be put back is of ours, too."""
     told = child(A_WATCH_FIRST)

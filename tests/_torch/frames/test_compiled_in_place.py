@@ -65,6 +65,7 @@ WAYS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("target", [None, "h100"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.cases(full=4)
 def test_what_was_compiled_in_place_is_captured_as_its_original(way: str, target: str | None) -> None:
     x, fn = torch.rand(4, 8), WAYS[way]()
     before = dict(vars(fn)) if isinstance(fn, nn.Module) else {}

@@ -59,6 +59,7 @@ def line_of(fn: Callable[..., Any], text: str) -> int:
 
 @pytest.mark.full
 @each
+@pytest.mark.cases(full=2)
 def test_counts_are_torchs(fn: Callable[..., Any]) -> None:
     name, found, torchs = fn.__name__, captured(fn.__name__), plain()[fn.__name__]
     assert outcome.graphs(found) == torchs["graphs"]

@@ -365,7 +365,7 @@ def test_one_eager_operator_that_picks_is_no_saving() -> None:
     assert (what, before) == (f"memory traffic, {outcome.BY_FUSION}", "")
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("mode", "neighbours"), [("bilinear", 4), ("nearest", 1), ("bicubic", 16)])
 def test_a_sampler_reads_the_neighbours_of_each_point(mode: str, neighbours: int) -> None:
     def sample(image: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:

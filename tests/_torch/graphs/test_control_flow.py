@@ -139,6 +139,7 @@ X = torch.rand(4, 4)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_loop_is_counted_by_the_turn() -> None:
     calls = [(torch.tensor(turns), X) for turns in (0, 1, 2, 10)]
     for args, real in zip(calls, really(loop, *calls), strict=True):
@@ -150,6 +151,7 @@ def test_a_loop_is_counted_by_the_turn() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_branch_is_one_number_or_the_other() -> None:
     calls = [(torch.tensor(way), X) for way in (1, -1)]
     found = launches(branch, *calls[0])
@@ -159,6 +161,7 @@ def test_a_branch_is_one_number_or_the_other() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_branches_inside_a_loop() -> None:
     calls = [(torch.tensor(turns), torch.rand(4, 4) * sign) for turns in (0, 1, 4) for sign in (1, -1)]
     found = launches(nested, *calls[0])
@@ -173,6 +176,7 @@ def test_branches_inside_a_loop() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_loops_are_told_apart() -> None:
     args = torch.tensor(5), X
     found = launches(twice, *args)

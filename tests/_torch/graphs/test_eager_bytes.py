@@ -19,7 +19,7 @@ from compile_lens import capture
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 
-@pytest.mark.cases(quick=3, full=40)
+@pytest.mark.cases(quick=3, full=10)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_pattern_dispatches_and_moves_what_eager_pytorch_does(name: str) -> None:
     function, inputs = PATTERNS[name]

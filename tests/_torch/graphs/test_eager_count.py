@@ -160,6 +160,7 @@ def in_one_line_by_index(x: torch.Tensor) -> torch.Tensor:
         *(summed, as_arguments, in_one_line_by_index),
     ],
 )
+@pytest.mark.cases(full=4)
 def test_a_tensor_that_is_unpacked_is_one_operator(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Its derivative is one ``stack``; what the program indexes itself has one for each."""
     (compilation,) = perform(Call.read(function, (torch.rand(12, 4, requires_grad=True),)))[0].compilations

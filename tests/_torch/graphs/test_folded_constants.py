@@ -74,7 +74,7 @@ def texts(found: Capture) -> list[str]:
     ]
 
 
-@pytest.mark.cases(quick=4)
+@pytest.mark.cases(quick=4, full=5)
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_line_of_a_folded_constant_is_linked_to_the_kernels_that_it_changes(

@@ -73,6 +73,7 @@ def terms(function: Callable[..., Any], taken: str, mark: str) -> tuple[Counter[
 
 @pytest.mark.parametrize("changed", CHANGED)
 @pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.cases(full=4)
 def test_a_term_is_linked_to_the_line_that_it_is_the_derivative_of(
     tmp_path: Path, taken: str, changed: str
 ) -> None:

@@ -68,7 +68,7 @@ def donated(found: Any) -> bool:
 
 
 @pytest.mark.full
-@pytest.mark.cases(quick=1)
+@pytest.mark.cases(quick=1, full=2)
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any]) -> None:
     found = capture(fn, *inputs(), build=True)
@@ -80,6 +80,7 @@ def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any])
 
 @pytest.mark.full
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
+@pytest.mark.cases(full=2)
 def test_verify_runs_it_too(fn: Callable[..., Any]) -> None:
     report = capture(fn, *inputs()).verify(fn, *inputs())
     if fn in (forces, penalty):  # torch.compile itself loses a derivative of the derivative, and says nothing

@@ -58,7 +58,7 @@ def held(path: str) -> object:
     return vars(owner).get(name)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_every_module_with_a_hook_is_imported_by_a_session() -> None:
     """A module that nobody imports registers nothing, and nothing says that its hook is not there."""
     room = Path(session.__file__).parent
@@ -154,6 +154,7 @@ def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str)
 
 
 @pytest.mark.parametrize("path", sorted(set(PATHS) - set(STAGE_OF)))
+@pytest.mark.cases(full=21)
 def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     lose(monkeypatch, path)
     found = capture(wave, leaf())

@@ -111,6 +111,7 @@ torch.compile(branch, mode="reduce-overhead")(torch.rand(16, 16))
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="builds C++")
+@pytest.mark.exhaustive
 def test_a_branch_is_refused_with_the_words_and_the_line_of_torch(found: dict[str, dict[str, Any]]) -> None:
     """Plain torch's own compile of it here, its tensors taken for a GPU's, says why nothing would be recorded."""
     words = [sys.executable, "-c", REFUSES, str(HELPER.parent)]

@@ -127,7 +127,7 @@ def test_fused_attention_is_one_library_call() -> None:
     assert len(found.kernels) == 1 and not found.decisions
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_long_chains_are_fused_again() -> None:
     found = capture(chain, ramp(N), 100)
     assert found.decisions and any(d.fused for d in found.decisions)

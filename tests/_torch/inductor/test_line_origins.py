@@ -48,7 +48,7 @@ def both(case: Case) -> tuple[list[perturbed.Seen], list[perturbed.Seen]]:
 FAST = 14
 
 
-@pytest.mark.cases(full=25)
+@pytest.mark.cases(full=6)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(c, marks=[] if i < FAST else [pytest.mark.slow], id=c.name) for i, c in enumerate(CASES)],
@@ -306,7 +306,7 @@ def test_without_a_hook_no_line_has_an_origin(monkeypatch: pytest.MonkeyPatch, p
 
 
 # Coverage.
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_transformer_is_covered() -> None:
     model, inputs = example(TINY)
     whole_coverage(capture(model, *inputs))

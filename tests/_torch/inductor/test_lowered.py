@@ -111,6 +111,7 @@ def test_sin2_cos2_is_four_inlined_and_one_result() -> None:
 
 
 @pytest.mark.parametrize(("pairs", "expected"), [(10, 1), (40, 2), slowly(100, 3), slowly(200, 6)])
+@pytest.mark.cases(full=2)
 def test_a_long_chain_is_cut_where_it_has_too_many_operations(pairs: int, expected: int) -> None:
     found = capture(lambda x: chain(x, pairs), ramp(64))
     entries_ = only(found).values()
@@ -328,7 +329,7 @@ def test_an_unknown_place_is_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch)
     assert found["exp"].reason == "other" and found["exp"].buffer and found["amax"].reason == "reduction"
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_nothing_is_kept() -> None:
     capture(softmax, ramp(8, 8))
     gc.collect()

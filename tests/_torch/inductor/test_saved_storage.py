@@ -21,6 +21,7 @@ def kept() -> dict[str, int]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: str(program.__name__))
+@pytest.mark.cases(full=2)
 def test_what_the_forward_keeps_is_what_autograd_is_given(program: object, kept: dict[str, int]) -> None:
     assert callable(program)
     f, args = program()

@@ -94,7 +94,7 @@ def printed(folder: Path, text: str) -> object:
     return json.loads(ran.stdout)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_operators_of_a_script_are_registered_in_the_child_with_all_that_they_were_given(
     tmp_path: Path,
 ) -> None:
@@ -114,7 +114,7 @@ print(json.dumps({
     assert sum("scaled" in target for target in found["held"][1]["backward"]) == 1
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_cell_that_is_run_again_registers_anew(tmp_path: Path) -> None:
     found = printed(
         tmp_path,
@@ -139,7 +139,7 @@ print(json.dumps([first, second]))
     assert [graphs["backward"] for graphs in found[1]] == [["aten.sin.default"], ["aten.mul.Tensor"]]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_values_and_casts_are_those_of_the_script(tmp_path: Path) -> None:
     """A branch on what the script's kernel gave goes as here. Autocast casts what it is given."""
     found = printed(
@@ -200,7 +200,7 @@ def f(x):
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_an_operator_of_triton_kernels_is_looked_into(tmp_path: Path) -> None:
     """As where the child imports it, which test_templates.py has."""
     pytest.importorskip("triton")
@@ -248,6 +248,7 @@ print(json.dumps([[plain(fn, x), ours(fn, x)] for fn in (defined, names, holds)]
 
 @pytest.mark.full
 @pytest.mark.parametrize("held", [False, True], ids=["named", "held"])
+@pytest.mark.cases(full=1)
 def test_what_cannot_be_read_is_refused_with_what_to_do(tmp_path: Path, held: bool) -> None:
     found = printed(
         tmp_path,

@@ -52,6 +52,7 @@ def told(found: Capture) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("fn", [by_python, by_numpy])
+@pytest.mark.cases(full=1)
 def test_a_branch_by_dice_is_that_of_the_program(fn: Callable[..., Any]) -> None:
     taken = set()
     for seed in range(6):

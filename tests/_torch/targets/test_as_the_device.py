@@ -592,7 +592,7 @@ def test_eager_operators_are_those_of_autocast_on_the_device() -> None:
     assert counted == Counter(there.names) and counted["aten._to_copy.default"] == 8
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_capture_warns_of_nothing_that_the_program_does_not() -> None:
     """In a process of its own, since torch gives this warning once: on a device with TF32 for any product."""
     program = (

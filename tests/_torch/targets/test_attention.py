@@ -236,7 +236,7 @@ THREE_DIMENSIONS: list[Any] = [[4, 128, 64], "float16", False, False]
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     ("fn", "args", "as_json"),
@@ -275,7 +275,7 @@ THREE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("warm")
 def test_three_dimensions_are_a_batch_of_one_to_a_pytorch_that_takes_them_so() -> None:
     """2.15 does, before it asks which kernel can run; which one can then is as for a batch of one of that size."""
@@ -328,7 +328,7 @@ def test_eager_pytorch_is_counted_with_the_kernel_that_the_device_takes() -> Non
     assert dispatched(here(plain, half(*Q), target="mps")) == {one: 1}
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("warm")
 def test_eagers_own_operators_are_those_of_plain_pytorch() -> None:
     done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=True)

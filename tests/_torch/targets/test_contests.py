@@ -58,7 +58,7 @@ with interpreted_wrapper.folder() as folder:
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_each_template_computes_the_product(child: Callable[..., str], tmp_path: Path) -> None:
     """Its text, in Triton's interpreter; so does none that was damaged."""
     x, w = pair()
@@ -164,7 +164,7 @@ def test_where_it_changes_no_product_it_says_so(target: str, words: str) -> None
     assert [k.name for k in tuned.kernels] == [k.name for k in plain.kernels]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_machine_code_of_the_templates() -> None:
     """Shared memory by hand: a pipeline holds so many stages of a block of each operand, in bf16."""
     found = here(
@@ -190,7 +190,7 @@ def test_views_tell_the_contests(tmp_path: Path) -> None:
         assert count in found.save(tmp_path / f"page.{suffix}").read_text()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_without_triton_there_are_no_templates(child: Callable[..., str]) -> None:
     said = child(
         """

@@ -199,7 +199,7 @@ def test_what_cannot_cross_is_refused_for_a_gpu_and_captured_here_for_a_cpu() ->
     assert "lock" in found.target.transfer and found.kernels[0].language == "cpp"
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_module_that_only_loads_here_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "once_only.py").write_text(
         "import os\n\nassert os.environ.pop('ONCE_ONLY')\n\n\ndef f(x):\n    return x.sin()\n"
@@ -249,7 +249,7 @@ def test_its_exceptions_are_raised_here() -> None:
         capture(lambda x: x.sin(), rand(5, grad=False), target="mps", backward=True)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_child_that_dies_is_replaced() -> None:
     def dies(x: torch.Tensor) -> torch.Tensor:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -266,7 +266,7 @@ def test_a_child_that_dies_is_replaced() -> None:
     assert capture(wave, rand(5), target="mps").kernels
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_child_is_kept_and_ends_with_its_owner(child: Any) -> None:
     said = child(
         """
@@ -300,7 +300,7 @@ def test_what_a_request_leaves_in_the_child_can_be_collected() -> None:
     assert kept() == before > 0
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_capture_in_the_child_does_not_load_the_compiler_here(child: Any) -> None:
     said = child(
         """
@@ -319,7 +319,7 @@ print(len(compile_lens.capture(f, torch.rand(5)).kernels))
     assert said.splitlines() == ["1 []", "1"]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_what_the_child_loads_is_what_a_plain_import_loads(child: Any) -> None:
     said = child(
         """
@@ -373,7 +373,7 @@ for name, entry in sorted(simple_registry.singleton._data.items()):
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_operators_are_registered_as_by_a_plain_import(child: Any) -> None:
     own = "import compile_lens._torch.preload\n"
     plain = child("import torch._dynamo, torch._inductor.compile_fx\n" + own + OPERATORS)
@@ -384,7 +384,7 @@ def test_operators_are_registered_as_by_a_plain_import(child: Any) -> None:
     )
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_child_begins_before_either_side_loads_what_it_need_not(child: Any) -> None:
     said = child(
         """

@@ -162,7 +162,7 @@ NO_WORK = ("aten.detach.", "aten.select.", "aten.slice.")
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=3)
+@pytest.mark.cases(full=1)
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     ("name", "target"),

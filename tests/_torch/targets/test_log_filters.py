@@ -63,6 +63,7 @@ def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.exhaustive
 def test_an_error_that_is_raised_is_not_logged_as_well(tmp_path: Path) -> None:
     pytest.importorskip("triton")  # the first of the errors is raised where its interpreter runs the kernel
     done = ran(PROGRAM, tmp_path)

@@ -97,7 +97,7 @@ print([c.function for c in compile_lens.capture(step, target="h100").compilation
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_step_that_is_inherited_is_hooked_as_well(child: Callable[..., str]) -> None:
     assert child(INHERITED).splitlines()[-1] == "True ['wrapper', 'step']"
 

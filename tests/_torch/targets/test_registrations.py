@@ -47,11 +47,13 @@ def truth() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_of_a_script(truth: dict[str, Any]) -> None:
     for found in printed(told_programs.__file__, "h100", "cpu:avx2"):
         assert found == truth
 
 
+@pytest.mark.exhaustive
 def test_of_a_module(truth: dict[str, Any]) -> None:
     """Every third of the programs."""
     folder = told_programs.__file__.rpartition("/")[0]

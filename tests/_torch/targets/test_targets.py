@@ -51,6 +51,7 @@ def check(found: Capture, device: str) -> None:
 
 @pytest.mark.parametrize("target", ["h100", "mps"])
 @pytest.mark.parametrize("name", ["wave", "softmax", "mlp", "attention, 16 bits"])
+@pytest.mark.cases(full=2)
 def test_the_first_of_the_suite(name: str, target: str) -> None:
     fn, args = SUITE[name]()
     found = here(fn, *args, target=target)
@@ -60,7 +61,7 @@ def test_the_first_of_the_suite(name: str, target: str) -> None:
     assert [m.stage for m in compilation.missing] == []
 
 
-@pytest.mark.cases(full=51)
+@pytest.mark.cases(full=12)
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["a100", "h100", "mps", "t4", "rtx4090", "b200"])
 @pytest.mark.parametrize("grad", [True, False], ids=["training", "inference"])
@@ -85,6 +86,7 @@ def test_one_of_the_suite_for_each_other_model(target: str) -> None:
 @pytest.mark.parametrize(
     "count", [3, pytest.param(12, marks=pytest.mark.exhaustive)], ids=["three layers", "twelve layers"]
 )
+@pytest.mark.cases(full=1)
 def test_a_transformer(target: str, count: int) -> None:
     """Three layers: a first, a last and one that is neither, which are all that can differ."""
     model, inputs = example(Size(layers=count, heads=4, width=64, tokens=32, vocabulary=128))
@@ -280,7 +282,7 @@ def test_a_failure_keeps_the_stages_before_it() -> None:
     assert raised.value.capture.failure is not None and raised.value.capture.target is not None
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_without_triton_there_are_kernels_and_no_machine_code(child: Callable[..., str]) -> None:
     said = child(
         """
@@ -310,7 +312,7 @@ except StageMissing as missing:
     assert "pip install" in said.splitlines()[1] and "triton" in said.splitlines()[1]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_template_without_triton_says_what_it_needs(child: Callable[..., str]) -> None:
     said = child(
         """

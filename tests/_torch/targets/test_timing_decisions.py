@@ -92,6 +92,7 @@ def said(found: Capture, what: str) -> bool:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.cases(full=4)
 def test_padding_is_said_where_torch_would_pad(name: str) -> None:
     left, right, dtype = PRODUCTS[name]
     matrices = [torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape in (left, right)]

@@ -115,6 +115,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.exhaustive
 def test_a_layout_that_a_program_asks_for_has_its_effect_or_is_said_where_it_would_have_one(
     child: Callable[..., str],
 ) -> None:
@@ -182,6 +183,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.exhaustive
 def test_classes_that_a_script_registered_as_containers_are_ones_there(child: Callable[..., str]) -> None:
     """Of one that cannot be sent it is said where the function has the class, and there alone."""
     assert child(CONTAINERS).splitlines() == [
@@ -256,6 +258,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.exhaustive
 def test_operators_of_two_places_are_those_that_torch_calls_or_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "met_first.py").write_text(OPERATOR)
     (tmp_path / "met_second.py").write_text(OPERATOR.replace("x * 2", "x * 50"))
@@ -307,6 +310,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.exhaustive
 def test_an_operator_of_two_modules_is_the_last_whichever_the_child_imported_first(tmp_path: Path) -> None:
     (tmp_path / "turn_first.py").write_text(OF_TWO)
     (tmp_path / "turn_second.py").write_text(OF_TWO.replace("x * 2", "x * 50"))

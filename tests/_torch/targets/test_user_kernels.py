@@ -170,6 +170,7 @@ def test_triton_is_afterwards_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("fn", [k.launched, k.product, k.in_place, k.truth], ids=lambda f: f.__name__)
+@pytest.mark.cases(full=2)
 def test_such_a_capture_is_verified(fn: Any) -> None:
     x, y = inputs()
     found = capture(fn, x, y, target="h100").verify()
@@ -184,7 +185,7 @@ def test_what_cannot_be_interpreted_is_not_verified_and_says_so() -> None:
     assert part == "outside" and "outside of the tensors" in reason and not found.comparisons and not found.ok
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_wrong_code_around_a_kernel_does_not_agree(child: Callable[..., str]) -> None:
     program = """
 import sys, torch
@@ -239,6 +240,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_kernels_of_a_script_cross_to_the_child(child: Callable[..., str]) -> None:
     assert child(SCRIPT).splitlines() == ["operator.add ()", "True True"]

@@ -143,7 +143,7 @@ print(json.dumps([found, cpp_builder.is_gcc.cache_info().currsize]))
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_code_is_written_where_there_is_no_compiler(tmp_path: Path) -> None:
     """A function with a reduction asks torch for the kind of the compiler; a laptop may have none."""
 
@@ -179,7 +179,7 @@ print(json.dumps([found, str(cpu_vec_isa.pick_vec_isa()), flags]))
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_later_compile_asks_the_compiler_all_that_it_would_have_asked(tmp_path: Path) -> None:
     """With a compiler that knows no vector instruction: code that needs one could not be built."""
     compiler = tmp_path / "g++"

@@ -97,6 +97,7 @@ print("done")
 """
 
 
+@pytest.mark.exhaustive
 def test_a_function_of_the_script_crosses_from_a_worker(child: Callable[..., str]) -> None:
     assert child(WORKERS).split() == ["done"]
 

@@ -35,6 +35,7 @@ def marked() -> list[int]:
     return pids
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_works_leaves_its_result(tmp_path: Path) -> None:
     outcome = shown("fine", tmp_path / "r.json", Limits())
     assert (outcome.code, outcome.limit) == (0, "")
@@ -50,6 +51,7 @@ def test_a_job_that_works_leaves_its_result(tmp_path: Path) -> None:
         ("crashes", Limits(), -11, ""),
     ],
 )
+@pytest.mark.cases(full=2)
 def test_a_job_that_ends_otherwise_has_an_outcome(
     tmp_path: Path, name: str, limits: Limits, code: int | None, limit: str
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_job_that_ends_otherwise_has_an_outcome(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not refuse memory by a limit")
+@pytest.mark.exhaustive
 def test_memory_beyond_the_limit_is_refused_and_the_record_says_so(tmp_path: Path) -> None:
     outcome = shown("allocates", tmp_path / "r.json", Limits(memory=6 << 30))
     assert outcome.code == 1 and "10737418240 bytes" in outcome.stderr
@@ -73,6 +76,7 @@ def test_standard_input_is_at_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="the system does not show environments")
+@pytest.mark.exhaustive
 def test_processes_that_a_job_forked_end_with_it(tmp_path: Path) -> None:
     assert shown("forks", tmp_path / "r.json", Limits()).limit == ""
     deadline = time.monotonic() + 20  # a process that was killed may still be ending

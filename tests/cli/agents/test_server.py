@@ -67,6 +67,7 @@ def test_a_client_lists_the_tools_and_gets_answers_and_records(folder: Path) -> 
     session(folder, ask)
 
 
+@pytest.mark.exhaustive
 def test_the_server_outlives_what_it_runs(folder: Path) -> None:
     async def ask(client: Any) -> None:
         for name, words in (("hangs", "within 20 s"), ("exits", "exit code 7"), ("crashes", "signal 11")):

@@ -69,7 +69,7 @@ def test_what_is_in_one_loop_is_not_called_separate(tools: Tools, answer: str) -
     )
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_two_states_of_a_file_differ_by_what_was_edited(tools: Tools, answer: str, folder: Path) -> None:
     (folder / "edited.py").write_text((folder / "odd.py").read_text())
     before = name(tools.capture("edited.py:fine", ["torch.rand(64)"]))
@@ -79,7 +79,7 @@ def test_two_states_of_a_file_differ_by_what_was_edited(tools: Tools, answer: st
     assert "sort" in tools.diff(before, after)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_test_that_was_written_passes_and_is_not_overwritten(
     tools: Tools, answer: str, folder: Path
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_test_that_was_written_passes_and_is_not_overwritten(
     assert failed.returncode == 1 and "ExpectationError" in failed.stdout
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_values_and_settings_are_answered_too(tools: Tools) -> None:
     assert "Both are as good" in tools.divergence("odd.py:fine", ["torch.rand(64)"])
     tried = tools.what_if("odd.py:fine", ["torch.rand(64)"], switches=["split_reductions"])
