@@ -482,6 +482,16 @@ def group_that_its_own_ranks_make_alone(fault: bool) -> None:
 
 
 @hangs
+def groups_that_overlap_and_are_made_by_their_own_ranks(fault: bool) -> None:
+    """Torch names such a group by how many groups the process has: 2 in ranks 0 and 1, 1 in the others."""
+    y = compiled(scaled)(torch.ones(2))
+    rows = [[0, 1], [0, 1, 2, 3]] if fault else [[0, 1, 2, 3], [0, 1]]
+    for ranks in rows:
+        if dist.get_rank() in ranks:
+            dist.all_reduce(y, group=dist.new_group(ranks, use_local_synchronization=True))
+
+
+@hangs
 def groups_made_in_another_order(fault: bool) -> None:
     ranks = [[0, 1], [2, 3]]
     groups = [dist.new_group(one) for one in (ranks[::-1] if fault and is_rank(3) else ranks)]

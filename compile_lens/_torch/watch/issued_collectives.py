@@ -112,7 +112,9 @@ def place_before_group(real: Any, *args: Any, **kwargs: Any) -> Any:
 @observe("torch.distributed.distributed_c10d:_new_group_with_tag", claims.COLLECTIVES)
 def keep_new_group(real: Any, *args: Any, **kwargs: Any) -> Any:
     """Record that a group is made, for which all processes wait; with ``use_local_synchronization`` only its own do,
-    and it has no number among the others."""
+    it has no number among the others, and its processes find each other only if each has made as many groups before:
+    torch names the group by its ranks and by how many groups the process has."""
+    before = len(torch.distributed.distributed_c10d._world.pg_names)
     result = real(*args, **kwargs)
     mine = scopes.owners()
     if mine:
@@ -123,6 +125,8 @@ def keep_new_group(real: Any, *args: Any, **kwargs: Any) -> Any:
             words = f"ranks {', '.join(map(str, ranks))}"
             local = bool(given.get("use_local_synchronization"))
             name, waiting = (LOCAL_GROUP, ranks) if local else (NEW_GROUP, every)
+            if local:
+                words += f", group number {before} of this process"
             one = IssuedCollective(Collective(name, words, (), None, program_line(), waiting, 0))
             for scope in mine if torch.distributed.get_rank() in waiting else ():
                 scope.issued.add(one)
