@@ -128,6 +128,7 @@ delegates.PLACES.update(
         "Graph.to_svg": "views.drawing.svg:to_svg",
         "Unsupported.__str__": "views.support:lacking",
         "Program.capture": "api.graph_capture:capture_graph",
+        "MemoryUse.__str__": "views.findings.memory:text",
         "Roofline._repr_html_": "views.render.html.markup:cell_image",
         "Roofline.to_svg": "views.drawing.roofline:to_svg",
         "Support.__str__": "views.support:page",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..measures.coverage import Coverage
     from ..measures.fusion import Why
     from ..measures.ledger import Ledger
+    from ..measures.memory_use import MemoryUse
     from ..measures.roofline import Roofline
     from ..measures.traffic import Traffic
     from ..record.kernel import Kernel
@@ -39,10 +40,10 @@ class Capture(TextForms, Record):
     (``Ledger``), ``chain`` (``Chain``), ``kernels`` (``Kernel``), ``code`` (texts by phase), ``breaks`` (``Ending``),
     ``recompiles`` (``Recompile``), ``guards`` (``Guard``), ``decisions`` (``Decision``), ``autotuning``
     (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
-    (``Why``), ``traffic`` (``Traffic``), ``cost`` (``Cost``), ``roofline`` (``Roofline``), ``coverage``
-    (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Unsupported``), ``verify`` (``Verification``),
-    ``divergence`` (``Divergence``), ``text``, ``brief``, ``brief_dict``, ``join``, ``save``, ``to_json`` and
-    ``from_json``.
+    (``Why``), ``traffic`` (``Traffic``), ``cost`` (``Cost``), ``memory`` (``MemoryUse``), ``roofline``
+    (``Roofline``), ``coverage`` (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Unsupported``), ``verify``
+    (``Verification``), ``divergence`` (``Divergence``), ``text``, ``brief``, ``brief_dict``, ``join``, ``save``,
+    ``to_json`` and ``from_json``.
     ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
@@ -102,6 +103,21 @@ class Capture(TextForms, Record):
         from ..measures.cost import cost
 
         return cost(self, by, basis)
+
+    def memory(self, by: Literal["line", "name"] = "line") -> MemoryUse:
+        """Return the bytes that are live at the peak, and those saved for the backward, by Python line or by name.
+
+        By name: parameters and buffers by the qualified names that ``named_parameters()`` gives them, values by the
+        expressions that made them. Modelled, in bytes (see ``compile_lens.measures.memory_use``). Raises
+        ``UsageError`` for another ``by``.
+
+        Example::
+
+            print(capture.memory("name"))
+        """
+        from ..measures.memory_use import memory_use
+
+        return memory_use(self, by)
 
     def roofline(self, speed: DeviceSpeed | None = None) -> Roofline:
         """Return whether memory or arithmetic bounds each kernel on a device of that ``speed``.

@@ -9,6 +9,7 @@ from typing import Any
 from ...measures.address import PYTHON, Address
 from ...measures.cost import Cost, CostRow
 from ...measures.cost import cost as cost_of
+from ...measures.memory_use import MemoryRow, memory_use
 from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from ...record import claims
 from ...record.capture import Record
@@ -231,22 +232,27 @@ def memory(record: Record, name: str) -> Brief:
     if result is None or result.missing:
         missing = "no code was generated" if result is None else result.missing
         return Brief(f"compile_lens · {name} · memory", (f"Memory is not known: {missing}.",))
-    saved = []
-    for compilation in record.compilations:
-        if compilation.partition is not None:
-            tensors = sorted(compilation.partition.saved, key=lambda one: -(one.nbytes or 0))
-            saved += [
-                f"{compilation.id}: {one.node} is saved for the backward: "
-                + (memory_in_short(one.nbytes) if one.nbytes is not None else "size not known")
-                for one in tensors
-            ]
+    use = memory_use(record, "name")
+    rows = sorted(use.rows, key=lambda row: -max(row.peak or 0, row.saved or 0))
+    evidence = [_memory_row(row) for row in rows if row.peak or row.saved or row.saved is None]
     return Brief(
         f"compile_lens · {name} · memory",
         (result.fact, *result.brief),
-        tuple(saved),
+        tuple(evidence),
         ("That the process needs no more: the allocator, libraries and other graphs are not counted.",),
         (Question("less memory?", "what_if(function=…, switches=['activation_memory_budget=0.5'])"),),
     )
+
+
+def _memory_row(row: MemoryRow) -> str:
+    """Return what one line of the program or one parameter has at the peak and saves, in bytes modelled."""
+    amounts = [f"{memory_in_short(row.peak)} at the peak"] if row.peak else []
+    if row.saved is None:
+        amounts.append("saved for the backward, size not known")
+    elif row.saved:
+        amounts.append(f"{memory_in_short(row.saved)} saved for the backward")
+    line = f" ({place(row.line)})" if row.line is not None else ""
+    return f"{row.kind} {quoted(row.name, 200)}{line}: {', '.join(amounts)}"
 
 
 def difference(diff: Difference, before: str, after: str) -> Brief:

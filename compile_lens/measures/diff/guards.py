@@ -18,7 +18,8 @@ from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.messages import all_names, resume_line
 from compile_lens.record.messages import plain_name as function_of
 
-from .inputs import NAMED, readable
+from ..input_names import readable
+from .inputs import NAMED
 from .settings import plain
 
 _TENSOR = re.compile(

@@ -15,6 +15,7 @@ from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.graph import Graph, Tensor
 from compile_lens.record.messages import all_names, plain_name, resume_line
 
+from ..input_names import OWN, readable
 from .matching import Item, Match, device
 from .side import Side, matched
 
@@ -24,8 +25,6 @@ STAGE = "dynamo"
 NAMED = 4
 """Inputs or modules that one sentence names."""
 
-_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[(['\"])([^'\"]*)\1\]")
-_ROOT = re.compile(r"^[LG]\[(['\"])([^'\"]*)\1\]")
 _FLAG = re.compile(r"(.+)\.training == (True|False)")
 _SYMBOL = re.compile(r"\b[su]\d+\b")
 
@@ -230,19 +229,6 @@ def _source(side: Side, item: Item) -> str:
 
 _OF_A_MODULE = re.compile(r"_(?:parameters|buffers)_")
 _PACKED = re.compile(r"L\['(\w+)'\]\[(\d+)\]")
-_OWN = ("self", "fn")
-"""Names of a module itself in its guards: in its ``forward``, or in torch's wrapper of it."""
-
-
-def readable(source: str) -> str:
-    """A guard's source as Python would have it: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
-    path = _MEMBER.sub(r".\2", source)
-    root = _ROOT.match(path)
-    if root is None:
-        return path
-    rest = path[root.end() :]
-    return rest[1:] if root[2] in _OWN and rest.startswith(".") else root[2].removeprefix("___") + rest
-
 
 MODES = {"True": "train()", "False": "eval()"}
 
@@ -262,7 +248,7 @@ def _modes(a: Record, b: Record) -> Iterator[Change]:
             modules[modes[0].pop(), modes[1].pop()] = list(twos)
     for (before, after), sources in modules.items():
         names = [f"`{readable(source)}`" for source in sources]
-        own = all(source in [f"L['{name}']" for name in _OWN] for source in sources)
+        own = all(source in [f"L['{name}']" for name in OWN] for source in sources)
         subject = (
             "the module" if own else f"{'modules' if len(names) > 1 else 'module'} {all_names(names, NAMED)}"
         )

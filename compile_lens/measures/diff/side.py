@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -14,10 +13,9 @@ from compile_lens.record.lowering import Lowered
 
 from ..address import Address, walk
 from ..chain import Chain
+from ..input_names import sources
 from ..operators import base_name, called
 from .matching import Item, Match, items, match
-
-_NOT_A_NAME = re.compile(r"[^a-zA-Z0-9]+")
 
 Named = tuple[str, str]
 """A compile id and the name of a node in one stage."""
@@ -63,11 +61,9 @@ class Side:
     @cached_property
     def handed(self) -> dict[Named, str]:
         """The sources of what each compilation is handed, ``L['x']``, by the names that Dynamo gives them."""
-        sources: dict[Named, str] = {}
-        for compilation in self.capture.compilations:
-            for guard in compilation.guards:
-                sources.setdefault((compilation.id, _NOT_A_NAME.sub("_", guard.source)), guard.source)
-        return sources
+        return {
+            (c.id, name): source for c in self.capture.compilations for name, source in sources(c).items()
+        }
 
     def _argument(self, node: Node) -> int | None:
         return self._arguments.get(node.target)

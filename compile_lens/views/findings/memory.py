@@ -1,17 +1,19 @@
-"""Memory: the live buffers of the generated code over time, and the tensors saved for the backward."""
+"""Memory: by line and by name, the live buffers of the generated code over time, tensors saved for the backward."""
 
 from __future__ import annotations
 
 from compile_lens.measures.memory_budget import FITS, memory_budget
+from compile_lens.measures.memory_use import MemoryRow, MemoryUse, memory_use, pattern
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
 from compile_lens.record.messages import first_names
 
-from ..document import NAME, NUMBER, TEXT, Finding, Picture, Prose, Row, Section, Table, cut
+from ..document import NAME, NUMBER, TEXT, Cell, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.lanes import timeline
 from ..words import labels, quantities
-from ..words.quantities import memory_in_short
+from ..words.characters import flat
+from ..words.quantities import memory_in_short, printed
 from .places import Place, memory_cell, places, title
 from .places import held as in_memory
 
@@ -46,10 +48,75 @@ def memory(capture: Record) -> Finding | None:
             where = title(capture, compilation, labels.SAVED)
             sections += _partition(where, compilation, compilation.partition)
             brief.append(f"{where}: {_choice(compilation.partition)}")
+    uses = [memory_use(capture, by) for by in ("line", "name")]
+    sections[:0] = [_use(use) for use in uses if use.rows]
     if not sections:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
     fact, badge = _peak(peaks, len(capture.compilations) > 1)
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections), badge=badge)
+
+
+def _use(use: MemoryUse) -> Table:
+    rows, left = cut([_use_row(use, row) for row in use.rows], BUFFERS)
+    if use.by == "line":
+        head: tuple[str, ...] = ("at the peak", "share", "saved", "tensors", "line", "expression")
+        kinds: tuple[str, ...] = (NUMBER, NUMBER, NUMBER, NUMBER, NAME, TEXT)
+    else:
+        head = ("at the peak", "share", "saved", "kind", "tensors", "line", "module", "name")
+        kinds = (NUMBER, NUMBER, NUMBER, TEXT, TEXT, TEXT, NAME, NAME)
+    return Table(
+        f"by {use.by}", head, kinds, rows, (_total(use), *use.missing), left, f"capture.memory({use.by!r})"
+    )
+
+
+def _total(use: MemoryUse) -> str:
+    peak = "The peak is not known" if use.peak is None else f"Peak {in_memory(use.peak)} ({use.place})"
+    if use.saved is None:
+        return f"{peak}."
+    return f"{peak}; saved for the backward: {in_memory(use.saved) if use.saved else 'nothing'}."
+
+
+def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
+    saved = _bytes(row.saved) if row.saved_tensors else ""
+    share = "" if not row.share else f"{100 * row.share:.0f} %" if row.share >= 0.005 else "<1 %"
+    amounts = (_bytes(row.peak), share, saved)
+    if use.by == "line":
+        name = row.name or quantities.plural(row.tensors, row.kind)
+        cells: tuple[Cell, ...] = (*amounts, f"{row.tensors:,}", name, row.expression)
+    else:
+        tensors = f"{row.tensors} × {row.tensor}" if row.tensors > 1 and row.tensor else row.tensor
+        tensors = tensors or quantities.plural(row.tensors, "tensor")
+        line = labels.place(row.line) if row.line is not None else ""
+        modules = first_names(dict.fromkeys(map(pattern, row.modules)), 2)
+        cells = (*amounts, row.kind, tensors, line, modules, row.name)
+    return Row(cells, row.addresses)
+
+
+def _bytes(nbytes: int | None) -> Cell:
+    """Bytes of memory; none are none, not modelled."""
+    return "0 B" if nbytes == 0 else memory_cell(nbytes)
+
+
+LISTED = 12
+"""Rows in the text of a memory use."""
+
+
+def text(use: MemoryUse) -> str:
+    """A memory use as lines of text."""
+    if not use.rows:
+        return "\n".join(use.missing) or "no code was generated"
+    lines = [f"Memory by {use.by}, modelled. {_total(use)}"]
+    table = _use(use)
+    shown = [[flat(printed(cell)) for cell in row.cells] for row in table.rows[:LISTED]]
+    widths = [max(map(len, column)) for column in zip(table.head, *shown)]
+    for row in (list(table.head), *shown):
+        cells = (
+            cell.rjust(width) if kind == NUMBER else cell.ljust(width)
+            for cell, width, kind in zip(row, widths, table.kinds)
+        )
+        lines.append("  ".join(cells).rstrip())
+    lines += [f"… {len(use.rows) - LISTED} more: .rows"] if len(use.rows) > LISTED else []
+    return "\n".join([*lines, *(f"not known: {reason}" for reason in use.missing)])
 
 
 def _peak(peaks: list[tuple[int, Place]], several: bool) -> tuple[str, str]:

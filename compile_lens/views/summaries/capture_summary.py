@@ -8,6 +8,7 @@ from compile_lens.measures.chain import Chain
 from compile_lens.measures.cost import CostRow
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.memory_use import memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.record import claims
@@ -145,8 +146,6 @@ def _memory(capture: Record) -> Part | None:
         where = phase if len(capture.compilations) == 1 else f"{cid} {phase}"
         least = "" if len(peaks) == len(held) else "at least "
         facts.append(f"peak {least}~{quantities.memory_in_short(most)} in the {where}, modelled")
-    chain = Chain(capture)
-    by_line: dict[Frame | None, int] = {}
     for cid, saved in partitions:
         own = saved_bytes(saved)
         if own == 0 and all(one.nbytes is not None for one in saved):
@@ -159,32 +158,23 @@ def _memory(capture: Record) -> Part | None:
             else f"{'at least ' if unknown else ''}~{quantities.memory_in_short(own)}"
         )
         facts.append(f"{size} saved for the backward{'' if len(partitions) == 1 else f' of {cid}'}")
-        for tensor in saved:
-            if tensor.alias_of or not tensor.nbytes:
-                continue
-            frames = [
-                f
-                for o in tensor.origins
-                if (cid, "joint", o) in chain
-                for f in chain.lines((cid, "joint", o))
-            ]
-            by_line[frames[0] if frames else None] = (
-                by_line.get(frames[0] if frames else None, 0) + tensor.nbytes
-            )
+    saving = sorted(
+        (row for row in memory_use(capture, "name").rows if row.saved), key=lambda row: -(row.saved or 0)
+    )
     rows = [
         Row(
-            f"saves ~{quantities.memory_in_short(nbytes)}",
-            labels.place(frame) if frame else "code without a line",
-            (frame.call or frame.text) if frame else "",
+            f"saves ~{quantities.memory_in_short(row.saved or 0)}",
+            labels.place(row.line) if row.line is not None else "code without a line",
+            row.expression,
         )
-        for frame, nbytes in sorted(by_line.items(), key=lambda item: -item[1])
+        for row in saving
     ]
     return Part(
         "Memory",
         ", ".join(facts),
         tuple(rows[:SAVED]),
         max(len(rows) - SAVED, 0),
-        "capture.compilations[i].partition",
+        'capture.memory("name")',
     )
 
 

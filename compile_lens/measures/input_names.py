@@ -1,0 +1,123 @@
+"""Names of the inputs of a graph: parameters and buffers as ``named_parameters()`` has them, others as Python has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Graph, Node
+
+from .memo import memoized
+
+PARAMETER, BUFFER, INPUT = "parameter", "buffer", "input"
+"""Values of ``InputName.kind``."""
+
+_NOT_A_NAME = re.compile(r"[^a-zA-Z0-9]+")
+_MEMBER = re.compile(r"\._(?P<table>modules|parameters|buffers)\[(['\"])(?P<name>[^'\"]*)\2\]")
+_ROOT = re.compile(r"^[LG]\[(['\"])([^'\"]*)\1\]")
+_PACKED = re.compile(r"L\['args'\]\[(\d+)\]")
+"""An argument of a module in torch's wrapper of it, by its number."""
+
+OWN = ("self", "fn")
+"""Names of a module itself in its guards: in its ``forward``, or in torch's wrapper of it."""
+
+
+@dataclass(frozen=True)
+class InputName:
+    """Name of one input of a graph.
+
+    Attributes:
+        name: of a parameter or buffer its qualified name in its module, with the module where the program hands over
+            several; of anything else as Python has it (``x``, ``cache.keys``).
+        kind: ``parameter``, ``buffer`` or ``input``.
+    """
+
+    name: str
+    kind: str = INPUT
+
+
+def sources(compilation: Compilation) -> dict[str, str]:
+    """Return what each input of a compilation is, ``L['x']``, by the name that Dynamo gives it; not what two have."""
+    by_name: dict[str, dict[str, None]] = {}
+    for guard in compilation.guards:
+        by_name.setdefault(_NOT_A_NAME.sub("_", guard.source), {})[guard.source] = None
+    return {name: next(iter(every)) for name, every in by_name.items() if len(every) == 1}
+
+
+def readable(source: str) -> str:
+    """A guard's source as Python would have it: ``L['self']._modules['fc']._parameters['weight']`` is ``fc.weight``."""
+    path = _MEMBER.sub(r".\g<name>", source)
+    root = _ROOT.match(path)
+    if root is None:
+        return path
+    rest = path[root.end() :]
+    return rest[1:] if root[2] in OWN and rest.startswith(".") else root[2].removeprefix("___") + rest
+
+
+class InputNames:
+    """Names of the inputs of the graphs of a capture."""
+
+    def __init__(self, capture: Record) -> None:
+        self._graphs = {(c.id, g.key): g for c in capture.compilations for g in c.graphs.values()}
+        self._nodes = {key: {node.name: node for node in graph.nodes} for key, graph in self._graphs.items()}
+        self._arguments = [text.partition(":")[0] for text in capture.inputs]
+        self._sources = {c.id: sources(c) for c in capture.compilations}
+        named = {source for known in self._sources.values() for source in known.values()}
+        self._roots = {_root(source) for source in named if _tensor_kind(source) != INPUT}
+
+    def of(self, compilation: str, stage: str, name: str) -> InputName | None:
+        """The name of an input of a stage; ``None`` if the node is none, or is not followed to what was handed over."""
+        node = self._nodes.get((compilation, stage), {}).get(name)
+        while node is not None:
+            graph = self._graphs[compilation, stage]
+            if node.op not in ("placeholder", "get_attr"):
+                return None
+            if node.target in self._sources[compilation]:
+                return self._named(self._sources[compilation][node.target])
+            before = self._nodes.get((compilation, graph.before), {})
+            origins = [before[origin] for origin in node.origins if origin in before]
+            if not origins:
+                return _unguarded(node, graph)
+            node, stage = origins[0], graph.before
+        return None
+
+    def _named(self, source: str) -> InputName:
+        kind = _tensor_kind(source)
+        if kind == INPUT:
+            packed = _PACKED.fullmatch(source)
+            number = int(packed[1]) if packed is not None else len(self._arguments)
+            return InputName(self._arguments[number] if number < len(self._arguments) else readable(source))
+        if len(self._roots) == 1:
+            first = _MEMBER.search(source)
+            assert first is not None
+            return InputName(_MEMBER.sub(r".\g<name>", source[first.start() :]).lstrip("."), kind)
+        return InputName(readable(source), kind)
+
+
+def _tensor_kind(source: str) -> str:
+    """The kind of the tensor that a source names: the last of its parts is an entry of a module's table."""
+    tables = [match["table"] for match in _MEMBER.finditer(source) if match.end() == len(source)]
+    return {"parameters": PARAMETER, "buffers": BUFFER}.get(tables[0], INPUT) if tables else INPUT
+
+
+def _root(source: str) -> str:
+    first = _MEMBER.search(source)
+    return source[: first.start()] if first is not None else source
+
+
+def _unguarded(node: Node, graph: Graph) -> InputName:
+    """The name of an input of which no guard tells the source: its place in the first graph that it is followed to."""
+    if node.op == "get_attr":
+        return InputName(node.target)
+    if node.target.startswith("L_"):
+        return InputName(node.target.removeprefix("L_").strip("_"))
+    placeholders = [one.name for one in graph.nodes if one.op == "placeholder"]
+    return InputName(f"input {placeholders.index(node.name) + 1}")
+
+
+@memoized
+def input_names(capture: Record) -> InputNames:
+    """The names of the inputs of a capture's graphs."""
+    return InputNames(capture)

@@ -1,0 +1,379 @@
+"""Memory by Python line or by name: what is live at the peak, and what the forward saves for the backward.
+
+A tensor that an operator makes counts for the line of the operator, for several lines equally. Parameters, buffers and
+other inputs have no line: they are there before the call. Saving a tensor in the memory of an input or a result takes
+no memory of its own. Modelled, as ``Memory`` is: the allocator is not queried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from compile_lens.errors import UsageError
+from compile_lens.record.capture import Record
+from compile_lens.record.compilation import Compilation
+from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
+from compile_lens.record.memory import Buffer, Memory, SavedTensor
+
+from .address import Address, line_address
+from .chain import Chain
+from .input_names import InputNames, input_names
+from .memo import memoized
+from .memory_budget import TANGENT
+
+BY = ("line", "name")
+
+VALUE, GRADIENT, UNKNOWN = "value", "gradient", "unknown"
+"""``MemoryRow.kind`` beside those of ``InputName``."""
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """Memory of one line, or of equal tensors of one name.
+
+    Attributes:
+        name: ``"model.py:25"``; the qualified name of a parameter or buffer, the name of another input, the expression
+            that made a value. Equal tensors of repeated modules are one row: ``"blocks.*.up.weight"``.
+        kind: ``parameter``, ``buffer``, ``input``, ``value`` (of the forward, also if computed again), ``gradient``
+            (of the backward), or ``unknown``; ``""`` for a line, which may have several.
+        peak: bytes of it that are live at the peak; ``None`` if the peak is not known.
+        share: of the peak, from 0 to 1.
+        saved: bytes that it takes to save it for the backward: 0 for what lies in the memory of an input or a result;
+            ``None`` if a size is not known.
+        tensors: how many tensors there are of it.
+        saved_tensors: how many tensors of it are saved for the backward.
+        names: of parameters, buffers and inputs, the name of each.
+        modules: paths of the modules that made it.
+        line: the line; ``None`` for what has none.
+        tensor: dtype and shape of each, ``"float32[8, 64]"``; ``""`` if they differ or are not known.
+        addresses: of it in the chain.
+    """
+
+    name: str
+    kind: str = ""
+    peak: int | None = None
+    share: float | None = None
+    saved: int | None = 0
+    tensors: int = 0
+    saved_tensors: int = 0
+    names: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    line: Frame | None = None
+    tensor: str = ""
+    addresses: tuple[Address, ...] = ()
+
+    @property
+    def expression(self) -> str:
+        """The text of the line, or of the call in it; ``""`` if there is none."""
+        return "" if self.line is None else (self.line.call or self.line.text).strip()
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Result of ``capture.memory()``. All figures are bytes, modelled.
+
+    Attributes:
+        by: ``line`` or ``name``.
+        rows: what is largest at the peak first, then what saves most.
+        peak: bytes that are live at once, at most, in one graph; ``None`` if it is not known for any.
+        place: the compile id and the phase of the peak: ``"0/0 backward"``.
+        saved: bytes saved for the backward by all graphs; ``None`` if a size is not known, or nothing was seen.
+        missing: why figures are not known.
+    """
+
+    by: str
+    rows: tuple[MemoryRow, ...] = ()
+    peak: int | None = None
+    place: str = ""
+    saved: int | None = None
+    missing: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON data."""
+        return {
+            "by": self.by,
+            "peak": self.peak,
+            "place": self.place,
+            "saved": self.saved,
+            "rows": [
+                {
+                    "name": row.name,
+                    "kind": row.kind,
+                    "expression": row.expression,
+                    "peak": row.peak,
+                    "share": row.share,
+                    "saved": row.saved,
+                    "tensors": row.tensors,
+                    "saved_tensors": row.saved_tensors,
+                    "names": list(row.names),
+                    "modules": list(row.modules),
+                    "line": row.line.address if row.line is not None else None,
+                    "tensor": row.tensor,
+                }
+                for row in self.rows
+            ],
+            "missing": list(self.missing),
+        }
+
+    def __str__(self) -> str:
+        from compile_lens.record.delegates import delegate
+
+        text: str = delegate("MemoryUse.__str__")(self)
+        return text
+
+
+@memoized
+def memory_use(capture: Record, by: str = "line") -> MemoryUse:
+    """The memory of a capture by line or by name.
+
+    Args:
+        by: ``"line"`` or ``"name"``.
+
+    Raises:
+        UsageError: another ``by``.
+    """
+    if by not in BY:
+        raise UsageError(f"by={by!r} is not one of {', '.join(map(repr, BY))}")
+    missing: dict[str, None] = {}
+    peaks = []
+    for compilation in capture.compilations:
+        for memory in compilation.memory:
+            if memory.peak is None:
+                missing[f"the peak of {compilation.id} {memory.phase}: {memory.note}"] = None
+            else:
+                peaks.append((memory.peak, compilation, memory))
+        if "backward" in compilation.phases and compilation.partition is None:
+            missing[f"what {compilation.id} saves for the backward was not seen"] = None
+    table = _Table(capture, by)
+    top = max(peaks, key=lambda one: one[0]) if peaks else None
+    if top is not None:
+        missing.update(dict.fromkeys(table.add_peak(*top[1:])))
+    sizes: list[int | None] = []
+    for compilation in capture.compilations:
+        for tensor in compilation.partition.saved if compilation.partition is not None else ():
+            sizes.append(0 if tensor.alias_of else tensor.nbytes)
+            table.add_saved(compilation, tensor)
+    known = [size for size in sizes if size is not None]
+    partitioned = any(compilation.partition is not None for compilation in capture.compilations)
+    return MemoryUse(
+        by,
+        table.rows(top[0] if top is not None else None),
+        top[0] if top is not None else None,
+        f"{top[1].id} {top[2].phase}" if top is not None else "",
+        sum(known) if partitioned and len(known) == len(sizes) else None,
+        tuple(missing),
+    )
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One tensor: what it is, and what made it."""
+
+    kind: str
+    name: str
+    tensor: str = ""
+    frames: tuple[Frame, ...] = ()
+    module: str = ""
+    address: Address | None = None
+
+
+@dataclass
+class _Sum:
+    """One row in the making. Bytes of a line may be a part of a tensor: they add up before they are rounded."""
+
+    item: _Item
+    line: Frame | None
+    peak: float = 0.0
+    saved: float = 0.0
+    unknown: bool = False
+    saved_tensors: int = 0
+    tensors: dict[Address | str, None] = field(default_factory=dict)
+    kinds: dict[str, None] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+    modules: dict[str, None] = field(default_factory=dict)
+    shapes: dict[str, None] = field(default_factory=dict)
+
+
+class _Table:
+    """The rows of a capture."""
+
+    def __init__(self, capture: Record, by: str) -> None:
+        self._by = by
+        self._chain = Chain(capture)
+        self._names = input_names(capture)
+        self._graphs = {(c.id, graph.key): graph for c in capture.compilations for graph in c.graphs.values()}
+        self._nodes = {key: {node.name: node for node in graph.nodes} for key, graph in self._graphs.items()}
+        self._gradients = {
+            c.id: dict(_gradients(c, self._names)) for c in capture.compilations if "backward" in c.phases
+        }
+        self._sums: dict[object, _Sum] = {}
+
+    def add_peak(self, compilation: Compilation, memory: Memory) -> Iterator[str]:
+        """Add what is live at the peak; yield what of it is not known."""
+        rest, at = memory.peak or 0, memory.peak_line
+        taken_over = {buffer.reuses for buffer in memory.buffers if buffer.alloc_line <= at}
+        for buffer in memory.buffers:
+            gone = buffer.name in taken_over or 0 < buffer.free_line <= at
+            if buffer.base or not buffer.nbytes or buffer.alloc_line > at or gone:
+                continue
+            rest -= buffer.nbytes
+            for one in self._shared(self._of_buffer(compilation, memory.phase, buffer)):
+                one[0].peak += buffer.nbytes * one[1]
+        if rest:
+            more = (
+                "of tensors that are not known"
+                if rest > 0
+                else "fewer than those of the tensors that are live"
+            )
+            yield f"the peak: {abs(rest):,} bytes of it are {more}"
+
+    def add_saved(self, compilation: Compilation, tensor: SavedTensor) -> None:
+        """Add a tensor that the forward saves."""
+        item = self._of_origins(compilation.id, "joint", tensor.origins, tensor.node)
+        for one, part in self._shared(item):
+            one.saved_tensors += 1
+            if not tensor.alias_of:
+                one.saved += (tensor.nbytes or 0) * part
+                one.unknown |= tensor.nbytes is None
+
+    def rows(self, peak: int | None) -> tuple[MemoryRow, ...]:
+        """The rows, the largest at the peak first."""
+        rows = [self._row(one, peak) for one in self._sums.values()]
+        rows.sort(key=lambda row: (-(row.peak or 0), -(row.saved or 0), row.name))
+        return tuple(rows)
+
+    def _row(self, one: _Sum, peak: int | None) -> MemoryRow:
+        live = round(one.peak)
+        names = tuple(one.names)
+        name = one.item.name
+        if self._by == "line":
+            address = line_address(one.line.file, one.line.line) if one.line is not None else None
+            name = self._chain.texts.short(address) if address is not None else ""
+        elif len(names) > 1:
+            name = pattern(names[0])
+        kinds = tuple(one.kinds)
+        return MemoryRow(
+            name,
+            kinds[0] if self._by == "name" or one.line is None else "",
+            None if peak is None else live,
+            live / peak if peak else None,
+            None if one.unknown else round(one.saved),
+            len(one.tensors),
+            one.saved_tensors,
+            names,
+            tuple(one.modules),
+            one.line,
+            next(iter(one.shapes)) if len(one.shapes) == 1 else "",
+            tuple(address for address in one.tensors if isinstance(address, tuple)),
+        )
+
+    def _shared(self, item: _Item) -> Iterator[tuple[_Sum, float]]:
+        """Yield the rows that share a tensor, and the share of each."""
+        frames: tuple[Frame | None, ...] = item.frames or (None,)
+        for frame in frames:
+            line = None
+            if self._by == "name":
+                key: object = (item.kind, frame or pattern(item.name), pattern(item.module))
+                line = frame
+            elif frame is None:
+                key = item.kind
+            else:
+                line = Frame(frame.file, frame.line, frame.function, frame.text, of_torch=frame.of_torch)
+                key = line
+            one = self._sums.setdefault(key, _Sum(item, line))
+            one.tensors[item.address or item.name] = None
+            one.kinds[item.kind] = None
+            one.shapes[item.tensor] = None
+            if item.module:
+                one.modules[item.module] = None
+            if frame is None:
+                one.names[item.name] = None
+            yield one, 1 / len(frames)
+
+    def _of_buffer(self, compilation: Compilation, phase: str, buffer: Buffer) -> _Item:
+        """What a buffer of the generated code is: the value of a node; else what its loop computes."""
+        stage = f"{phase}.post_grad"
+        if buffer.origins or buffer.kind == "input":
+            return self._of_origins(compilation.id, stage, buffer.origins or (buffer.name,), buffer.name)
+        loop = buffer.name.partition("[")[0]
+        return self._of_origins(compilation.id, f"{phase}.loops", (loop,), buffer.name)
+
+    def _of_origins(self, cid: str, stage: str, origins: tuple[str, ...], fallback: str) -> _Item:
+        origin = next((one for one in origins if one in self._nodes.get((cid, stage), {})), "")
+        if not origin:
+            return _Item(UNKNOWN, fallback)
+        address = (cid, stage, origin)
+        node = self._nodes[cid, stage][origin]
+        gradient = self._gradients.get(cid, {}).get(origin) if stage.startswith("backward.") else None
+        tensor = _tensor(node)
+        if gradient is not None:
+            return _Item(GRADIENT, *gradient, address=address)
+        if node.op == "placeholder" and origin.startswith(TANGENT):
+            return _Item(GRADIENT, "gradient of a result", tensor, address=address)
+        joint = self._joint(address)
+        input_name = self._names.of(*joint) if joint is not None else self._names.of(*address)
+        if input_name is not None:
+            return _Item(input_name.kind, input_name.name, tensor, address=joint or address)
+        frames = self._chain.lines(address, derivatives=False) if address in self._chain else ()
+        frames = tuple({(f.file, f.within): f for f in frames}.values())
+        source = self._nodes.get(joint[:2], {}).get(joint[2]) if joint is not None else node
+        later = (
+            stage.startswith("backward.") and node.op != "placeholder"
+        )  # what is handed over is of the forward
+        kind = GRADIENT if later and source is not None and source.derivative else VALUE
+        module = source.module if source is not None else ""
+        first = frames[0] if frames else None
+        expression = (first.call or first.text).strip() if first is not None else ""
+        name = f"gradient at {expression}" if kind == GRADIENT and expression else expression or fallback
+        return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, joint or address)
+
+    def _joint(self, address: Address) -> Address | None:
+        """The node of the joint graph that a node of a later stage is."""
+        cid, stage, name = address
+        while stage != "joint":
+            graph, node = self._graphs.get((cid, stage)), self._nodes.get((cid, stage), {}).get(name)
+            if graph is None or node is None:
+                return None
+            known = self._nodes.get((cid, graph.before), {})
+            origin = next((one for one in node.origins if one in known), "")
+            if not origin:
+                return None
+            stage, name = graph.before, origin
+        return cid, stage, name
+
+
+def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the nodes of the backward after passes that are results, each with what it is the gradient of, and its
+    dtype and shape."""
+    graph, joint = compilation.graphs.get("backward.post_grad"), compilation.graphs.get("joint")
+    if not isinstance(graph, Graph) or not isinstance(joint, Graph):
+        return
+    given = [n.name for n in joint.nodes if n.op == "placeholder" and not n.name.startswith(TANGENT)]
+    nodes = {node.name: node for node in graph.nodes}
+    output = next((node for node in graph.nodes if node.op == "output"), None)
+    results = output.args[0] if output is not None and output.args else ()
+    if not isinstance(results, tuple) or len(results) != len(given):
+        return
+    for result, source in zip(results, given, strict=True):
+        name = names.of(compilation.id, "joint", source)
+        node: Node | None = nodes.get(result.name) if isinstance(result, Ref) else None
+        if not isinstance(result, Ref) or name is None:
+            continue
+        while node is not None:
+            yield node.name, (f"gradient of {name.name}", _tensor(nodes[result.name]))
+            node = nodes.get(node.inputs[0]) if node.kind == "view" and node.inputs else None
+
+
+def _tensor(node: Node) -> str:
+    if len(node.outputs) != 1:
+        return ""
+    tensor: Tensor = node.outputs[0]
+    return f"{tensor.dtype}[{', '.join(map(str, tensor.shape))}]"
+
+
+def pattern(path: str) -> str:
+    """A qualified name with ``*`` for each number in it: ``"blocks.*.up.weight"``."""
+    return re.sub(r"(?<![^.\s])\d+(?![^.])", "*", path)

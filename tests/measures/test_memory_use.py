@@ -1,0 +1,183 @@
+"""Memory by line and by name: counted by hand, by the names that torch gives, and by what autograd saves elsewhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+from compile_lens import capture
+from compile_lens.errors import UsageError
+from compile_lens.measures.memory_use import MemoryUse, pattern
+
+pytestmark = pytest.mark.torch
+
+ROWS, WIDTH = 16, 32
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(WIDTH, 4 * WIDTH)
+        self.down = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = self.up(x)
+        active = torch.nn.functional.gelu(wide)
+        return x + self.down(active)
+
+
+class Net(nn.Module):
+    """With a tied weight, a buffer, a parameter of its own and a name with an underscore."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Embedding(50, WIDTH)
+        self.my_blocks = nn.ModuleList(Block() for _ in range(2))
+        self.gain = nn.Parameter(torch.ones(WIDTH))
+        self.register_buffer("shift", torch.zeros(WIDTH))
+        self.head = nn.Linear(WIDTH, 50, bias=False)
+        self.head.weight = self.token.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.token(tokens) * self.gain + self.shift
+        for block in self.my_blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def both(fn: object, *args: object) -> tuple[MemoryUse, MemoryUse]:
+    record = capture(fn, *args)
+    return record.memory(), record.memory("name")
+
+
+def tokens() -> torch.Tensor:
+    return torch.arange(ROWS)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("through", ["module", "function", "attribute"])
+def test_parameters_have_the_names_that_torch_gives_them(through: str) -> None:
+    net = Net()
+
+    class Trainer:
+        model = net
+
+    def step(model: nn.Module, given: torch.Tensor) -> torch.Tensor:
+        return model(given)
+
+    def train(trainer: Trainer, given: torch.Tensor) -> torch.Tensor:
+        return trainer.model(given)
+
+    calls = {"module": (net,), "function": (step, net), "attribute": (train, Trainer())}
+    _, by_name = both(*calls[through], tokens())
+    names = {name: row.kind for row in by_name.rows for name in row.names if "gradient" not in name}
+    torch_names = {name: "parameter" for name, _ in net.named_parameters()}
+    torch_names |= {name: "buffer" for name, _ in net.named_buffers()}
+    used = {name: kind for name, kind in names.items() if kind != "input"}
+    assert used == {name: kind for name, kind in torch_names.items() if name in names}
+    assert {"token.weight", "my_blocks.1.down.weight"} <= used.keys() and "head.weight" not in used
+    gradients = {
+        n.removeprefix("gradient of ") for r in by_name.rows if r.kind == "gradient" for n in r.names
+    }
+    assert gradients - {"a result"} <= torch_names.keys()
+
+
+def test_several_modules_keep_the_names_that_tell_them_apart() -> None:
+    def step(student: nn.Module, teacher: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return (student(x) - teacher(x)).square().sum()
+
+    _, by_name = both(step, nn.Linear(8, 8), nn.Linear(8, 8), torch.ones(4, 8))
+    names = {name for row in by_name.rows for name in row.names}
+    assert {"student.weight", "teacher.weight", "x"} <= names
+
+
+def test_lines_save_what_one_counts_by_hand() -> None:
+    """gelu reads ``wide`` for its backward, the weight gradient of ``down`` reads ``active``: 16 × 128 floats each."""
+    block = Block()
+    start = Block.forward.__code__.co_firstlineno
+    by_line, by_name = both(block, torch.ones(ROWS, WIDTH))
+    wide = ROWS * 4 * WIDTH * 4
+    saved = {row.line.line - start: row.saved for row in by_line.rows if row.line is not None and row.saved}
+    assert saved == {1: wide, 2: wide}
+    assert by_line.saved == by_name.saved == 2 * wide
+    row = next(row for row in by_name.rows if row.expression == "self.up(x)")
+    assert (row.kind, row.saved, row.saved_tensors, row.tensor) == (
+        "value",
+        wide,
+        1,
+        f"float32[{ROWS}, {4 * WIDTH}]",
+    )
+    assert row.modules == ("up",)
+    weight = next(row for row in by_name.rows if row.name == "down.weight")
+    assert (weight.saved, weight.saved_tensors) == (0, 1)  # in the memory of the parameter
+
+
+def test_the_peak_is_the_sum_of_its_rows() -> None:
+    for use in both(Block(), torch.ones(ROWS, WIDTH)):
+        assert use.peak == sum(row.peak or 0 for row in use.rows) and not use.missing
+        assert sum(row.share or 0 for row in use.rows) == pytest.approx(1)
+    parameters = sum(p.numel() * 4 for p in Block().parameters())
+    by_line, _ = both(Block().requires_grad_(False), torch.ones(ROWS, WIDTH))
+    held = {row.kind: row.peak for row in by_line.rows if row.line is None}
+    assert held == {"parameter": parameters, "input": ROWS * WIDTH * 4}
+    assert by_line.saved is None and by_line.place == "0/0 inference"
+
+
+def test_equal_tensors_of_repeated_modules_are_one_row() -> None:
+    _, by_name = both(nn.Sequential(Block(), Block()), torch.ones(ROWS, WIDTH))
+    row = next(row for row in by_name.rows if row.name == "*.down.weight")
+    assert (row.tensors, row.names) == (2, ("0.down.weight", "1.down.weight"))
+    assert (
+        pattern("layers.10.h2.w") == "layers.*.h2.w"
+        and pattern("gradient of 3.weight") == "gradient of *.weight"
+    )
+
+
+def test_a_wrong_way_is_an_error() -> None:
+    with pytest.raises(UsageError, match="'line', 'name'"):
+        capture(torch.sin, torch.ones(4)).memory("kernel")
+
+
+PROGRAM = """
+    import json, sys, torch
+    import torch._functorch.config
+    sys.path.insert(0, {folder!r})
+    import {module} as m
+    torch.manual_seed(0)
+    net, given = m.Block(), torch.ones(m.ROWS, m.WIDTH)
+    with torch._functorch.config.patch(activation_memory_budget={budget}):
+        compiled = torch.compile(net)
+        own = {{t.untyped_storage().data_ptr() for t in (*net.parameters(), *net.buffers(), given)}}
+        kept = {{}}
+        def pack(t):
+            kept[t.untyped_storage().data_ptr()] = t
+            return t
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            result = compiled(given)
+        own.add(result.untyped_storage().data_ptr())
+        print(json.dumps(sum(t.untyped_storage().nbytes() for at, t in kept.items() if at not in own)))
+"""
+
+
+def saved_elsewhere(budget: float) -> int:
+    """Bytes that autograd saves of a call of plain ``torch.compile`` in another process, beside inputs and results."""
+    module = __name__.rpartition(".")[2]
+    folder = __file__.rpartition("/")[0]
+    text = textwrap.dedent(PROGRAM).format(folder=folder, module=module, budget=budget)
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return int(json.loads(run.stdout.splitlines()[-1]))
+
+
+@pytest.mark.full
+def test_saved_bytes_are_those_that_autograd_saves() -> None:
+    by_line, by_name = both(Block(), torch.ones(ROWS, WIDTH))
+    assert by_line.saved == saved_elsewhere(1.0)
+    assert sum(row.saved or 0 for row in by_line.rows) == by_line.saved
+    assert sum(row.saved or 0 for row in by_name.rows) == by_line.saved
