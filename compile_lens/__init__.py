@@ -116,6 +116,7 @@ delegates.PLACES.update(
     {
         "Benchmark.__str__": "measures.timing:words",
         "Capture.divergence": "trials.divergence:divergence",
+        "Capture.memory_curve": "trials.memory_curve:memory_curve",
         "Capture.unsupported": "api.support:lacking",
         "Capture.verify": "trials.verify:verify",
         "Cost.__str__": "views.findings.cost:text",

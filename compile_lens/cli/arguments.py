@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..errors import UsageError
+from ..measures.cost import BY as COST_BY
+from ..measures.launch_costs import BASES
+from ..measures.memory_use import BY as MEMORY_BY
 from ..versions import __version__
 from . import commands
 from .agents.commands import mcp, skill
 from .check import check
 from .compare import compare, diff, merge, what_if
+from .cost import cost, memory
 from .divergence import divergence
 from .output import EXIT_CODES
 from .run import run
@@ -109,6 +113,29 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="at most so many, each counted as three bytes of UTF-8 (default: %(default)s)",
     )
+
+    costly = add(
+        "cost", cost, "Capture a function and print what a call costs, what costs most first", expressions
+    )
+    _add_call(costly)
+    _add_target(costly, "h100, mps, …")
+    costly.add_argument("--by", choices=COST_BY, default="line", help="default: %(default)s")
+    costly.add_argument("--basis", choices=BASES, help="the unit (default: the first of these that is known)")
+
+    large = add(
+        "memory", memory, "Capture a function and print its memory by line, by name or by budget", expressions
+    )
+    _add_call(large)
+    _add_target(large, "h100, mps, …")
+    large.add_argument("--by", choices=MEMORY_BY, default="line", help="default: %(default)s")
+    large.add_argument(
+        "--curve",
+        nargs="*",
+        type=float,
+        metavar="BUDGET",
+        help="capture it with each of these values of activation_memory_budget (default: 1, 0.9, … 0)",
+    )
+    _add_out(large, "curve")
 
     compared = add(
         "compare", compare, "Capture a function for several targets and put them side by side", expressions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..views.story import Story
     from ..views.summaries.summary import Summary
     from .divergence import Divergence
+    from .memory_curve import MemoryCurve
 
 
 class Capture(TextForms, Record):
@@ -42,8 +43,8 @@ class Capture(TextForms, Record):
     (``Autotuning``), ``missing`` (``Missing``), ``not_applicable`` (``NotApplicable``), and by a call ``why``
     (``Why``), ``traffic`` (``Traffic``), ``cost`` (``Cost``), ``memory`` (``MemoryUse``), ``roofline``
     (``Roofline``), ``coverage`` (``Coverage``), ``story`` (``Story``), ``unsupported`` (``Unsupported``), ``verify``
-    (``Verification``), ``divergence`` (``Divergence``), ``text``, ``brief``, ``brief_dict``, ``join``, ``save``,
-    ``to_json`` and ``from_json``.
+    (``Verification``), ``divergence`` (``Divergence``), ``memory_curve`` (``MemoryCurve``), ``text``, ``brief``,
+    ``brief_dict``, ``join``, ``save``, ``to_json`` and ``from_json``.
     ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
@@ -217,6 +218,37 @@ class Capture(TextForms, Record):
         """
         divergence: Divergence = delegate("Capture.divergence")(self, fn, args, kwargs, named)
         return divergence
+
+    def memory_curve(
+        self,
+        fn: Any = None,
+        *args: Any,
+        budgets: Iterable[float] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        **named: Any,
+    ) -> MemoryCurve:
+        """Capture the call once for each value of ``activation_memory_budget``, and return the bytes saved for the
+        backward, the peaks, and what the backward computes again.
+
+        Each point is a capture of its own, for the target of this one. Code is generated, not run: bytes are modelled.
+        Without arguments it uses the function and inputs of the capture while the caller still holds them, or if they
+        were kept (``capture(…, keep_inputs=True)``).
+
+        Args:
+            budgets: numbers from 0 (all is computed again) to 1 (torch's default); eleven of them if not given.
+
+        Raises:
+            UsageError: a budget is no number from 0 to 1, the capture has no backward, or its function or an input is
+                gone.
+
+        Example::
+
+            curve = compile_lens.capture(step, model, x).memory_curve()
+            print(curve.best.budget, curve.best.peak)   # the budget with the lowest peak, and its bytes
+            curve.save("curve.html")
+        """
+        curve: MemoryCurve = delegate("Capture.memory_curve")(self, fn, args, budgets, kwargs, named)
+        return curve
 
     def __repr__(self) -> str:
         from ..views.subjects.capture import line

@@ -644,3 +644,17 @@ def test_a_brief_keeps_its_budget(program: Path, capsys: pytest.CaptureFixture[s
     assert "at least 200" in capsys.readouterr().err
     assert main([*words, "300", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["brief"]["facts"]
+
+
+def test_memory_and_cost_are_printed_by_what_is_named(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"{program}:double", "--input", "torch.rand(8, requires_grad=True)", "--quiet"]
+    assert main(["cost", *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["by"] == "line"
+    assert main(["memory", *words, "--by", "name"]) == 0
+    assert "Memory by name" in capsys.readouterr().out
+    assert main(["memory", *words, "--by", "kernel"]) == 2
+    assert "'line', 'name'" in capsys.readouterr().err
+    assert main(["memory", *words, "--curve", "2"]) == 2
+    assert "numbers from 0 to 1" in capsys.readouterr().err

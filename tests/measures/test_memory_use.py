@@ -149,35 +149,76 @@ PROGRAM = """
     import torch._functorch.config
     sys.path.insert(0, {folder!r})
     import {module} as m
-    torch.manual_seed(0)
-    net, given = m.Block(), torch.ones(m.ROWS, m.WIDTH)
-    with torch._functorch.config.patch(activation_memory_budget={budget}):
-        compiled = torch.compile(net)
-        own = {{t.untyped_storage().data_ptr() for t in (*net.parameters(), *net.buffers(), given)}}
+    kept_bytes = []
+    for budget in {budgets}:
+        torch._dynamo.reset()
+        net, given = m.Block(), torch.ones(m.ROWS, m.WIDTH)
+        own = {{t.untyped_storage().data_ptr() for t in (*net.parameters(), given)}}
         kept = {{}}
         def pack(t):
             kept[t.untyped_storage().data_ptr()] = t
             return t
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-            result = compiled(given)
+        with torch._functorch.config.patch(activation_memory_budget=budget):
+            compiled = torch.compile(net)
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                result = compiled(given)
         own.add(result.untyped_storage().data_ptr())
-        print(json.dumps(sum(t.untyped_storage().nbytes() for at, t in kept.items() if at not in own)))
+        kept_bytes.append(sum(t.untyped_storage().nbytes() for at, t in kept.items() if at not in own))
+    print(json.dumps(kept_bytes))
 """
 
 
-def saved_elsewhere(budget: float) -> int:
+def saved_elsewhere(*budgets: float) -> list[int]:
     """Bytes that autograd saves of a call of plain ``torch.compile`` in another process, beside inputs and results."""
     module = __name__.rpartition(".")[2]
     folder = __file__.rpartition("/")[0]
-    text = textwrap.dedent(PROGRAM).format(folder=folder, module=module, budget=budget)
+    text = textwrap.dedent(PROGRAM).format(folder=folder, module=module, budgets=budgets)
     run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-2000:]
-    return int(json.loads(run.stdout.splitlines()[-1]))
+    values: list[int] = json.loads(run.stdout.splitlines()[-1])
+    return values
 
 
 @pytest.mark.full
 def test_saved_bytes_are_those_that_autograd_saves() -> None:
-    by_line, by_name = both(Block(), torch.ones(ROWS, WIDTH))
-    assert by_line.saved == saved_elsewhere(1.0)
+    """With torch's default and with each budget: the curve's points are what plain torch does elsewhere."""
+    record = capture(Block(), torch.ones(ROWS, WIDTH), keep_inputs=True)
+    by_line, by_name = record.memory(), record.memory("name")
+    curve = record.memory_curve(budgets=[0, 1, 0.5])
+    assert [point.budget for point in curve.points] == [1, 0.5, 0]
+    elsewhere = saved_elsewhere(1, 0.5, 0)
+    assert [point.saved for point in curve.points] == elsewhere and elsewhere[0] > elsewhere[2]
+    assert by_line.saved == elsewhere[0]
     assert sum(row.saved or 0 for row in by_line.rows) == by_line.saved
     assert sum(row.saved or 0 for row in by_name.rows) == by_line.saved
+
+
+def test_a_curve_says_what_is_computed_again_and_what_a_budget_gains() -> None:
+    """At 0 nothing is saved beside inputs, so that ``up`` runs again: its product and gelu, 16 × 128 floats each."""
+    record = capture(Block(), torch.ones(ROWS, WIDTH), keep_inputs=True)
+    curve = record.memory_curve(budgets=[1, 0])
+    default, least = curve.points
+    assert (default.saved, least.saved) == (2 * ROWS * 4 * WIDTH * 4, 0)
+    assert curve.default == default and "self.up(x)" in {frame.call for frame in least.lines}
+    assert default.peak == record.memory().peak and (least.recomputed or 0) > (default.recomputed or 0)
+    text = " ".join(str(curve).split())
+    assert "0 has a higher peak than 1" in text if curve.rises else "→" in text
+    assert json.loads(curve.to_json())["points"][1]["saved"] == 0
+
+
+def test_a_curve_without_a_backward_or_with_no_budget_is_an_error() -> None:
+    record = capture(torch.sin, torch.ones(4), keep_inputs=True)
+    with pytest.raises(UsageError, match="no backward"):
+        record.memory_curve(budgets=[1])
+    for budgets in ([], [2], ["a"], "1", 0.5, [True]):
+        with pytest.raises(UsageError, match="numbers from 0 to 1"):
+            record.memory_curve(budgets=budgets)  # type: ignore[arg-type]
+
+
+@pytest.mark.full
+def test_a_curve_is_for_the_target_of_the_capture() -> None:
+    pytest.importorskip("triton")
+    record = capture(Block(), torch.ones(ROWS, WIDTH), target="h100", keep_inputs=True)
+    curve = record.memory_curve(budgets=[1, 0])
+    assert "H100" in curve.target and [point.failure for point in curve.points] == ["", ""]
+    assert curve.points[0].saved == record.memory().saved and curve.points[1].saved == 0

@@ -347,6 +347,7 @@ def test_no_block_is_left_out() -> None:
             *("show", "show", "show", "brief", "compare", "show", "support", "open", "import", "import"),
             *("merge", "what-if", "divergence", "doctor"),
             "run",  # in tests/cli/test_run.py
+            *("cost", "memory"),
         ],
         "diff#on-the-command-line": ["show", "diff"],
         "testing#without-pytest": ["check"],  # in tests/cli/test_check.py
@@ -403,6 +404,11 @@ def test_the_command_line(
     assert cli.main(shlex.split(COMMANDS["command-line"][12])[1:]) == cli.OK
     assert "compiled against eager: net" in capsys.readouterr().out
     assert cli.main(shlex.split(COMMANDS["command-line"][13])[1:]) == cli.OK
+    capsys.readouterr()
+    assert cli.main(shlex.split(COMMANDS["command-line"][15])[1:]) == cli.OK
+    assert "Cost by kernel" in capsys.readouterr().out
+    assert cli.main(shlex.split(COMMANDS["command-line"][16])[1:]) == cli.OK
+    assert "activation_memory_budget" in (tmp_path / "curve.html").read_text(encoding="utf-8")
     assert cli.main(shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:]) == cli.OK
     assert cli.main([*shlex.split(COMMANDS["diff#on-the-command-line"][0])[1:-1], "before.json"]) == cli.OK
     capsys.readouterr()

@@ -35,6 +35,7 @@ DIFFERENCE = {
     ".json": "plain data",
 }
 DIVERGENCE = {**_PAGES, ".json": "plain data"}
+MEMORY_CURVE = {**_PAGES, ".html": "one page, for a browser", ".json": "plain data"}
 FORMS = {
     "capture": CAPTURE,
     "program": PROGRAM,
@@ -43,6 +44,7 @@ FORMS = {
     "comparison": COMPARISON,
     "difference": DIFFERENCE,
     "divergence": DIVERGENCE,
+    "curve": MEMORY_CURVE,
 }
 """Endings that ``save`` knows for each subject, and what each gives."""
 
