@@ -130,6 +130,7 @@ delegates.PLACES.update(
         "Unsupported.__str__": "views.support:lacking",
         "Program.capture": "api.graph_capture:capture_graph",
         "MemoryUse.__str__": "views.findings.memory:text",
+        "Program.what_if": "api.remedies:what_if",
         "Roofline._repr_html_": "views.render.html.markup:cell_image",
         "Roofline.to_svg": "views.drawing.roofline:to_svg",
         "Support.__str__": "views.support:page",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import math
 import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import errors
@@ -31,6 +32,7 @@ def call(
     within: str = "",
     group: str = "",
     along: Any = None,
+    seconds: float | None = None,
 ) -> tuple[Any, pickling.Parcel]:
     """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
 
@@ -41,6 +43,8 @@ def call(
         failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
         within: ``"module:name"`` of a context in which the child imports what ``args`` need.
         group: the same of a context for a rank and a number of processes, if the program has a process group.
+        seconds: the function gets a child of its own, which ends with it, or after so many seconds; then ``TooLong`` is
+            raised.
         along: knows how more kinds of objects cross, as ``crossing.pack`` takes it.
 
     What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
@@ -54,7 +58,7 @@ def call(
     nesting.check()
     if not sys.executable:
         raise pickling.CannotCross("this program has no Python executable to start another process with")
-    with _lock:
+    with _lock, _of_its_own(seconds):
         if any(
             child.busy for child in _children.values()
         ):  # a signal's handler, or a stream of the program's
@@ -76,7 +80,8 @@ def call(
                 **context.current(),
             }
             new = child.new
-            reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL))
+            limit = math.inf if seconds is None else seconds
+            reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL), limit)
             if reply.get("anew") and not new:  # what it did for other requests is in the way
                 child.close()
                 continue
@@ -86,6 +91,23 @@ def call(
     if "error" in reply:
         raise _error(reply["error"], failed)
     return reply["value"], body
+
+
+@contextlib.contextmanager
+def _of_its_own(seconds: float | None) -> Iterator[None]:
+    """Put the children that are kept aside where a request gets one of its own, and end that afterwards."""
+    if seconds is None:
+        yield
+        return
+    kept = dict(_children)
+    _children.clear()
+    try:
+        yield
+    finally:
+        for child in _children.values():
+            child.close()
+        _children.clear()
+        _children.update(kept)
 
 
 def _otherwise(

@@ -50,7 +50,7 @@ def _takes_next(option: str) -> bool:
     return option == "-o" or any(len(option) > 2 and name.startswith(option) for name in _WITH_VALUE)
 
 
-_WITH_VALUE = ("--out", "--cuda-graphs")
+_WITH_VALUE = ("--out", "--cuda-graphs", "--time-limit")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -271,6 +271,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="say what an NVIDIA GPU, which need not be here, would record as CUDA graphs: h100, …",
     )
+    program.add_argument(
+        "--what-if",
+        action="store_true",
+        help="run it again, once with each setting of torch's that may help and once with all that helped: as many "
+        "runs as the report counts, each of which writes the files that the program writes; may also be the last word",
+    )
+    program.add_argument(
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="of each further run of --what-if (default: four times the first, at least 60)",
+    )
     _add_full(program)
     _add_out(program, "program")
 
@@ -388,6 +400,13 @@ def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
         action="store_true",
         help="build and run the code (needs a compiler); with --target, translate the kernels to machine code",
     )
+
+
+def _seconds(word: str) -> float:
+    seconds = float(word)
+    if not 0 < seconds < float("inf"):
+        raise ValueError
+    return seconds
 
 
 def _add_full(command: argparse.ArgumentParser) -> None:

@@ -51,6 +51,7 @@ def summary(program: Program) -> dict[str, Any]:
             for file, rows in program.lines.items()
         },
         "profile": None if record.profile is None else asdict(record.profile),
+        "remedies": None if record.remedies is None else asdict(record.remedies),
         "missing": [asdict(missing) for missing in record.missing],
         "notes": list(record.notes),
         "unknown_fields": list(record.unknown_fields),

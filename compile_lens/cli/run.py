@@ -20,6 +20,7 @@ from .script import AfterImport, Interrupt, Script, module, script
 if TYPE_CHECKING:
     from ..api.watch import WatchContext
     from ..record.program import ProgramRecord
+    from ..record.remedies import Remedy
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,11 +32,27 @@ def run(args: argparse.Namespace) -> int:
         from ..measures.cuda_graphs import nvidia_gpu
 
         nvidia_gpu(args.cuda_graphs)
-    args.program = Run(_found(args.left), args.out, args.cuda_graphs, args.json, args.full)
+    words = args.left
+    if words[1:] and words[0] != "--" and words[-1] == WHAT_IF:
+        words, args.what_if = words[:-1], True
+    if args.what_if:
+        from .remedies import RemedyRuns
+
+        args.program = RemedyRuns(
+            words, args.out, args.cuda_graphs, args.json, args.full, args.time_limit, args.quiet
+        )
+        return OK
+    if args.time_limit is not None:
+        raise UsageError(f"--time-limit is for the runs of {WHAT_IF}")
+    args.program = Run(found_program(words), args.out, args.cuda_graphs, args.json, args.full)
     return OK
 
 
-def _found(words: list[str]) -> Script:
+WHAT_IF = "--what-if"
+"""The one option of ours that may also be the last word of the command line."""
+
+
+def found_program(words: list[str]) -> Script:
     """The program that words of a command line name, as Python's own would: ``-m module …``, ``-mmodule …``,
     ``script …`` or ``-- script …``."""
     first, *rest = words or [""]
@@ -53,7 +70,8 @@ def _found(words: list[str]) -> Script:
 
 class Run:
     """One run of a program, and the report of it; with ``cuda_graphs``, also what an NVIDIA GPU of that name would
-    record of its graphs. With ``json``, stdout holds one document, and what the program prints there goes to stderr."""
+    record of its graphs. With ``json``, stdout holds one document, and what the program prints there goes to stderr.
+    ``settings`` are remedies that are in force from when the program imports torch's compiler."""
 
     def __init__(
         self,
@@ -62,7 +80,10 @@ class Run:
         cuda_graphs: str | None = None,
         json: bool = False,
         full: bool = False,
+        settings: tuple[Remedy, ...] = (),
     ) -> None:
+        self._settings = settings
+        self._applied: Any = None
         self._form = "full" if full else "short"
         self._cuda_graphs = cuda_graphs
         self._document = Document() if json else None
@@ -75,7 +96,8 @@ class Run:
         self._done = False
         self._interrupt: Interrupt | None = None
 
-    def __call__(self) -> None:
+    def set_up(self) -> None:
+        """Import what writes the report, and put earlier reports aside."""
         # Now, since not everything can be imported when Python ends.
         from ..results import program
         from ..views.render import html, markdown, text
@@ -90,8 +112,11 @@ class Run:
                 self._journal.remove()  # an earlier run that was killed left it
         for path in self._out:
             _put_aside(path)
+
+    def __call__(self) -> None:
+        self.set_up()
         if self._journal is not None:  # where nothing comes after it, it says so
-            self._journal.begin(self._with_earlier(_never(self._program)))
+            self._journal.begin(self._with_earlier(never(self._program)))
         atexit.register(self._finish)  # the first to be registered is the last to be called
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminated)
@@ -117,6 +142,11 @@ class Run:
             self._program.name, self._program.arguments, kept, whole=True, keeps=self._cuda_graphs is not None
         )
         program = self._watching.__enter__()
+        if self._settings:
+            from .._torch.watch.remedy_settings import RemedySettings
+
+            self._applied = RemedySettings(self._settings)
+            self._applied.apply()
         if self._journal is not None:
             self._journal.begin(self._with_earlier(program.record))
 
@@ -176,9 +206,11 @@ class Run:
         import dataclasses
 
         if self._watching is None or self._watching.program is None:
-            return dataclasses.replace(_never(self._program), ended=self._ended)
+            return dataclasses.replace(never(self._program), ended=self._ended)
         self._watching.close(self._ended)
         record = self._watching.program.record
+        if self._applied is not None:
+            record = dataclasses.replace(record, missing=(*record.missing, *self._applied.missing()))
         failed = self._journal.failed if self._journal is not None else ""
         return dataclasses.replace(record, notes=(*record.notes, failed)) if failed else record
 
@@ -223,7 +255,7 @@ def _given_to_program(arguments: tuple[str, ...]) -> str:
     return ""
 
 
-def _never(program: Script) -> ProgramRecord:
+def never(program: Script) -> ProgramRecord:
     """The record of a program that did not come to compile anything: torch is not imported for it."""
     import platform
 

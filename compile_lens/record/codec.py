@@ -76,9 +76,9 @@ _CLASSES = _classes(_NAMES)
 def _meet(cls: type) -> None:
     """Know the classes of a program's record too, where it is one: a capture has none of them."""
     if not issubclass(cls, Record) and "ProgramRecord" not in _CLASSES:
-        from . import collectives, logged_code, program
+        from . import collectives, logged_code, program, remedies
 
-        for module in (collectives, logged_code, program):
+        for module in (collectives, logged_code, program, remedies):
             _NAMES.update(vars(module))
             _CLASSES.update(_classes(vars(module)))
 

@@ -19,6 +19,7 @@ from .cuda_graphs import ProgramCudaGraphs
 from .graph import Frame, Source
 from .logged_code import AheadCompilation, GeneratedModule, VllmCompilation
 from .missing import Missing, reason_for
+from .remedies import ProgramRemedies
 
 PROFILER = "torch.profiler"
 """``ProgramRecord.log`` of a program of which a trace of torch's profiler alone is known."""
@@ -379,6 +380,7 @@ class ProgramRecord:
         world: how many processes there are; 0 where that is not known.
         profile: times that torch's profiler measured, joined from a trace.
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
+        remedies: runs of the program with each remedy that is a setting, where they were asked for.
         eager_frames: what ran eagerly, or may have, and is in no visit.
         issued: each collective and message that the process issued, in order; ``None`` where they were not observed.
         modules: code that Inductor generated, of a log.
@@ -409,6 +411,7 @@ class ProgramRecord:
     world: int = 0
     profile: Profile | None = None
     cuda_graphs: tuple[ProgramCudaGraphs, ...] = ()
+    remedies: ProgramRemedies | None = None
     eager_frames: tuple[EagerFrame, ...] = ()
     issued: IssuedCollectives | None = None
     modules: tuple[GeneratedModule, ...] = ()

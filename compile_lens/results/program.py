@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ProgramFrame,
         ProgramGraph,
     )
+    from ..record.remedies import ProgramRemedies
     from ..views.document import Document
     from ..views.summaries.summary import Summary
     from .capture import Capture
@@ -256,6 +257,26 @@ class Program(TextForms):
                 "with_cuda_graphs('h100')"
             )
         record = replace(self.record, cuda_graphs=tuple(all_results))
+        return Program(lambda: record, self._kept)
+
+    def what_if(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Program:
+        """This program with ``record.remedies``: ``fn(*args)`` runs again in child processes, as it is, with each
+        setting that may help against ``causes`` (``dynamic=True``, ``mark_dynamic``, …), and with all that helped. This
+        process is not touched; what ``fn`` does to files, it does in each run.
+
+        Args:
+            fn, args: a function that does what was watched, and its arguments; ``kwargs`` may be given too.
+            time_limit: seconds that a run may take; by default four times those of the first, and at least a minute.
+
+        Raises:
+            UsageError: an argument is not usable, or the function cannot be sent to another process.
+        """
+        tried: Program = delegate("Program.what_if")(fn, *args, program=self, **options)
+        return tried
+
+    def with_remedies(self, remedies: ProgramRemedies) -> Program:
+        """This program with runs that tried its remedies."""
+        record = replace(self.record, remedies=remedies)
         return Program(lambda: record, self._kept)
 
     def to_json(self) -> str:

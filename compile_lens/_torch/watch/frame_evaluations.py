@@ -29,6 +29,7 @@ from . import (
     issued_collectives,
     observers,
     recompiles,
+    remedy_settings,
     retained_graphs,
     scopes,
 )
@@ -78,6 +79,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
             evaluation.compiled_function = compiled_objects.number_of(wrapper)
         with observing(mine, claims.BUCKETS):
             graph_collectives.place_cuts()
+        remedy_settings.on_evaluation(frame)
     scopes.push(evaluation)
     try:
         result = real(wrapper, frame, *args, **kwargs)

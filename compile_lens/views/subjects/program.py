@@ -31,6 +31,7 @@ from ..findings.compile_time import caches, compile_time, place_of
 from ..findings.cuda_graphs import of_program as cuda_graphs
 from ..findings.logged_code import ahead, modules
 from ..findings.places import size
+from ..findings.remedies import finding as remedies
 from ..findings.vllm import vllm
 from ..words import program as words
 from ..words.outcome import reason
@@ -96,6 +97,7 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
     """The findings about a program, without those that have nothing to show."""
     every = (
         _why(program),
+        remedies(program),
         _lines(program),
         _breaks(program),
         _again(program),

@@ -9,8 +9,10 @@ from compile_lens.record import claims
 from compile_lens.record.missing import by_reason
 from compile_lens.record.program import PROFILER, ProgramRecord
 
+from ..findings.remedies import NOT_TIMED, TITLE, WHERE
 from ..subjects import program as document
 from ..words import program as words
+from ..words import remedy_runs
 from ..words.characters import flat
 from ..words.quantities import duration, plural
 from .summary import Part, Row, Summary, notes, sentence
@@ -39,6 +41,7 @@ def summary(program: ProgramRecord) -> Summary:
         verdict.append(f"{duration(spent)} of compiling.")
     parts = [
         _causes(program),
+        _remedies(program),
         _kernels(program),
         Part("Ended", program.ended) if program.ended not in _NORMAL else None,
         _unseen(program),
@@ -54,7 +57,7 @@ def summary(program: ProgramRecord) -> Summary:
             *((("One graph", "program.capture(0)"),) if program.graphs else ()),
             ("Page", 'program.save("program.html")'),
         ),
-        (EAGER_NOT_TIMED, KEEP_COMPILING),
+        (EAGER_NOT_TIMED, KEEP_COMPILING, *((NOT_TIMED,) if program.remedies is not None else ())),
     )
 
 
@@ -72,6 +75,24 @@ def _causes(program: ProgramRecord) -> Part | None:
         f"{'at least ' if least else ''}{plural(len(every), 'cause')}, with the compile time that each took"
     )
     return Part("Causes", fact, rows, len(every) - len(rows), "program.causes")
+
+
+def _remedies(program: ProgramRecord) -> Part | None:
+    """The runs that tried remedies, those that help first."""
+    tried = program.remedies
+    if tried is None:
+        return None
+    runs = remedy_runs.ranked(tried)
+    rows = [
+        Row(
+            f"{remedy_runs.outcome(run, tried.base):<8}  {remedy_runs.code(run)}",
+            lines=(("", remedy_runs.ran(run, tried.base)),),
+        )
+        for run in runs[:CAUSES]
+    ]
+    if words_of_all := remedy_runs.together(tried):
+        rows.insert(0, Row(f"together  {remedy_runs.ALL_THAT_HELPED}", lines=(("", words_of_all),)))
+    return Part(TITLE, remedy_runs.fact(tried), tuple(rows), len(runs[CAUSES:]), WHERE)
 
 
 def _kernels(program: ProgramRecord) -> Part | None:

@@ -1,0 +1,193 @@
+"""Remedies for the causes of a program that are settings of torch's, and what a run with one of them improved."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from compile_lens.record import claims
+from compile_lens.record.graph import Frame
+from compile_lens.record.messages import plain_source
+from compile_lens.record.program import ProgramRecord, Recompilation
+from compile_lens.record.remedies import (
+    CAPTURE_SCALARS,
+    CAPTURE_SHAPES,
+    DYNAMIC,
+    FLAGS,
+    ISOLATE,
+    LIMIT,
+    MARK_DYNAMIC,
+    REORDER_LOGGING,
+    TOTAL_LIMIT,
+    UNSPECIALIZED_INTS,
+    DimensionMark,
+    EagerPart,
+    Remedy,
+    RemedyRun,
+    RunFigures,
+)
+
+from .causes import (
+    CACHE_BYPASSED,
+    COMPILE_RAISED,
+    GRAPH_BREAK,
+    RECOMPILE_LIMIT,
+    RECOMPILED,
+    Cause,
+    causes,
+)
+from .program import counts, is_library
+
+FACTOR = 8
+"""By how much a limit that was reached is raised."""
+
+_COMPILES = (GRAPH_BREAK, RECOMPILED, CACHE_BYPASSED)
+"""Kinds of causes of which nothing runs eagerly but the line itself."""
+
+_SIZE = re.compile(r"(?P<tensor>[^,]+)\.size\((?P<dim>\d+)\)$")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?$")
+_LOGGING = re.compile(
+    r"(?<![\w.])(print|warnings\.warn|logging\.(?:debug|info|warning|error|critical|exception|log))\("
+)
+_CONFIG = "torch._dynamo.config"
+_ISOLATES = (2, 13)
+"""The first torch with ``isolate_recompiles``."""
+
+
+def remedies(program: ProgramRecord) -> tuple[tuple[Remedy, tuple[int, ...]], ...]:
+    """Each remedy that is a setting, with the numbers of the causes for which it may help, from 1."""
+    numbers: dict[str, list[int]] = {}
+    by_key: dict[str, Remedy] = {}
+    for number, cause in enumerate(causes(program), 1):
+        for effect in cause.effects or (cause,):
+            for remedy in _of_effect(effect, program.environment.torch):
+                key = f"{remedy.kind} {number}" if remedy.marks else remedy.kind
+                known = by_key.get(key)
+                by_key[key] = remedy if known is None else _merged(known, remedy)
+                numbers.setdefault(key, []).append(number)
+    return tuple((_with_code(remedy), tuple(dict.fromkeys(numbers[key]))) for key, remedy in by_key.items())
+
+
+def _of_effect(effect: Cause, torch: str) -> Iterator[Remedy]:
+    of_limit = effect.limit in (LIMIT, TOTAL_LIMIT)
+    if effect.kind in (RECOMPILED, RECOMPILE_LIMIT) or (effect.kind == COMPILE_RAISED and of_limit):
+        for recompilation in filter(None, (effect.recompilation, *effect.other_recompilations)):
+            yield from _of_recompile(effect, recompilation)
+        if effect.sharing > 1 and _version(torch) >= _ISOLATES:
+            yield Remedy(ISOLATE, "")
+    if of_limit:
+        limit = effect.recompilation.limit if effect.recompilation is not None else 0
+        yield Remedy(effect.limit, "", FACTOR * (limit if effect.limit == LIMIT and limit else 256))
+        return
+    if effect.ending is None:
+        return
+    words = f"{effect.ending.reason}\n{effect.ending.hint}"
+    for kind in (CAPTURE_SCALARS, CAPTURE_SHAPES):
+        if kind in words:
+            yield Remedy(kind, "")
+    lines = (effect.place, effect.caller, effect.origin_line, *effect.ending.frames)
+    functions = (name for at in lines if at is not None for name in _LOGGING.findall(at.text))
+    if names := tuple(dict.fromkeys(functions)):
+        yield Remedy(REORDER_LOGGING, "", functions=names)
+
+
+def _of_recompile(effect: Cause, recompilation: Recompilation) -> Iterator[Remedy]:
+    failed = recompilation.change
+    if failed is None:
+        return
+    if UNSPECIALIZED_INTS in failed.hint:  # what torch.compile(dynamic=True) leaves a constant
+        yield Remedy(UNSPECIALIZED_INTS, "")
+        return
+    sizes = [failed.source, *(plain_source(dim.source) for dim in recompilation.dynamic)]
+    if ".size(" in failed.source or all(_NUMBER.match(value) for value in (failed.old, failed.new)):
+        yield Remedy(DYNAMIC, "")
+    place = effect.place
+    if ".size(" not in failed.source or place is None or effect.after_break or effect.torch_caller:
+        return
+    marks = []
+    for match in filter(None, map(_SIZE.match, sizes)):
+        marks.append(
+            DimensionMark(effect.function, place.file, place.line, match["tensor"], int(match["dim"]))
+        )
+    if marks:
+        yield Remedy(MARK_DYNAMIC, "", marks=tuple(dict.fromkeys(marks)))
+
+
+def _version(torch: str) -> tuple[int, int]:
+    version = re.match(r"(\d+)\.(\d+)", torch)
+    return (0, 0) if version is None else (int(version[1]), int(version[2]))
+
+
+def _merged(one: Remedy, other: Remedy) -> Remedy:
+    return replace(
+        one,
+        value=max(one.value, other.value),
+        functions=tuple(dict.fromkeys((*one.functions, *other.functions))),
+        marks=tuple(dict.fromkeys((*one.marks, *other.marks))),
+    )
+
+
+def _with_code(remedy: Remedy) -> Remedy:
+    if remedy.marks:
+        by_function: dict[tuple[str, str, int], list[str]] = {}
+        for mark in remedy.marks:
+            call = f"torch._dynamo.mark_dynamic({mark.tensor}, {mark.dim})"
+            by_function.setdefault((mark.function, mark.file, mark.line), []).append(call)
+        code = ", ".join(
+            f"{'; '.join(calls)} before the call of {function} ({os.path.basename(file)}:{line})"
+            for (function, file, line), calls in by_function.items()
+        )
+    elif remedy.kind in FLAGS:
+        code = f"{_CONFIG}.{remedy.kind} = True"
+    elif remedy.value:
+        code = f"{_CONFIG}.{remedy.kind} = {remedy.value}"
+    elif remedy.functions:
+        listed = ", ".join(remedy.functions)
+        code = f"{_CONFIG}.{remedy.kind}.update({{{listed}}})"
+    else:
+        code = f"torch.compile(…, {remedy.kind}=True)"
+    return replace(remedy, code=code)
+
+
+def run_figures(program: ProgramRecord) -> RunFigures:
+    """The figures of one run of a program."""
+    own = counts(program)
+    eager = tuple(
+        EagerPart(effect.kind, _plain(effect.place), effect.function)
+        for cause in causes(program)
+        for effect in cause.effects or (cause,)
+        if effect.kind not in _COMPILES
+    )
+    unknown = program.lacks(
+        claims.EVALUATIONS, claims.BREAKS, claims.SKIP_REASONS, claims.LIMITS, claims.RESTS
+    )
+    return RunFigures(
+        None if program.lacks(claims.GRAPHS, claims.EVALUATIONS) else own.graphs,
+        None if program.lacks(claims.BREAKS) else own.breaks,
+        None if program.lacks(claims.RECOMPILES) else own.recompiles,
+        None if unknown else eager,
+    )
+
+
+def _plain(at: Frame | None) -> Frame | None:
+    return None if at is None else replace(at, text="") if is_library(at) else at
+
+
+def helped(run: RemedyRun, base: RunFigures | None) -> bool:
+    """Return True if less runs eagerly with a remedy, else if fewer graphs break, else if less is compiled again; False
+    where the results differ, or it was not run."""
+    if run.figures is None or base is None or run.agrees is False:
+        return False
+    for before, after in zip(_order(base), _order(run.figures), strict=True):
+        if before is None or after is None:
+            return False
+        if before != after:
+            return after < before
+    return False
+
+
+def _order(figures: RunFigures) -> tuple[int | None, ...]:
+    eager = None if figures.eager is None else len(figures.eager)
+    return eager, figures.breaks, figures.recompiles
