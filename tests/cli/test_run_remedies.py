@@ -196,7 +196,7 @@ def test_a_setting_of_the_program_is_not_taken_for_one_that_was_tried(tmp_path: 
 
 
 def test_what_differs_by_itself_is_not_the_settings(tmp_path: Path) -> None:
-    done, one = run(tmp_path, "print('time', time.time())\nsys.exit(3)")
+    done, one = run(tmp_path, "print('time', time.time_ns())\nsys.exit(3)")
     assert done.returncode == 3
     assert one.agrees is True and "1 of 2 lines" in one.comparison
 
