@@ -90,7 +90,7 @@ def fact(tried: ProgramRemedies) -> str:
     if tried.missing is not None:
         return f"not tried: {tried.missing.reason}"
     if not tried.runs:
-        return "no cause has a setting that may help, so that nothing was run"
+        return "no cause has a setting that may help: it was not run again"
     helpful = [run for run in tried.runs if helped(run, tried.base)]
     runs = f"{plural(tried.count, 'run')} of the program"
     return f"{len(helpful)} of {plural(len(tried.runs), 'setting')} helped, in {runs}"
