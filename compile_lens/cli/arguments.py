@@ -19,7 +19,7 @@ from .compare import compare, diff, merge, what_if
 from .cost import cost, memory
 from .divergence import divergence
 from .output import EXIT_CODES
-from .run import run
+from .run_command import run
 from .upgrade import upgrade
 
 
