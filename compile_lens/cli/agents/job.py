@@ -8,6 +8,7 @@ import os
 import selectors
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,10 +68,18 @@ class Outcome:
 
 
 class Job:
-    """One run of a command, such as ``["show", "model.py:f"]``. ``stop`` may be called from another thread."""
+    """One run of a command, such as ``["show", "model.py:f"]``. Another thread may call ``stop``, or set ``cancelled``,
+    which ends the job within a fifth of a second."""
 
-    def __init__(self, words: Sequence[str], folder: Path, limits: Limits) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        limits: Limits,
+        cancelled: threading.Event | None = None,
+    ) -> None:
         self._limits = limits
+        self._cancelled = cancelled or threading.Event()
         self._mark = os.urandom(12).hex()
         with tempfile.TemporaryFile() as request:
             request.write(json.dumps({"words": list(words), "memory": limits.memory}).encode())
@@ -98,7 +107,7 @@ class Job:
                 for reader in self._readers:
                     waiting.register(reader.fd, selectors.EVENT_READ, reader)
                 # A process that the job forked may hold the pipes open: the job's own end is what counts.
-                while not lifetime.ended(self._process.pid):
+                while not (lifetime.ended(self._process.pid) or self._cancelled.is_set()):
                     if time.monotonic() - began > self._limits.seconds:
                         limit = TIME
                         break

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from ...versions import __version__
-from .tools import Tools
+from .tools import CANCELLED, Tools
 
 INSTRUCTIONS = (
     "Answers questions about torch.compile from what it captured. Begin with capture (one function) or run (a "
@@ -52,14 +53,21 @@ def _of(method: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _in_thread(method: Callable[..., str]) -> Callable[..., Any]:
-    """Return a coroutine function with the parameters of a method, which runs it beside the event loop."""
+    """Return a coroutine function with the parameters of a method, which runs it beside the event loop. A call that
+    the client cancels ends its job."""
     import anyio
 
     @functools.wraps(method)
     async def call(*args: Any, **kwargs: Any) -> str:
-        return await anyio.to_thread.run_sync(
-            functools.partial(method, *args, **kwargs), abandon_on_cancel=True
-        )
+        cancelled = threading.Event()
+        CANCELLED.set(cancelled)
+        try:
+            return await anyio.to_thread.run_sync(
+                functools.partial(method, *args, **kwargs), abandon_on_cancel=True
+            )
+        except anyio.get_cancelled_exc_class():
+            cancelled.set()
+            raise
 
     return call
 

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from .job import BAD_CALL, Job, Limits, Outcome
 
 KEPT = 32
 """Records that a server keeps; the oldest goes first."""
+
+CANCELLED: ContextVar[threading.Event] = ContextVar("CANCELLED", default=threading.Event())  # noqa: B039
+"""Set once the client has cancelled the call that runs in this context; the default never is."""
 
 
 class Tools:
@@ -306,8 +310,11 @@ class Tools:
         return self._private / f"{letter}{self._count}.json"
 
     def _run(self, words: Sequence[str]) -> Outcome:
+        cancelled = CANCELLED.get()
         with self._one_at_a_time:
-            self._job = Job(words, self.folder, self.limits)
+            if cancelled.is_set():  # while it waited for its turn
+                raise UsageError("the call was cancelled")
+            self._job = Job(words, self.folder, self.limits, cancelled)
             try:
                 return self._job.wait()
             finally:

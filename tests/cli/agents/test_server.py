@@ -14,7 +14,8 @@ import odd_programs
 import pytest
 
 import compile_lens
-from compile_lens.cli.agents.server import TOOLS
+from compile_lens.cli.agents.server import TOOLS, server
+from compile_lens.cli.agents.tools import Tools
 
 mcp = pytest.importorskip("mcp")
 anyio = pytest.importorskip("anyio")
@@ -93,3 +94,41 @@ def test_a_server_without_the_sdk_says_what_to_install() -> None:
     assert done.returncode == 3 and "mcp is not installed" in done.stderr and "doctor" in done.stderr, (
         done.stderr
     )
+
+
+def test_a_call_that_is_cancelled_ends_its_job(folder: Path) -> None:
+    """By the client that gives up, and by what the job is seen to write: a line ten times a second."""
+    (folder / "ticks.py").write_text(
+        "import pathlib, time\n"
+        "def f(x):\n    return x + 1\n"
+        "while True:\n"
+        "    with pathlib.Path(__file__).with_suffix('.txt').open('a') as file:\n        file.write('.')\n"
+        "    time.sleep(0.1)\n",
+        encoding="utf-8",
+    )
+    ticks = folder / "ticks.txt"
+    tools = Tools(folder)
+
+    async def talk() -> None:
+        own = server(tools)
+        with anyio.move_on_after(120) as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(own.call_tool, "capture", {"function": "ticks.py:f", "inputs": ["1"]})
+                while not ticks.exists():
+                    await anyio.sleep(0.1)
+                tasks.cancel_scope.cancel()
+        assert not scope.cancelled_caught
+        for _ in range(100):
+            before = ticks.stat().st_size
+            await anyio.sleep(0.5)
+            if ticks.stat().st_size == before:
+                break
+        else:
+            pytest.fail("the job goes on")
+        answer = await own.call_tool("capture", {"function": "odd.py:fine", "inputs": ["torch.rand(8)"]})
+        assert "1 graph" in str(answer)
+
+    try:
+        anyio.run(talk)
+    finally:
+        tools.close()
