@@ -1,0 +1,245 @@
+"""The trial of an assistant on programs that torch.compile breaks, slows or gets wrong, with and without compile_lens.
+
+    python benchmarks/agents/trial.py prepare NAME DIR   a folder with the program and the task
+    python benchmarks/agents/trial.py check NAME DIR     whether the edited program meets its limits, as JSON
+    python benchmarks/agents/trial.py self-check         each program misses its limits, and each solution keeps them
+
+A check uses torch alone: its counters, the code that it writes, the hooks of saved tensors, and the eager program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+TASKS = sorted(file.stem for file in (HERE / "tasks").glob("*.py"))
+
+EVASIONS = (
+    r"compiler\.disable|_dynamo\.disable|set_stance|force_eager|suppress_errors|is_compiling|is_dynamo"
+    r"|backend\s*=|allow_in_graph|nonstrict_trace|leaf_function|custom_op|torch\.library|recompile_limit|cache_size_limit"
+    r"|(?<![.\w])(?:exec|eval)\(|torch\.jit|graph_break|skip_|_inductor\.config|torch\.compile"
+)
+"""Ways to leave the work to eager PyTorch, or to have it counted less."""
+
+PROMPT = """program.py holds `make()`, which returns the callable that is compiled as `torch.compile(make())`,
+and `calls(seed)`, the arguments of calls that follow each other. {goal}
+
+Edit program.py so that the compiled callable keeps these limits: {limits}.
+Its results must stay those of the program as it is now, run without the compiler, for other seeds and the same shapes.
+Do not disable the compiler for any part, do not change how it is configured, and keep `calls` as it is.
+"""
+
+WORDS = {
+    "graphs": "at most {} graphs are compiled over all calls",
+    "breaks": "at most {} graph breaks",
+    "kernels": "the first graph becomes at most {} generated kernels and library calls",
+    "saved": "at most {} bytes are saved for the backward beside inputs and parameters",
+    "wrong": "the compiled results are as near to eager's as rounding allows, NaN, infinities and signs of zeros alike",
+}
+
+
+def load(file: Path, name: str) -> ModuleType:
+    """Return a program as a module of that name."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def prompt(module: ModuleType) -> str:
+    """Return the words with which an assistant gets a program."""
+    limits = "; ".join(WORDS[name].format(limit) for name, limit in module.LIMITS.items())
+    return PROMPT.format(goal=" ".join((module.__doc__ or "").split()), limits=limits)
+
+
+def prepare(name: str, folder: Path) -> None:
+    """Write the program and its task into a folder."""
+    folder.mkdir(parents=True)
+    source = HERE / "tasks" / f"{name}.py"
+    (folder / "program.py").write_text(source.read_text(), encoding="utf-8")
+    (folder / "TASK.md").write_text(prompt(load(source, "task")), encoding="utf-8")
+
+
+def tensors(value: Any) -> Iterator[Any]:
+    """Yield the tensors and numbers of a nested value."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from tensors(one)
+    elif value is not None:
+        yield value
+
+
+def run(make: Any, calls: Any, seed: int, compiled: bool, saved: list[int]) -> list[list[Any]]:
+    """Return the results of each call, then the gradients of its arguments where it has any."""
+    import torch
+
+    torch.manual_seed(0)
+    function = make()
+    own = (
+        {p.untyped_storage().data_ptr() for p in function.parameters()}
+        if hasattr(function, "parameters")
+        else set()
+    )
+    function = torch.compile(function) if compiled else function
+    rows = []
+    for arguments in calls(seed):
+        leaves = [one for one in tensors(arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
+        inputs = {
+            one.untyped_storage().data_ptr() for one in tensors(arguments) if isinstance(one, torch.Tensor)
+        }
+        kept: dict[int, int] = {}
+
+        def pack(tensor: Any, kept: Any = kept, inputs: Any = inputs) -> Any:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in inputs | own:
+                kept[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        torch.manual_seed(seed)
+        with (
+            torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+            if leaves
+            else contextlib.nullcontext()
+        ):
+            results = list(tensors(function(*arguments)))
+        saved.append(sum(kept.values()))
+        total = sum(
+            one.float().sum() for one in results if isinstance(one, torch.Tensor) and one.requires_grad
+        )
+        gradients = list(torch.autograd.grad(total, leaves)) if leaves else []
+        every = [*results, *gradients, *(one for one in tensors(arguments) if isinstance(one, torch.Tensor))]
+        rows.append([one.detach().clone() if isinstance(one, torch.Tensor) else one for one in every])
+    return rows
+
+
+def same(expected: Any, value: Any) -> bool:
+    """Return True if a compiled value is as good as eager's: equal but for rounding, NaN and signed zeros alike."""
+    import torch
+
+    if not isinstance(expected, torch.Tensor):
+        return bool(expected == value)
+    if not isinstance(value, torch.Tensor) or (expected.shape, expected.dtype) != (value.shape, value.dtype):
+        return False
+    if not expected.dtype.is_floating_point:
+        return torch.equal(expected, value)
+    zeros = (expected == 0) & (value == 0)
+    if not torch.equal(expected.signbit() & zeros, value.signbit() & zeros):
+        return False
+    close = {torch.bfloat16: 3e-2, torch.float16: 4e-3}.get(expected.dtype, 2e-4)
+    return torch.allclose(expected, value, rtol=close, atol=close, equal_nan=True)
+
+
+def measure(name: str, folder: Path) -> dict[str, Any]:
+    """Return what the edited program comes to, and whether that is within its limits."""
+    import torch
+    import torch._dynamo.utils
+    from torch._inductor import metrics
+    from torch._inductor.utils import run_and_get_code
+
+    source = (folder / "program.py").read_text(encoding="utf-8")
+    task = load(HERE / "tasks" / f"{name}.py", "task")
+    evasion = re.search(EVASIONS, re.sub(r"#.*", "", source))
+    if evasion:
+        return {"name": name, "solved": False, "why": f"the program has {evasion[0]!r}"}
+    edited = load(folder / "program.py", "edited")
+    seed, saved = 20, []
+    expected = run(task.make, task.calls, seed, compiled=False, saved=[])
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    metrics.reset()
+    values, codes = run_and_get_code(run, edited.make, task.calls, seed, True, saved)
+    counters = torch._dynamo.utils.counters
+    first = codes[0] if codes else ""
+    body = first.partition("def call(")[2]
+    figures = {
+        "graphs": counters["stats"]["unique_graphs"],
+        "breaks": sum(counters["graph_break"].values()),
+        "kernels": len(
+            re.findall(r"^\s+(?:\w+ = )?(?:cpp_fused\w*|extern_kernels\.\w+|torch\.ops\.\S+)\(", body, re.M)
+        ),
+        "saved": max(saved),
+        "wrong": sum(
+            not same(a, b)
+            for row, own in zip(expected, values, strict=True)
+            for a, b in zip(row, own, strict=False)
+        ),
+    }
+    over = {
+        key: figures[key] for key, limit in task.LIMITS.items() if key != "wrong" and figures[key] > limit
+    }
+    why = [f"{key} {value}, limit {task.LIMITS[key]}" for key, value in over.items()]
+    if figures["wrong"] or any(len(a) != len(b) for a, b in zip(expected, values, strict=True)):
+        why.append("other results")
+    if not figures["graphs"]:
+        why.append("nothing was compiled")
+    return {"name": name, "solved": not why, "why": "; ".join(why), **figures}
+
+
+def checked(name: str, folder: Path, seconds: float = 300) -> dict[str, Any]:
+    """Return the measure of a program, taken in a process of its own."""
+    command = [sys.executable, __file__, "measure", name, str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+        return json.loads(done.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return {"name": name, "solved": False, "why": f"it ran for more than {seconds:.0f} s"}
+    except (IndexError, json.JSONDecodeError):
+        return {"name": name, "solved": False, "why": done.stderr.strip().splitlines()[-1:] or ["no output"]}
+
+
+def self_check(names: list[str]) -> int:
+    """Print each program and its solution with what they come to; return 1 if one is not as it should be."""
+    import tempfile
+
+    status = 0
+    for name in names:
+        rows = []
+        for kind in ("tasks", "solutions"):
+            with tempfile.TemporaryDirectory() as scratch:
+                program = HERE / kind / f"{name}.py"
+                (Path(scratch) / "program.py").write_text(
+                    program.read_text(encoding="utf-8"), encoding="utf-8"
+                )
+                rows.append(checked(name, Path(scratch)))
+        right = not rows[0]["solved"] and rows[1]["solved"]
+        status |= not right
+        print("ok  " if right else "BAD ", json.dumps(rows), flush=True)
+    return status
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    for action in ("prepare", "check", "measure"):
+        one = actions.add_parser(action)
+        one.add_argument("name", choices=TASKS)
+        one.add_argument("folder", type=Path)
+    actions.add_parser("self-check").add_argument("names", nargs="*", metavar="NAME")
+    words = parser.parse_args()
+    if words.action == "prepare":
+        prepare(words.name, words.folder)
+    elif words.action == "self-check":
+        return self_check(words.names or TASKS)
+    else:
+        print(json.dumps((measure if words.action == "measure" else checked)(words.name, words.folder)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The programs of the trial with coding agents: each misses its limits, and its solution keeps them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRIAL = ROOT / "benchmarks" / "agents"
+NAMES = sorted(file.stem for file in (TRIAL / "tasks").glob("*.py"))
+
+
+def trial(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(TRIAL / "trial.py"), *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+
+
+def test_each_program_has_a_solution_and_the_page_counts_them() -> None:
+    assert NAMES == sorted(file.stem for file in (TRIAL / "solutions").glob("*.py"))
+    assert len(NAMES) == 30
+    assert "Thirty programs" in (TRIAL / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_solution_keeps_the_calls(name: str) -> None:
+    calls = [
+        re.search(r"^def calls\(.*?(?=^def |^class |\Z)", file.read_text(encoding="utf-8"), re.M | re.S)
+        for file in (TRIAL / "tasks" / f"{name}.py", TRIAL / "solutions" / f"{name}.py")
+    ]
+    assert calls[0] and calls[1] and calls[0][0] == calls[1][0]
+
+
+@pytest.mark.torch
+@pytest.mark.full
+def test_a_folder_holds_the_program_and_its_task_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "clip"
+    assert trial("prepare", "clip_by_quantile", str(folder)).returncode == 0
+    assert sorted(file.name for file in folder.iterdir()) == ["TASK.md", "program.py"]
+    task = (folder / "TASK.md").read_text(encoding="utf-8")
+    assert "at most 0 graph breaks" in task and "at most 1 graphs" in task
+    untouched = json.loads(trial("check", "clip_by_quantile", str(folder)).stdout)
+    assert not untouched["solved"] and untouched["breaks"] > 0
+    program = folder / "program.py"
+    evaded = program.read_text(encoding="utf-8").replace(
+        "    def forward", "    @torch.compiler.disable\n    def forward"
+    )
+    program.write_text(evaded, encoding="utf-8")
+    assert "compiler.disable" in json.loads(trial("check", "clip_by_quantile", str(folder)).stdout)["why"]
+
+
+@pytest.mark.torch
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_misses_its_limits_and_its_solution_keeps_them(name: str) -> None:
+    done = trial("self-check", name)
+    assert done.returncode == 0, done.stdout + done.stderr
