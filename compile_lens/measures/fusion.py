@@ -8,24 +8,36 @@ backend writes both, one loop after the other, into one function with one launch
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
 from compile_lens.measures.control_flow import GENERATED
+from compile_lens.measures.fusion_answer import (
+    DECISIONS_NOT_SEEN,
+    DIFFERENT_GRAPHS,
+    FUSED,
+    INLINED,
+    LIBRARY_CALL_BETWEEN,
+    NEVER_PROPOSED,
+    NOT_FUSED,
+    NOT_PROPOSED,
+    NOT_SEEN,
+    NOTHING,
+    SAME,
+    Why,
+)
+from compile_lens.measures.fusion_remedies import Remedies
+from compile_lens.measures.library_calls import template_remedy
 from compile_lens.measures.members import Members, Subject, resolve, unseen_loops
 from compile_lens.measures.operators import called
+from compile_lens.measures.user_words import UserWords
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Code
 from compile_lens.record.lowering import REALIZED
-
-SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
-    "same", "inlined", "fused", "not fused", "different graphs", "no loop",
-)  # fmt: skip
-"""Values of ``Why.verdict``."""
 
 _VERDICTS = {
     SAME: "They are the same.",
@@ -37,64 +49,7 @@ _VERDICTS = {
 
 _NO_DECISIONS = "the record holds no decisions of the scheduler for this graph"
 
-LIBRARY_CALL_BETWEEN = (
-    "A call of a library stands between them: all of it has to run after one and before the other."
-)
-"""Reasons that keep two apart which are not library calls themselves."""
-
-NOT_PROPOSED = "Inductor did not propose the pair."
-NEVER_PROPOSED = "never proposed"
-NOT_SEEN = "not seen"
-"""``Why.verdict`` where loops or groups, ``Why.reason`` where the scheduler's decisions are not in the record."""
-DECISIONS_NOT_SEEN = "Why they were not fused was not seen."
 _PART = "One is, at least in part, what the other does."
-
-
-@dataclass(frozen=True)
-class Why:
-    """Result of ``capture.why(a, b)``.
-
-    Attributes:
-        a, b: the two things, as they were asked for.
-        where: the compile id and the phase (``"0/0 forward"``); ``""`` where they share none.
-        verdict: ``same``, ``inlined``, ``fused``, ``not fused``, ``different graphs``, ``no loop`` or ``not seen``.
-        reason: if not fused, a key of ``compile_lens.record.decision.REASONS``, ``"never proposed"``, or ``"not seen"``
-            where the record has no decisions of the scheduler.
-        sentence: the answer in one plain sentence.
-        facts: what the record shows for it, in order.
-        decisions: what the scheduler decided about their groups, the last word first.
-        saved: modelled bytes, at most, that one kernel for both would not move: what one writes is not read by the
-            other, nor written if nothing else needs it, and what both read is read once; ``None`` where that is
-            unknown or is no question.
-        saved_note: why ``saved`` is ``None``.
-        remedy: what one could try, ``""`` where there is nothing to try.
-        calls: the library calls that keep them apart, by the names of their operators.
-    """
-
-    a: str
-    b: str
-    where: str
-    verdict: str
-    reason: str = ""
-    sentence: str = ""
-    facts: tuple[str, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    saved: int | None = None
-    saved_note: str = ""
-    remedy: str = ""
-    calls: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        head = f"{self.a} and {self.b}" + (f" ({self.where})" if self.where else "")
-        text = [f"{head}: {self.verdict}" + (f", {self.reason}" if self.reason else ""), f"  {self.sentence}"]
-        text += [f"  - {fact}" for fact in self.facts]
-        if self.saved is not None:
-            text.append(f"  fusing would have saved at most {self.saved:,} bytes (modelled)")
-        elif self.saved_note:
-            text.append(f"  bytes that fusing would have saved: unknown, {self.saved_note}")
-        if self.remedy:
-            text.append(f"  to try: {self.remedy}")
-        return "\n".join(text)
 
 
 def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
@@ -104,14 +59,18 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     (``"gelu"``), a Python line (``"model.py:7"``; the number alone where there is one file), a call in one
     (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``), or an address. A name that several nodes have, by themselves
     or by what they call, is refused, also where one node has exactly that name: torch names the first ``mul`` so.
-    ``phase`` picks one graph (``"backward"``, ``"0/1 forward"``) where they are in several.
+    Where both are in several graphs, the answer is about the one in which fusing them would save most, and the facts
+    have the verdict in the others; ``phase`` picks one (``"backward"``, ``"0/1 forward"``).
 
     Raises ``UsageError``, which names what there is, for something that is unknown or ambiguous.
     """
-    one, two, where = resolve(capture, a, b, phase)
-    if where is None:
+    one, two, common = resolve(capture, a, b, phase)
+    if not common:
         return _apart(one, two, unseen_loops(capture))
-    return _Place(capture, *where).why(one, two)
+    answers = [_Place(capture, *where).why_of_launches(one, two) for where in common]
+    first = max(answers, key=lambda answer: answer.stake)
+    others = (f"in {answer.where}: {answer.verdict}" for answer in answers if answer is not first)
+    return replace(first, facts=(*first.facts, *others))
 
 
 def _apart(one: Members, two: Members, unseen: str) -> Why:
@@ -147,6 +106,9 @@ class _Place:
         self._inputs = {g: set(node.inputs) for g, node in self.groups.items()}
         self._users = _turned(self._inputs)
         self._order = {g: place for place, g in enumerate(self.groups)}
+        self.words = UserWords(capture, cid, phase)
+        self._remedies = Remedies(self.groups, self.loops, self._aten)
+        self._capture = capture
         self._in_order = all(
             self._order.get(i, -1) < place for g, place in self._order.items() for i in self._inputs[g]
         )
@@ -267,26 +229,22 @@ class _Place:
                 reason, what = "steering", "decides which graphs run, or how often"
             for group in side:
                 if self.groups[group].kind == ("extern" if "extern" in kinds else "nop"):
-                    facts.append(
-                        f"{group} ({self.groups[group].target}) {what}, and is never proposed for fusion"
-                    )
+                    facts.append(f"{self._named(group)} {what}, and is never proposed for fusion")
         between = () if reason else self._between(ga, gb)
         walls = [g for g in between if self.groups[g].kind == "extern"]
         if walls:
             reason = "extern"
-            facts += [
-                f"{g} ({self.groups[g].target}) stands between them: a call of a library" for g in walls
-            ]
+            facts += [f"{self._named(g)} stands between them: a call of a library" for g in walls]
         elif between:
-            facts.append(f"{_list(between)} has to run between them")
+            facts.append(f"{self.words.groups(between) or _list(between)} has to run between them")
         if decisions and not reason:
             reason = decisions[0].reason
-        facts += [str(d) for d in decisions[:3]]
+        facts += [self._decided(d, reason) for d in decisions[:3]]
         if len(decisions) > 3:
             facts.append(f"{len(decisions) - 3} more decisions about them are in the record")
         if not decisions:
             facts.append(self._never(ga, gb))
-        if reason == "reduction barrier" and self._steps_of_one(ga, gb):
+        if reason == "reduction barrier" and self._remedies.steps_of_one(ga, gb):
             reason = "split reduction"
         saved, note = self.buffers.saved(ga, gb)
         if self.decisions is None and not reason:
@@ -294,14 +252,89 @@ class _Place:
         sentence, remedy = _words(reason, bool(walls), bool(self.buffers.common(ga, gb)))
         if reason == "extern":
             facts += self._timed_elsewhere((*ga, *gb, *walls))
+        calls = self._calls((*ga, *gb, *walls)) if reason == "extern" else ()
         if reason == "extern" and any(_custom(self.groups[g]) for g in (*ga, *gb, *walls)):
             remedy = CUSTOM_REMEDY
-        if reason == "reduction barrier" and not self._over_other_dimensions(ga, gb):
-            remedy = ""
+        elif remedy:
+            remedy = self._remedies.applicable(reason, remedy, ga, gb)
+        extern = (
+            [g for g in walls or (*ga, *gb) if self.groups[g].kind == "extern"] if reason == "extern" else []
+        )
+        library = tuple(dict.fromkeys(map(self.words.group, extern)))
         return Why(
             one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
-            saved, note, remedy, self._calls((*ga, *gb, *walls)) if reason == "extern" else (),
+            saved, note, remedy, calls, (self.words.groups(ga), self.words.groups(gb)),
+            library,
         )  # fmt: skip
+
+    def _decided(self, decision: Decision, reason: str) -> str:
+        """A decision with its two sides in the words of the program; the sentence of the answer is not repeated."""
+        text = str(decision)
+        sides = [" + ".join(side) for side in (decision.a, decision.b)]
+        words = [self.words.loops(side) for side in (decision.a, decision.b)]
+        if all(words) and words[0] != words[1]:
+            text = text.replace(" and ".join(sides), " and ".join(words), 1)
+        return text.replace(f" {decision.sentence}", "", 1) if decision.reason == reason else text
+
+    def template_remedy(self, first: str, second: str) -> str:
+        """How a template is tried for a library call that ``first`` is, if ``second`` is pointwise work on its result,
+        which a template could take in; ``""`` otherwise."""
+        members = [self.loops[m] for m in self.groups[second].members if m in self.loops]
+        if (
+            self.groups[first].kind != "extern"
+            or any(loop.kind != "pointwise" for loop in members)
+            or not members
+        ):
+            return ""
+        return next(
+            filter(None, (template_remedy(self._capture, call) for call in self._calls((first,)))), ""
+        )
+
+    def why_of_launches(self, one: Members, two: Members) -> Why:
+        """The answer for two things; for kernels that are launched several times, about one launch of each."""
+        ones, twos = self._launches(one), self._launches(two)
+        if one == two or len(ones) == len(twos) == 1:
+            return self.why(one, two)
+        fewer, others = (ones, twos) if len(ones) <= len(twos) else (twos, ones)
+        pairs = [
+            (launch, min(others, key=lambda other: abs(self._place(launch) - self._place(other))))
+            for launch in fewer
+        ]
+        answers = [
+            self.why(
+                *(
+                    self._members(m, side)
+                    for m, side in zip((one, two), pair if fewer is ones else pair[::-1])
+                )
+            )
+            for pair in pairs
+        ]
+        first = max(answers, key=lambda answer: answer.stake)
+        counts = f"{one.name} has {len(ones)} launches and {two.name} {len(twos)}: this is about one of each"
+        return replace(first, facts=(*first.facts, counts))
+
+    def _launches(self, thing: Members) -> list[list[str]]:
+        """The groups that each launch of a kernel runs; all groups of anything else."""
+        groups = self._groups(thing.places[self.cid, self.phase])
+        kernel = next((k for k in self.kernels if k.name == thing.name and thing.kind == "kernel"), None)
+        count = len(kernel.launch_lines) if kernel is not None else 1
+        if count < 2 or not groups or len(groups) % count:
+            return [groups]
+        size = len(groups) // count
+        groups.sort(key=self._order.__getitem__)
+        return [groups[at : at + size] for at in range(0, len(groups), size)]
+
+    def _place(self, groups: list[str]) -> int:
+        return min((self._order[g] for g in groups), default=0)
+
+    def _members(self, thing: Members, groups: list[str]) -> Members:
+        loops = tuple(m for g in groups for m in self.groups[g].members)
+        return replace(thing, places={(self.cid, self.phase): loops}) if loops else thing
+
+    def _named(self, group: str) -> str:
+        """A group in the words of the program, with what it calls: "`q @ k` (model.py:7), aten.bmm.out,"."""
+        target, words = self.groups[group].target, self.words.group(group)
+        return f"{group} ({target})" if words == group else f"{words}, {target},"
 
     def _calls(self, groups: Collection[str]) -> tuple[str, ...]:
         """The operators of those that are calls of a library: no kernel or operator of the user's own."""
@@ -321,21 +354,6 @@ class _Place:
                         f"device, which was not done here: what follows a template can be fused with it ({group})"
                     )
 
-    def _reductions(self, groups: list[str]) -> set[str]:
-        """The reductions among the operators of the loops of groups that reduce."""
-        members = [self.loops[m] for g in groups for m in self.groups[g].members if m in self.loops]
-        names = {name for n in members if n.kind == "reduction" for name in n.origins}
-        return {name for name in names if name in self._aten and self._aten[name].kind == "reduction"}
-
-    def _steps_of_one(self, ga: list[str], gb: list[str]) -> bool:
-        """Return True if both do a part of the same reduction, and of no other."""
-        one, two = self._reductions(ga), self._reductions(gb)
-        return bool(one) and one == two
-
-    def _over_other_dimensions(self, ga: list[str], gb: list[str]) -> bool:
-        """Return True if one of them reduces, and not over the last dimension: a reduction over that could be fused."""
-        return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
-
     def _about(self, a: Collection[str], b: Collection[str]) -> Iterator[Decision]:
         """The decisions of which one side is of ``a`` and the other of ``b``."""
         one, two = set(a), set(b)
@@ -350,10 +368,11 @@ class _Place:
         common = self.buffers.common(ga, gb)
         if not common:
             return "Inductor never proposed the pair: they touch no buffer in common"
+        shared = self.words.buffers(common)
         if any(self.groups[g].kind in ("extern", "nop") for g in (*ga, *gb)):
-            return f"Inductor never proposed the pair, though both touch {_list(common)}"
+            return f"Inductor never proposed the pair, though both touch {shared}"
         return (
-            f"Inductor never proposed the pair, though both touch {_list(common)}, and does not say why "
+            f"Inductor never proposed the pair, though both touch {shared}, and does not say why "
             "(it tries only neighbours where very many loops touch one buffer)"
         )
 
@@ -399,16 +418,6 @@ def _custom(group: Node) -> bool:
 _LIBRARIES = frozenset(
     ("aten", "prims", "extern_kernels", "torch", "mkldnn", "quantized", "inductor", "onednn")
 )
-
-
-def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
-    """Return True if a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
-    dims = node.args[1] if len(node.args) > 1 else ()
-    dims = (dims,) if isinstance(dims, int) else dims
-    source = nodes.get(node.inputs[0]) if node.inputs else None
-    if not isinstance(dims, tuple) or not dims or source is None or source.shape is None:
-        return True
-    return any(d in (-1, len(source.shape) - 1) for d in dims)
 
 
 def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:

@@ -3,7 +3,7 @@ graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from compile_lens.errors import UsageError
@@ -39,18 +39,19 @@ class Members:
 
 def resolve(
     capture: Record, a: Subject, b: Subject, phase: str = ""
-) -> tuple[Members, Members, Place | None]:
-    """Return what ``a`` and ``b`` stand for, and the one place where both are (None if there is none).
+) -> tuple[Members, Members, tuple[Place, ...]]:
+    """Return what ``a`` and ``b`` stand for, and the places where both are (none if there is none).
 
-    Raises ``UsageError`` for what is unknown, and where both are in several places and ``phase`` picks none.
+    A name that stands for several calls stands for the one in the graphs of the other. Raises ``UsageError`` for what
+    is unknown or ambiguous.
     """
     finder = _Finder(capture)
-    one, two = finder.find(a), finder.find(b)
+    one, two = finder.both(a, b, phase)
     common = [place for place in finder.places if place in one.places and place in two.places]
     if phase:
         wanted = finder.of_phase(finder.places, phase)
         if not wanted and finder.unseen and finder.of_phase(finder.phases, phase):
-            return one, two, None
+            return one, two, ()
         if not wanted:
             raise UsageError(f"phase {phase!r} is not in this capture, which has {_said(finder.places)}")
         common = [place for place in common if place in wanted]
@@ -59,12 +60,7 @@ def resolve(
             raise UsageError(f"phase {phase!r} does not hold both: {here}")
     for thing in (one, two):
         finder.check(thing, common, phase)
-    if len(common) > 1:
-        raise UsageError(
-            f"{one.name} and {two.name} are both in {_said(common)}: "
-            f"pick one with phase={_shortest(common, finder.places)!r}"
-        )
-    return one, two, common[0] if common else None
+    return one, two, tuple(common)
 
 
 def _said(places: Iterable[Place]) -> str:
@@ -109,8 +105,33 @@ class _Finder:
         """Return the places that a caller's ``phase`` names: ``forward``, or ``0/0 forward``."""
         return [place for place in places if phase in (place[1], f"{place[0]} {place[1]}")]
 
-    def find(self, what: Subject) -> Members:
-        """Return what ``what`` stands for; the first of these that exists: kernel, line, node, loop, group."""
+    def both(self, a: Subject, b: Subject, phase: str) -> tuple[Members, Members]:
+        """Return what two things stand for, each in the graphs of the other where it is ambiguous by itself."""
+        subjects, members, errors = (a, b), dict[int, Members](), dict[int, UsageError]()
+        for number, what in enumerate(subjects):
+            try:
+                members[number] = self.find(what)
+            except UsageError as error:
+                errors[number] = error
+        for number, reason in errors.items():
+            other = members.get(1 - number)
+            within = (
+                self.of_phase(self.places, phase)
+                if phase
+                else list(other.places)
+                if other is not None
+                else []
+            )
+            if not within or not isinstance(subjects[number], str):
+                raise reason
+            members[number] = self.find(subjects[number], within)
+        return members[0], members[1]
+
+    def find(self, what: Subject, within: Collection[Place] | None = None) -> Members:
+        """Return what ``what`` stands for; the first of these that exists: kernel, line, node, loop, group.
+
+        ``within``: only kernels of these places count.
+        """
         if isinstance(what, Kernel):
             return self._kernels(what.name, self._home(what))
         if isinstance(what, int) and not isinstance(what, bool):
@@ -121,11 +142,33 @@ class _Finder:
             raise UsageError(
                 f"{what!r} is no kernel, name or line: give a Kernel, a name such as 'add', {FORMS}, or a line number"
             )
-        kernels = [(cid, k) for cid, k in self._every() if k.name == what]
+        kernels = [
+            (cid, k)
+            for cid, k in self._every()
+            if k.name == what and (within is None or (cid, k.phase) in within)
+        ]
         if kernels:
-            self.chain.texts.check_kernel(what)
+            self._check_kernel(what, within)
             return self._kernels(what, kernels)
         return self._at(what, self.chain.find(what)) if self.chain.texts.is_form(what) else self._named(what)
+
+    def _check_kernel(self, name: str, within: Collection[Place] | None) -> None:
+        """Raise ``UsageError`` for the bare name of a function that one graph calls more than once, or several do."""
+        calls = [
+            (cid, kernel)
+            for cid, kernel in self._every()
+            if kernel.name.partition("#")[0] == name and (within is None or (cid, kernel.phase) in within)
+        ]
+        if len({kernel.name for _, kernel in calls}) < 2:
+            return
+        texts, lines = [], []
+        for cid, kernel in calls:
+            address = (cid, f"{kernel.phase}.code", kernel.name)
+            alone = sum(kernel.name == other.name for _, other in calls) == 1 and kernel.name != name
+            texts.append(repr(kernel.name if alone else address))
+            lines += [str(frame) for frame in self.chain.lines(address, derivatives=False)[:1]]
+        where = f"; they come from, in this order: {'; '.join(lines)}" if len(lines) == len(texts) else ""
+        raise UsageError(f"{name!r} is called more than once: give one of {', '.join(texts)}{where}")
 
     def check(self, thing: Members, common: list[Place], phase: str) -> None:
         """Raise ``UsageError`` where a name stands for several nodes of the graphs in question, or, where no phase was

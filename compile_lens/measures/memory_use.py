@@ -317,9 +317,13 @@ class _Table:
         input_name = self._names.of(*joint) if joint is not None else self._names.of(*address)
         if input_name is not None:
             return _Item(input_name.kind, input_name.name, tensor, address=joint or address)
-        frames = self._chain.lines(address, derivatives=False) if address in self._chain else ()
+        made = self._without_views(joint or address)
+        given = self._names.of(*made) if made != (joint or address) else None
+        if given is not None:
+            return _Item(given.kind, given.name, tensor, address=joint or address)
+        frames = self._chain.lines(made, derivatives=False) if made in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
-        source = self._nodes.get(joint[:2], {}).get(joint[2]) if joint is not None else node
+        source = self._nodes[made[:2]].get(made[2], node)
         later = (
             stage.startswith("backward.") and node.op != "placeholder"
         )  # what is handed over is of the forward
@@ -329,6 +333,14 @@ class _Table:
         expression = (first.call or first.text).strip() if first is not None else ""
         name = f"gradient at {expression}" if kind == GRADIENT and expression else expression or fallback
         return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, joint or address)
+
+    def _without_views(self, address: Address) -> Address:
+        """The node that computes what a node views: a linear layer reshapes what is handed to it."""
+        cid, stage, name = address
+        nodes = self._nodes.get((cid, stage), {})
+        while (node := nodes.get(name)) is not None and node.kind == "view" and node.inputs[:1]:
+            name = node.inputs[0]
+        return (cid, stage, name) if name in nodes else address
 
     def _joint(self, address: Address) -> Address | None:
         """The node of the joint graph that a node of a later stage is."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compile_lens.measures.fusion import NOT_FUSED, Why, _Place
+from compile_lens.measures.fusion import _Place
+from compile_lens.measures.fusion_answer import NOT_FUSED, Why
 from compile_lens.measures.members import Members
 from compile_lens.measures.memo import memoized
 from compile_lens.record.capture import Record
@@ -24,7 +25,7 @@ class UnfusedPair:
     """Two groups of one phase that stayed apart; ``first`` runs before ``second``.
 
     ``follows`` says whether the second reads what the first writes; else both read the same. ``why`` is what
-    ``capture.why`` says of them.
+    ``capture.why`` says of them, ``template`` how a template is tried in place of a library call that one of them is.
     """
 
     compilation: str
@@ -33,13 +34,16 @@ class UnfusedPair:
     second: str
     follows: bool
     why: Why
+    template: str = ""
 
     @property
     def remedy(self) -> str:
         """The remedy that a program can follow, ``""`` without one: nobody writes a backward, so that there only a
         setting can be changed."""
         remedy = self.why.remedy
-        return remedy if self.phase != "backward" or "torch._inductor.config" in remedy else ""
+        if self.phase == "backward" and "torch._inductor.config" not in remedy:
+            remedy = ""
+        return remedy or self.template
 
 
 @memoized
@@ -61,7 +65,8 @@ def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, .
         one, two = (_group(place, name) for name in (first, second))
         why = place.why(one, two)
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
-            pairs.append(UnfusedPair(cid, phase, first, second, follows, why))
+            template = place.template_remedy(first, second) if follows and why.reason == "extern" else ""
+            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template))
     return tuple(pairs)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..measures.chain import Chain
     from ..measures.cost import Cost
     from ..measures.coverage import Coverage
-    from ..measures.fusion import Why
+    from ..measures.fusion_answer import Why
     from ..measures.ledger import Ledger
     from ..measures.memory_use import MemoryUse
     from ..measures.roofline import Roofline

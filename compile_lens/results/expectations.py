@@ -234,7 +234,7 @@ class Expectations:
 
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
-        from ..measures.fusion import DIFFERENT_GRAPHS, FUSED, INLINED, NOT_FUSED, SAME
+        from ..measures.fusion_answer import DIFFERENT_GRAPHS, FUSED, INLINED, NOT_FUSED, SAME
         from ..views.explanations import Explanation
         from ..views.explanations.kernels import of_calls, of_two
 

@@ -9,7 +9,8 @@ import pytest
 from full_text import full
 
 from compile_lens import UsageError
-from compile_lens.measures.fusion import Why, why
+from compile_lens.measures.fusion import why
+from compile_lens.measures.fusion_answer import Why
 from compile_lens.measures.unfused_pairs import UnfusedPair
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
@@ -142,7 +143,8 @@ def test_the_last_word_about_a_pair_is_the_reason() -> None:
 def test_a_library_call_between() -> None:
     found = why(capture(), "exp", "cos")
     assert (found.verdict, found.reason, found.saved) == ("not fused", "extern", 0)
-    assert "op2 (extern op2) stands between them: a call of a library" in found.facts
+    assert "model.py:4, extern op2, stands between them: a call of a library" in found.facts
+    assert found.answer.startswith("model.py:4 stands between them, a call of a library")
     assert "stands between" in found.sentence
     assert any("touch no buffer in common" in fact for fact in found.facts)
     turned = why(capture(), "cos", "exp")
@@ -205,8 +207,8 @@ def test_graphs_of_their_own() -> None:
     found = capture(phase("forward"), second)
     apart = found.why(found.kernels[0], found.kernels[4])
     assert apart.verdict == "different graphs" and "0/0 forward" in apart.facts[0]
-    with pytest.raises(UsageError, match="both in 0/0 forward, 1/0 inference: pick one with phase='forward'"):
-        found.why("sin", "exp")
+    both = found.why("sin", "exp")  # the same in both: the first
+    assert both.where == "0/0 forward" and f"in 1/0 inference: {both.verdict}" in both.facts
     assert found.why("sin", "exp", phase="forward").where == "0/0 forward"
     assert found.why("sin", "exp", phase="1/0 inference").where == "1/0 inference"
     assert found.why(found.kernels[0], "cos").where == "0/0 forward"

@@ -222,3 +222,15 @@ def test_a_curve_is_for_the_target_of_the_capture() -> None:
     curve = record.memory_curve(budgets=[1, 0])
     assert "H100" in curve.target and [point.failure for point in curve.points] == ["", ""]
     assert curve.points[0].saved == record.memory().saved and curve.points[1].saved == 0
+
+
+def test_a_value_that_a_layer_reshapes_is_named_by_what_made_it() -> None:
+    """A linear layer of three dimensions makes a matrix of what it gets: that is gelu's result, not the layer's."""
+    up, down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def step(up: nn.Module, down: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return down(torch.nn.functional.gelu(up(x)))
+
+    by_name = capture(step, up, down, torch.ones(2, 4, 8)).memory("name")
+    saved = {row.expression: row.saved for row in by_name.rows if row.saved}
+    assert saved == {"up(x)": 2 * 4 * 16 * 4, "torch.nn.functional.gelu(up(x))": 2 * 4 * 16 * 4}

@@ -13,7 +13,7 @@ import samples_machine
 import samples_targets
 
 from compile_lens.errors import UsageError
-from compile_lens.measures.fusion import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.measures.fusion_answer import LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.record import claims
 from compile_lens.record.breaks import LIMIT, Ending, Skip
 from compile_lens.record.capture import Failure

@@ -81,7 +81,7 @@ def of_error(message: str, what: str) -> Brief:
 def why(record: Any, name: str, a: str, b: str, phase: str) -> Brief:
     """Return whether two things of a capture are one kernel, and the reason."""
     answer = record.why(a, b, phase)
-    facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {answer.sentence}"]
+    facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {answer.answer}"]
     if answer.saved is not None:
         facts.append(f"One kernel for both would save at most {answer.saved:,} bytes (modelled).")
     elif answer.saved_note:
@@ -123,7 +123,7 @@ def _pair(pair: UnfusedPair) -> str:
     why = pair.why
     saved = "" if why.saved is None else f"; one kernel would save at most {why.saved:,} bytes (modelled)"
     remedy = f"; to try: {pair.remedy}" if pair.remedy else ""
-    return f"{pair.compilation} {pair.phase}: {pair.first} and {pair.second}: {why.sentence}{saved}{remedy}"
+    return f"{pair.compilation} {pair.phase}: {why.pair}: {why.answer}{saved}{remedy}"
 
 
 def chain(record: Any, name: str, address: str) -> Brief:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compile_lens.measures.compare.target import Launch, Line, TargetPhase
 from compile_lens.measures.diff.side import Named
-from compile_lens.measures.fusion import NEVER_PROPOSED, NOT_SEEN
+from compile_lens.measures.fusion_answer import NEVER_PROPOSED, NOT_SEEN
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.comparison import Fact
 from compile_lens.record.messages import all_names

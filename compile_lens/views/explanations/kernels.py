@@ -9,10 +9,12 @@ from itertools import pairwise
 from compile_lens.errors import UsageError
 from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
-from compile_lens.measures.fusion import NOT_FUSED, Why, why
+from compile_lens.measures.fusion import why
+from compile_lens.measures.fusion_answer import NOT_FUSED, Why
+from compile_lens.measures.library_calls import no_templates, template_remedy
 from compile_lens.measures.members import Subject, resolve
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
-from compile_lens.record.autotuning import TEMPLATES, no_template_reason
+from compile_lens.record.autotuning import TEMPLATES
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS
 from compile_lens.record.graph import Frame
@@ -90,13 +92,13 @@ def kernels_there(capture: Record, seen: Sequence[Place]) -> Explanation:
 def of_two(capture: Record, a: Subject, b: Subject, phase: str = "") -> tuple[str, ...]:
     """The groups in which each of two things is that ``capture.why`` can name, with the Python lines of the thing, or,
     where it is no operator of a graph, of the group."""
-    one, two, where = resolve(capture, a, b, phase)
+    one, two, common = resolve(capture, a, b, phase)
     chain = Chain(capture)
     sentences: list[str] = []
     for place in places(capture):
         at = (place.compilation.id, place.phase)
         graph = place.graph("groups")
-        if graph is None or (where is not None and at != where):
+        if graph is None or (common and at not in common):
             continue
         named = Groups(place)
         for thing in (one, two):
@@ -134,39 +136,18 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
             f"{name}: Inductor generates {words} itself where its backend can, and within limits; here it did not",
             f"compile_lens.support({name!r}) says which of its backends can",
         )
-    if operators.base_name(name) in TEMPLATES:
-        no_template_reason = _no_templates(capture, operators.base_name(name))
-        if no_template_reason:
-            return (
-                f"{name}: a library computes it; what stands beside it is not fused with it: {no_template_reason}",
-                "",
-            )
+    operator = operators.base_name(name)
+    if operator in TEMPLATES:
+        reason = no_templates(capture, operator)
         return (
-            f"{name}: by default a library computes it; what stands beside it is not fused with it",
-            "mode='max-autotune' times Inductor's own templates against the library, which needs the device",
+            f"{name}: {'' if reason else 'by default '}a library computes it; what stands beside it is not fused with "
+            f"it{f': {reason}' if reason else ''}",
+            template_remedy(capture, operator),
         )
     return (
         f"{name}: Inductor calls a library for it",
         f"compile_lens.support({name!r}) says what Inductor has for it",
     )
-
-
-def _no_templates(capture: Record, operator: str) -> str:
-    """The reason why ``max-autotune`` has no template of an operator to time for the device that the code is for;
-    ``""`` where it may have some for one of its calls."""
-    model = capture.target.model if capture.target is not None else None
-    types = {
-        node.outputs[0].dtype if node.outputs else ""
-        for compilation in capture.compilations
-        for stage, graph in compilation.graphs.items()
-        if stage.endswith("post_grad")
-        for node in graph.calls
-        if operators.base_name(node.target.removeprefix("aten.").partition(".")[0]) == operator
-    }
-    reasons = [
-        no_template_reason(capture.environment.target, model, operator, dtype) for dtype in types or {""}
-    ]
-    return reasons[0] if all(reasons) else ""
 
 
 def by_bytes(capture: Record, phase: str = "") -> Explanation:
@@ -293,7 +274,8 @@ def ranked(pairs: Iterable[UnfusedPair]) -> list[UnfusedPair]:
 
 def _said(place: Place, first: str, second: str, reason: Why) -> str:
     saved = f" One kernel would move at most {size(reason.saved)} less." if reason.saved else ""
-    return f"{place.title}: {first} and {second}: {reason.sentence} ({reason.reason}){saved}"
+    names = (f"{name}, {words}," if words else name for name, words in zip((first, second), reason.words))
+    return f"{place.title}: {' and '.join(names)}: {reason.answer} ({reason.reason}){saved}"
 
 
 def groups(capture: Record, phase: str = "") -> Explanation:

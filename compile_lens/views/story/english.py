@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.fusion import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.record.decision import REASONS
 from compile_lens.record.figures import AtLeast, Figure
 

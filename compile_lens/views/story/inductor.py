@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.control_flow import GENERATED, walk
-from compile_lens.measures.fusion import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs

@@ -113,7 +113,7 @@ def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
         if best.why.saved is None
         else f", at most {quantities.amount(Figure(best.why.saved, MODELLED))} saved by fusing"
     )
-    yield f"not fused: {best.first} and {best.second} ({best.phase}{saved}): {best.why.sentence}"
+    yield f"not fused: {best.why.pair} ({best.phase}{saved}): {best.why.answer}"
     if best.remedy:
         yield f"to try: {best.remedy}"
 

@@ -68,7 +68,12 @@ class _Neighbour:
     @property
     def words(self) -> str:
         why = self.pair.why
-        what = f"with #{self.number} {short_name(self.address[2])}" if self.number else "two loops in it"
+        loops = " against ".join(filter(None, why.words))
+        what = (
+            f"with #{self.number} {short_name(self.address[2])}"
+            if self.number
+            else f"two loops in it{f', {loops}' if loops else ''}"
+        )
         reason = why.sentence.rstrip(".")
         if why.reason == "extern" and why.calls:
             reason = f"{', '.join(dict.fromkeys(map(short_name, why.calls)))} is a library call"

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 import compile_lens
 from compile_lens.measures import unfused_pairs
+from compile_lens.measures.fusion_remedies import SAME_DIMENSIONS, SAME_ELEMENTS
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
 from compile_lens.record.lowering import REALIZED
@@ -73,6 +74,9 @@ CASES: list[tuple[str, Any, Any]] = [
      (buffers, (X, Y), {"max_fusion_unique_io_buffers": 8}, ("add", "sub"))),
 ]  # fmt: skip
 
+PARTS = {4: SAME_ELEMENTS, 5: SAME_DIMENSIONS}
+"""The part of the reason's remedy that applies to a case, by its number."""
+
 OWN_TESTS = {"split reduction"}
 
 
@@ -81,16 +85,15 @@ def test_every_remedy_has_a_test() -> None:
     assert {k for k, r in REALIZED.items() if r.remedy} == {key for key, _, _, _ in LIMITS}
 
 
-@pytest.mark.parametrize(
-    ("reason", "case", "applied"), CASES, ids=[f"{n} {c[0]}" for n, c in enumerate(CASES)]
-)
-def test_a_remedy_of_the_scheduler_fuses_the_two(reason: str, case: Any, applied: Any) -> None:
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{n} {c[0]}" for n, c in enumerate(CASES)])
+def test_a_remedy_of_the_scheduler_fuses_the_two(number: int) -> None:
+    reason, case, applied = CASES[number]
     found = [
         compile_lens.capture(function, *args, options=options or None).why(*pair)
         for function, args, options, pair in (case, applied)
     ]
     assert (found[0].verdict, found[0].reason) == ("not fused", reason)
-    assert found[0].remedy == REASONS[reason].remedy and "to try: " in str(found[0])
+    assert found[0].remedy == PARTS.get(number, REASONS[reason].remedy) and "to try: " in str(found[0])
     assert found[1].verdict == "fused" and not found[1].remedy
 
 
@@ -310,3 +313,12 @@ def test_a_name_that_is_called_twice_is_not_guessed() -> None:
     assert found.why("gelu_1", "sum_1").verdict == "fused"
     with pytest.raises(compile_lens.UsageError, match="no function that it calls"):
         found.why("silu", "sum_1")
+
+
+def test_a_reduction_of_columns_beside_pointwise_work_has_no_remedy() -> None:
+    """With the last dimension in place of the first, Inductor does not fuse them either."""
+    found = [
+        compile_lens.capture(lambda x, d=d: (x.sum(d), x.exp()), SQUARE).why("sum_1", "exp") for d in (0, 1)
+    ]
+    assert (found[0].verdict, found[0].reason, found[0].remedy) == ("not fused", "different indices", "")
+    assert found[1].verdict == "not fused"

@@ -1,0 +1,82 @@
+"""Remedies for two groups that were not fused: the part of a reason's remedy that applies to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from compile_lens.record.graph import Node
+
+SAME_DIMENSIONS = "Reduce over the same dimensions in both."
+SAME_ELEMENTS = (
+    "Let both take the same elements in the same order: no slice, shift, gather, reshape or transpose between "
+    "the two."
+)
+_RESHAPES = re.compile(
+    r"\b(reshape|view|transpose|permute|flatten|unflatten|swapaxes|movedim|rearrange)\b|\.m?[tTH]\b"
+)
+_MOVES = re.compile(
+    rf"{_RESHAPES.pattern}|\[[^\]]*:[^\]]*\]|\b(gather|roll|narrow|flip|slice|index_select|take|take_along_dim|select)\b"
+)
+
+
+class Remedies:
+    """Remedies for groups of one phase; ``loops`` and ``aten`` are its loops and post-grad nodes by name."""
+
+    def __init__(
+        self, groups: Mapping[str, Node], loops: Mapping[str, Node], aten: Mapping[str, Node]
+    ) -> None:
+        self._groups, self._loops, self._aten = groups, loops, aten
+
+    def applicable(self, reason: str, remedy: str, ga: list[str], gb: list[str]) -> str:
+        """The remedy of a reason, or the part of it that these two do not follow already."""
+        first, second = self._reductions(ga), self._reductions(gb)
+        if reason == "reduction barrier":
+            return remedy if self._over_other_dimensions(ga, gb) else ""
+        if reason == "different indices" and first and second:
+            return SAME_DIMENSIONS
+        if reason == "different indices":
+            return SAME_ELEMENTS if not (first or second) or self._written(_MOVES, ga, gb) else ""
+        if reason == "different loops" and not self._written(_RESHAPES, ga, gb):
+            return ""
+        return remedy
+
+    def steps_of_one(self, ga: list[str], gb: list[str]) -> bool:
+        """Return True if both do a part of the same reduction, and of no other."""
+        one, two = self._reductions(ga), self._reductions(gb)
+        return bool(one) and one == two
+
+    def _written(self, words: re.Pattern[str], ga: list[str], gb: list[str]) -> bool:
+        """Return True if the program has such words where it makes what one of them reads; or its text is not known."""
+        members = [self._loops[m] for g in (*ga, *gb) for m in self._groups[g].members if m in self._loops]
+        pending = [name for loop in members for name in loop.origins if name in self._aten]
+        texts = [(f.call or f.text) for name in pending for f in self._aten[name].frames]
+        seen = set(pending)
+        for name in pending:
+            for source in self._aten[name].inputs:
+                node = self._aten.get(source)
+                if node is not None and node.kind == "view" and source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+                    texts += [(f.call or f.text) for f in node.frames]
+        return not texts or any(words.search(text) for text in texts)
+
+    def _reductions(self, groups: list[str]) -> set[str]:
+        """The reductions among the operators of the loops of groups that reduce."""
+        members = [self._loops[m] for g in groups for m in self._groups[g].members if m in self._loops]
+        names = {name for n in members if n.kind == "reduction" for name in n.origins}
+        return {name for name in names if name in self._aten and self._aten[name].kind == "reduction"}
+
+    def _over_other_dimensions(self, ga: list[str], gb: list[str]) -> bool:
+        """Return True if one of them reduces, and not over the last dimension: a reduction over that could be fused."""
+        return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
+
+
+def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
+    """Return True if a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
+    dims = node.args[1] if len(node.args) > 1 else ()
+    dims = (dims,) if isinstance(dims, int) else dims
+    source = nodes.get(node.inputs[0]) if node.inputs else None
+    if not isinstance(dims, tuple) or not dims or source is None or source.shape is None:
+        return True
+    return any(d in (-1, len(source.shape) - 1) for d in dims)

@@ -1,0 +1,91 @@
+"""Names of loops, groups and buffers in the words of the program: expressions, lines, inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from compile_lens.record.capture import Record
+from compile_lens.record.graph import Frame
+from compile_lens.record.messages import all_names
+
+from .address import Address
+from .chain import Chain
+from .input_names import InputNames, input_names
+
+LONG = 60
+"""Characters of an expression; a longer one is cut."""
+
+
+class UserWords:
+    """Names in one phase of one compilation. What reaches no line keeps its own name."""
+
+    def __init__(self, capture: Record, compilation: str, phase: str) -> None:
+        self._at = (compilation, phase)
+        self._chain = Chain(capture)
+        self._names: InputNames = input_names(capture)
+        self._groups: dict[str, str] = {}
+        self._inputs = {
+            node.name: node.inputs
+            for c in capture.compilations
+            if c.id == compilation and (graph := c.graphs.get(f"{phase}.loops")) is not None
+            for node in graph.nodes
+        }
+
+    def group(self, name: str) -> str:
+        """What a group computes: "`torch.softmax(q @ k, -1)` (t.py:6)"; its own name if that is not known."""
+        if name not in self._groups:
+            self._groups[name] = self.of([self._address("groups", name)]) or name
+        return self._groups[name]
+
+    def groups(self, names: Collection[str]) -> str:
+        """What several groups compute; ``""`` if no line is known of any."""
+        return self.of([self._address("groups", name) for name in names])
+
+    def loops(self, names: Collection[str]) -> str:
+        """What several loops compute; ``""`` if no line is known of any."""
+        return self.of([self._address("loops", name) for name in names])
+
+    def buffers(self, names: Collection[str]) -> str:
+        """The values in buffers: inputs by their names, others by what computes them."""
+        return all_names(dict.fromkeys(map(self._buffer, names)), 3)
+
+    def _buffer(self, name: str) -> str:
+        given = self._names.of(self._at[0], f"{self._at[1]}.post_grad", name)
+        if given is not None:
+            return f"`{given.name}`"
+        words = self.of([self._address("loops", name)])
+        if words:
+            return words
+        reads = [
+            self._names.of(self._at[0], f"{self._at[1]}.post_grad", one) for one in self._inputs.get(name, ())
+        ]
+        sources = all_names(f"`{one.name}`" for one in reads if one is not None)
+        return f"{name}, made from {sources}" if sources else name
+
+    def of(self, addresses: Iterable[Address]) -> str:
+        """The last and outermost expression with its line, and how many more there are; ``""`` if there is none."""
+        known = [address for address in addresses if address in self._chain]
+        frames: dict[tuple[str, str], Frame] = {}
+        for address in known:
+            for frame in self._chain.lines(address, derivatives=False):
+                frames.setdefault((frame.file, frame.within), frame)
+        if not frames:
+            return ""
+        last = max(frames.values(), key=lambda f: (f.line, -(f.column or 0), f.end_column or 0))
+        more = f" and {len(frames) - 1} more" if len(frames) > 1 else ""
+        gradient = any(self._chain.derivatives(address) for address in known)
+        text = _expression(last)
+        name = f"`{text}` ({_place(last)})" if text else _place(last)
+        return f"{'the gradient of ' if gradient else ''}{name}{more}"
+
+    def _address(self, stage: str, name: str) -> Address:
+        return self._at[0], f"{self._at[1]}.{stage}", name
+
+
+def _expression(frame: Frame) -> str:
+    text = (frame.call or frame.text).strip().removeprefix("return ")
+    return text if len(text) <= LONG else f"{text[: LONG - 1]}…"
+
+
+def _place(frame: Frame) -> str:
+    return frame.address.partition(":")[0] + f":{frame.line}"
