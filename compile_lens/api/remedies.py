@@ -31,15 +31,15 @@ def what_if(
     kwargs: dict[str, Any] | None = None,
     time_limit: float | None = None,
     program: Program | None = None,
-) -> Program:
-    """``program`` with ``record.remedies``: see ``Program.what_if``."""
+) -> ProgramRemedies:
+    """The runs that tried the remedies of ``program``: see ``Program.what_if``."""
     assert program is not None
     check_fit(fn, args, kwargs, "what_if")
     if time_limit is not None and not (isinstance(time_limit, (int, float)) and time_limit > 0):
         raise UsageError(f"time_limit={time_limit!r} is not a number of seconds above 0")
     record = program.record
     if not remedies(record):
-        return program.with_remedies(ProgramRemedies(result=RESULT))
+        return ProgramRemedies(result=RESULT)
     with (
         tempfile.TemporaryDirectory(prefix="compile-lens-") as folder,
         bar("what if", quiet=not watched()) as tell,
@@ -47,7 +47,7 @@ def what_if(
         launch = functools.partial(_launch, folder, fn, args, kwargs or {})
         tell("as it is", 1, len(remedies(record)) + 2)
         base = launch((), max(FIRST_LIMIT, LIMIT_FACTOR * record.seconds, time_limit or 0.0))
-        return program.with_remedies(tried(record, base, launch, _compare, RESULT, time_limit, tell))
+        return tried(record, base, launch, _compare, RESULT, time_limit, tell)
 
 
 FIRST_LIMIT = 600.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         ProgramFrame,
         ProgramGraph,
     )
-    from ..record.remedies import ProgramRemedies
     from ..views.document import Document
     from ..views.summaries.summary import Summary
     from .capture import Capture
@@ -261,22 +261,18 @@ class Program(TextForms):
 
     def what_if(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Program:
         """This program with ``record.remedies``: ``fn(*args)`` runs again in child processes, as it is, with each
-        setting that may help against ``causes`` (``dynamic=True``, ``mark_dynamic``, …), and with all that helped. This
-        process is not touched; what ``fn`` does to files, it does in each run.
+        setting that may help against ``causes`` (``dynamic=True``, …), and with all that helped. This process is not
+        touched; what ``fn`` does to files, it does in each run.
 
         Args:
-            fn, args: a function that does what was watched, and its arguments; ``kwargs`` may be given too.
+            fn, args: a function that does what was watched, and its arguments.
             time_limit: seconds that a run may take; by default four times those of the first, and at least a minute.
 
         Raises:
             UsageError: an argument is not usable, or the function cannot be sent to another process.
         """
-        tried: Program = delegate("Program.what_if")(fn, *args, program=self, **options)
-        return tried
-
-    def with_remedies(self, remedies: ProgramRemedies) -> Program:
-        """This program with runs that tried its remedies."""
-        record = replace(self.record, remedies=remedies)
+        tried = delegate("Program.what_if")(fn, *args, program=self, **options)
+        record = replace(self.record, remedies=tried)
         return Program(lambda: record, self._kept)
 
     def to_json(self) -> str:
@@ -313,15 +309,19 @@ class Program(TextForms):
 
         return read(path, made)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the program to ``path``; the ending chooses the form: .html .json .md .txt.
-
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+    def save(self, path: str | Path, captures: bool = False) -> Path:
+        """Write the program to ``path``; the ending chooses the form: .html .json .md .txt. ``captures``: beside a
+        page, that of each graph's capture as well, to which its compilation links.
+        The file appears whole or not at all. Raises ``UsageError`` for another ending or place, or without a graph.
         """
+        from ..views.live.program import page
         from ..views.render.formats import PROGRAM, save
         from ..views.subjects.program import document
+        from .capture_pages import save_captures
 
-        return save(path, PROGRAM, lambda: document(self.record), json=self.to_json)
+        beside = save_captures(self, Path(path)) if captures else ()
+        shown = functools.partial(page, self.record, *beside)
+        return save(path, PROGRAM, lambda: document(self.record), json=self.to_json, html=shown)
 
     def save_trace(self, path: str | Path) -> Path:
         """Write the times of compiling as trace-event JSON, which Perfetto and speedscope open.

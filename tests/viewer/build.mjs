@@ -121,6 +121,8 @@ await build({
     { in: `${WEB}/boot/host.css`, out: "host" },
     { in: `${WEB}/shell/viewer.css`, out: "viewer" },
     { in: `${WEB}/compare/start.css`, out: "compare" },
+    { in: `${WEB}/program/start.js`, out: "program" },
+    { in: `${WEB}/program/start.css`, out: "program" },
   ],
   logLevel: "warning",
   outExtension: { ".js": ".min.js", ".css": ".min.css" },

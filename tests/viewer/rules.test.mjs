@@ -13,6 +13,7 @@ const LONGEST = 400;
 const ORDER = [
   "boot",
   "compare",
+  "program",
   "shell",
   "chain",
   "panes",

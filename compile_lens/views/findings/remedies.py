@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.remedies import remedies
+from compile_lens.measures.remedies import helped, remedies
 from compile_lens.record.program import ProgramRecord
 from compile_lens.record.remedies import RemedyRun, RunFigures
 
@@ -37,6 +37,21 @@ def finding(program: ProgramRecord) -> Finding | None:
     )
     table = Table("", _HEAD, _KINDS, tuple(rows))
     return Finding(KEY, TITLE, intro, words.fact(tried), (), WHERE, (table,), open=True)
+
+
+def runs_by_cause(program: ProgramRecord) -> dict[int, list[str]]:
+    """The runs with a setting that helped, in a sentence each, by the number of the cause that it is for, from 1."""
+    tried = program.remedies
+    sentences: dict[int, list[str]] = {}
+    if tried is None or not tried.runs:
+        return sentences
+    numbers = {remedy.code: causes for remedy, causes in remedies(program)}
+    for run in words.ranked(tried):
+        if helped(run, tried.base):
+            for number in numbers.get(words.code(run), ()):
+                text = f"{words.code(run)}: {words.ran(run, tried.base)}"
+                sentences.setdefault(number, []).append(text)
+    return sentences
 
 
 def _figures(own: RunFigures) -> tuple[str, str, str, str, str]:

@@ -32,6 +32,7 @@ from ..findings.cuda_graphs import of_program as cuda_graphs
 from ..findings.logged_code import ahead, modules
 from ..findings.places import size
 from ..findings.remedies import finding as remedies
+from ..findings.remedies import runs_by_cause
 from ..findings.vllm import vllm
 from ..words import program as words
 from ..words.outcome import reason
@@ -118,6 +119,7 @@ def findings(program: ProgramRecord) -> tuple[Finding, ...]:
 
 def _why(program: ProgramRecord) -> Finding | None:
     rows = []
+    ran = runs_by_cause(program)
     known: dict[str, int] = {}  # a loop of breaks says the same hundreds of times
     for number, cause in enumerate(causes(program), 1):
         unknown = cause.recompilation is not None and program.lacks(claims.SIZES)
@@ -128,7 +130,12 @@ def _why(program: ProgramRecord) -> Finding | None:
         hinted = "torch says" if words.of_torch(cause) else "try"
         lines = tuple(
             f"{title}: {text}"
-            for title, text in (("because", words.because(cause)), (hinted, advice), ("more", link))
+            for title, text in (
+                ("because", words.because(cause)),
+                (hinted, advice),
+                *(("ran", text) for text in ran.get(number, ())),
+                ("more", link),
+            )
             if text
         )
         text = "\n".join(lines)

@@ -382,7 +382,11 @@ def _cause(words: str) -> str:
     return span(linked(words), look) if look else linked(words)
 
 
-_LOOKS = {"try": f"color:{STATE_COLOURS['compiled'][0]};font-weight:600", "more": f"color:{FAINT}"}
+_LOOKS = {
+    "try": f"color:{STATE_COLOURS['compiled'][0]};font-weight:600",
+    "ran": "font-weight:600",
+    "more": f"color:{FAINT}",
+}
 
 
 def _left(count: int, what: str, where: str) -> str:
