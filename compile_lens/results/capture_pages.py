@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from .capture import CaptureError
-
-if TYPE_CHECKING:
-    from .program import Program
+from ..record.program import ProgramGraph
+from .capture import Capture, CaptureError
 
 
-def save_captures(program: Program, beside: Path) -> tuple[dict[str, str], list[str]]:
+def save_captures(
+    graphs: Sequence[ProgramGraph], captured: Callable[[ProgramGraph], Capture], beside: Path
+) -> tuple[dict[str, str], list[str]]:
     """Capture each graph and write its page: ``report-graph0.html`` beside ``report.html``. Return the names of the
     files by compile id, and a note for each graph without one.
 
@@ -21,10 +21,10 @@ def save_captures(program: Program, beside: Path) -> tuple[dict[str, str], list[
     """
     pages: dict[str, str] = {}
     notes = []
-    for graph in program.graphs:
+    for graph in graphs:
         target = beside.with_name(f"{beside.stem}-graph{graph.number}.html")
         try:
-            capture = program.capture(graph)
+            capture = captured(graph)
         except (CaptureError, UsageError) as error:
             reason = str(error).partition("\n")[0]
             notes.append(f"graph {graph.number} ({graph.id}) has no page of its capture: {reason}")

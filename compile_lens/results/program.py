@@ -319,7 +319,7 @@ class Program(TextForms):
         from ..views.subjects.program import document
         from .capture_pages import save_captures
 
-        beside = save_captures(self, Path(path)) if captures else ()
+        beside = save_captures(self.graphs, self.capture, Path(path)) if captures else ()
         shown = functools.partial(page, self.record, *beside)
         return save(path, PROGRAM, lambda: document(self.record), json=self.to_json, html=shown)
 
