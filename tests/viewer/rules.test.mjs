@@ -156,6 +156,8 @@ test("the pages carry every file", () => {
     "shell/viewer.css",
     "compare/start.js",
     "compare/start.css",
+    "program/start.js",
+    "program/start.css",
   ])
     visit(start);
   assert.deepEqual(
