@@ -131,6 +131,7 @@ def views(capture: Capture, drawn: bool = True) -> dict[str, Callable[[], Any]]:
         "chain": lambda: _walked(capture),
         "coverage": lambda: str(capture.coverage()),
         "cost": lambda: [str(capture.cost(by)) for by in ("line", "kernel", "module")],
+        "memory": lambda: [str(capture.memory(by)) for by in ("line", "name")],
         "traffic": lambda: str(capture.traffic()),
         "roofline": lambda: str(capture.roofline()),
         "missing": lambda: (

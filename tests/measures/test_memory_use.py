@@ -14,6 +14,8 @@ from torch import nn
 from compile_lens import capture
 from compile_lens.errors import UsageError
 from compile_lens.measures.memory_use import MemoryUse, pattern
+from compile_lens.views.document import Table
+from compile_lens.views.findings.memory import memory
 
 pytestmark = pytest.mark.torch
 
@@ -137,6 +139,14 @@ def test_equal_tensors_of_repeated_modules_are_one_row() -> None:
         pattern("layers.10.h2.w") == "layers.*.h2.w"
         and pattern("gradient of 3.weight") == "gradient of *.weight"
     )
+
+
+def test_the_page_has_both_tables_and_a_call_of_one_line_neither() -> None:
+    record = capture(Block(), torch.ones(ROWS, WIDTH))
+    tables = [section.title for section in memory(record).sections if isinstance(section, Table)]  # type: ignore[union-attr]
+    assert tables[:2] == ["by line", "by name"]
+    alone = memory(capture(torch.sin, torch.ones(4)))
+    assert alone is not None and not {"by line", "by name"} & {section.title for section in alone.sections}
 
 
 def test_a_wrong_way_is_an_error() -> None:

@@ -103,7 +103,7 @@ def _table(cost: Cost, *words: str) -> Table:
 _HEADS = {
     "line": (
         ("share", "cost", "line", "expression", "launches", "bound by", "kernels"),
-        (NUMBER, NUMBER, NAME, TEXT, NUMBER, TEXT, NOTE),
+        (NUMBER, NUMBER, TEXT, TEXT, NUMBER, TEXT, NOTE),
     ),
     "kernel": (
         ("share", "cost", "#", "kernel", "launches", "bound by", "lines"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.memory_budget import FITS, memory_budget
 from compile_lens.measures.memory_use import MemoryRow, MemoryUse, memory_use, pattern
 from compile_lens.record.capture import Record
@@ -27,6 +28,8 @@ WHERE = "capture.compilations[i].memory"
 MISSING = "not in the record"
 
 BUFFERS = 1_000
+FIRST = 3
+"""Lines named where there is little room."""
 
 
 def memory(capture: Record) -> Finding | None:
@@ -48,8 +51,11 @@ def memory(capture: Record) -> Finding | None:
             where = title(capture, compilation, labels.SAVED)
             sections += _partition(where, compilation, compilation.partition)
             brief.append(f"{where}: {_choice(compilation.partition)}")
-    uses = [memory_use(capture, by) for by in ("line", "name")]
-    sections[:0] = [_use(use) for use in uses if use.rows]
+    by_line = memory_use(capture, "line")
+    named = any(row.kind in (PARAMETER, BUFFER) for row in by_line.rows)
+    if named or sum(row.line is not None for row in by_line.rows) > 1:  # all is of one line otherwise
+        sections[:0] = [_use(by_line), _use(memory_use(capture, "name"))]
+        brief += [_in_line(row) for row in by_line.rows[:FIRST] if row.peak]
     if not sections:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
     fact, badge = _peak(peaks, len(capture.compilations) > 1)
@@ -60,7 +66,7 @@ def _use(use: MemoryUse) -> Table:
     rows, left = cut([_use_row(use, row) for row in use.rows], BUFFERS)
     if use.by == "line":
         head: tuple[str, ...] = ("at the peak", "share", "saved", "tensors", "line", "expression")
-        kinds: tuple[str, ...] = (NUMBER, NUMBER, NUMBER, NUMBER, NAME, TEXT)
+        kinds: tuple[str, ...] = (NUMBER, NUMBER, NUMBER, NUMBER, TEXT, TEXT)
     else:
         head = ("at the peak", "share", "saved", "kind", "tensors", "line", "module", "name")
         kinds = (NUMBER, NUMBER, NUMBER, TEXT, TEXT, TEXT, NAME, NAME)
@@ -90,6 +96,12 @@ def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
         modules = first_names(dict.fromkeys(map(pattern, row.modules)), 2)
         cells = (*amounts, row.kind, tensors, line, modules, row.name)
     return Row(cells, row.addresses)
+
+
+def _in_line(row: MemoryRow) -> str:
+    saved = f", {in_memory(row.saved)} saved" if row.saved else ""
+    name = f"{row.name}  {row.expression}".rstrip() if row.name else quantities.plural(row.tensors, row.kind)
+    return f"{100 * (row.share or 0):.0f} % of the peak, {in_memory(row.peak)}{saved}: {name}"
 
 
 def _bytes(nbytes: int | None) -> Cell:
