@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from .._torch.ground import values
 from .._torch.ground.values import Shape
 from ..record.verification import ALIAS, CHANGED, GRADIENT, RESULT, ValueCheck
 from .observation import MISSING, Observation
-from .snapshot import Snapshot, dense, widest
+from .snapshot import PIECE, Snapshot, alike, dense, pieces, widest
 
 TOLERANCES = {torch.float16: (1e-3, 1e-3), torch.bfloat16: (1.6e-2, 1e-2), torch.float64: (1e-7, 1e-9)}
 """Relative and absolute tolerance by dtype (those of ``torch.testing``, a little wider in absolute terms)."""
@@ -314,7 +315,7 @@ def compare(
     if same and not ok and not exact and reference is not None:
         # Long sums differ by their order: no worse than eager's own distance from the truth is no error.
         own = _max_abs(want, reference)
-        finite = bool(widest(actual).isfinite().all() and widest(want).isfinite().all())
+        finite = all(bool(x.isfinite().all() and y.isfinite().all()) for x, y in _widest(actual, want))
         ok = finite and 0 < own < math.inf and _max_abs(actual, reference) <= AS_GOOD * own
     return ValueCheck(
         name=name,
@@ -333,41 +334,50 @@ def compare(
 
 def _special(got: torch.Tensor, want: torch.Tensor) -> str:
     """The first place where one has a NaN or an infinity and the other has another number."""
-    mine, its = widest(got), widest(want)
-    differs = ~_alike(mine, its) & ~(mine.isfinite() & its.isfinite())
-    if not bool(differs.any()):
-        return ""
-    at = tuple(int(i) for i in differs.nonzero()[0])
-    where = f" at {list(at)}" if at else ""
+    differs = torch.zeros(got.shape, dtype=torch.bool, device=got.device)
+    for place, a, b in pieces(differs, got, want):
+        mine, its = widest(a), widest(b)
+        place.copy_(~alike(mine, its) & ~(mine.isfinite() & its.isfinite()))
     more = int(differs.sum()) - 1
+    if more < 0:
+        return ""
+    # Of few elements at a time: the places of all would take more memory than the tensor.
+    start, part = next((i * PIECE, p) for i, p in enumerate(differs.flatten().split(PIECE)) if bool(p.any()))
+    flat = torch.tensor(start + int(part.nonzero()[0]))
+    at = tuple(int(i) for i in torch.unravel_index(flat, got.shape)) if got.dim() else ()
+    where = f" at {list(at)}" if at else ""
     count = f" (and {more:,} more)" if more else ""
-    return f"{mine[at].item():.6g} where eager has {its[at].item():.6g}{where}{count}"
+    return f"{widest(got[at]).item():.6g} where eager has {widest(want[at]).item():.6g}{where}{count}"
 
 
 def _close(actual: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -> bool:
     if actual.element_size() < 2:  # eight bits of floating point: what torch can compare is wider
         actual, want = actual.float(), want.float()
-    return bool(torch.allclose(actual, want, rtol=rtol, atol=atol, equal_nan=True))
+    parts = pieces(actual, want)
+    return all(bool(torch.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)) for a, b in parts)
 
 
-def _alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return (a == b) | (a.isnan() & b.isnan())
+def _widest(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield the parts of tensors in double precision."""
+    return (tuple(map(widest, parts)) for parts in pieces(*tensors))
 
 
 def _max_abs(a: torch.Tensor, b: torch.Tensor) -> float:
     """The largest difference: infinite where one alone is a NaN or an infinity."""
     if not a.numel():
         return 0.0
-    return float(gap(widest(a), widest(b)).max())
+    return max(float(gap(x, y).max()) for x, y in _widest(a, b))
 
 
 def _max(x: torch.Tensor) -> float:
     """The largest finite size."""
-    x = widest(x).abs()
-    return float(x.masked_fill(~x.isfinite(), 0.0).max()) if x.numel() else 0.0
+    if not x.numel():
+        return 0.0
+    sizes = (part.abs() for (part,) in _widest(x))
+    return max(float(size.masked_fill(~size.isfinite(), 0.0).max()) for size in sizes)
 
 
 def gap(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the differences: infinite where one alone is a NaN or an infinity."""
-    gap = (a - b).abs().masked_fill(_alike(a, b), 0.0)
+    gap = (a - b).abs().masked_fill(alike(a, b), 0.0)
     return gap.masked_fill(gap.isnan(), math.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import torch
@@ -29,7 +30,7 @@ from ..record.kernel_values import (
 from .agreement import compare, gap
 from .observation import perturb
 from .rounding import as_far
-from .snapshot import widest
+from .snapshot import pieces, widest
 from .trial import NUDGES
 
 NOT_RUN = "no call ran the code that stores it"
@@ -208,9 +209,11 @@ def _relative(value: torch.Tensor, wide: torch.Tensor) -> float:
     or an infinity."""
     if not value.numel():
         return 0.0
-    exact = widest(wide)
-    scale = float(exact.masked_fill(~exact.isfinite(), 0.0).norm())
-    difference = float(gap(widest(value), exact).norm())
+    scale = difference = 0.0
+    for part, truth in pieces(value, wide):
+        exact = widest(truth)
+        scale = math.hypot(scale, float(exact.masked_fill(~exact.isfinite(), 0.0).norm()))
+        difference = math.hypot(difference, float(gap(widest(part), exact).norm()))
     return difference / scale if scale else difference
 
 
@@ -218,12 +221,15 @@ def _ulps(value: torch.Tensor, wide: torch.Tensor) -> float:
     """Return the largest error of an element in units in the last place of its type."""
     if not value.numel():
         return 0.0
-    exact, info = widest(wide), torch.finfo(value.dtype)
-    exponent = torch.frexp(exact.abs().masked_fill(~exact.isfinite(), 1.0)).exponent
-    spacing = torch.ldexp(torch.full_like(exact, info.eps), exponent - 1).clamp_min(info.tiny * info.eps)
-    return float((gap(widest(value), exact) / spacing).max())
+    info, largest = torch.finfo(value.dtype), 0.0
+    for part, truth in pieces(value, wide):
+        exact = widest(truth)
+        exponent = torch.frexp(exact.abs().masked_fill(~exact.isfinite(), 1.0)).exponent
+        spacing = torch.ldexp(torch.full_like(exact, info.eps), exponent - 1).clamp_min(info.tiny * info.eps)
+        largest = max(largest, float((gap(widest(part), exact) / spacing).max()))
+    return largest
 
 
 def _special(value: torch.Tensor) -> int:
     number = value.is_floating_point() or value.is_complex()
-    return int((~widest(value).isfinite()).sum()) if number else 0
+    return sum(int((~widest(part).isfinite()).sum()) for (part,) in pieces(value)) if number else 0

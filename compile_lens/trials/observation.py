@@ -13,7 +13,15 @@ import torch
 from .._torch.ground import values
 from .copies import copied
 from .restoration import SavedState
-from .snapshot import OWN_CLASSES, Snapshot, has_own_dispatch, is_wrapper, plain_parts, unreadable
+from .snapshot import (
+    OWN_CLASSES,
+    PIECE,
+    Snapshot,
+    has_own_dispatch,
+    is_wrapper,
+    plain_parts,
+    unreadable,
+)
 
 EXACT = 1_000_000
 """Elements up to which it is worked out whether two views of one memory have an element in common."""
@@ -28,7 +36,8 @@ class Observation:
         results: tensors (``Snapshot``) and plain values of what was returned.
         shapes: the containers of what was returned.
         shapes_after: those of inputs, modules, closures and globals after the call.
-        after: the same of inputs, modules, closures and globals, where the call changed them.
+        after: the same of inputs, modules, closures and globals, where the call changed them; ``all_after`` has those
+            that it left as they were too.
         unchanged: how many tensors of those it left as they were.
         aliases: for each result, what it shares memory with, and how far from its start.
         gradients: of the results, for every leaf that they depend on; ``None`` where it depends on nothing.
@@ -83,7 +92,11 @@ def observed(
         before = _state(*twin)
         if nudge is not None:
             perturb([x for x in before.values() if isinstance(x, torch.Tensor)], nudge)
-        kept = {n: (Snapshot.of(x), _version(x)) for n, x in _with_grads(before)}
+        firsts = {} if nudge is not None else _with_grads(_state(fn, args, kwargs))
+        kept = {
+            n: (Snapshot.of(x, held.first(firsts.get(n))), _version(x))
+            for n, x in _with_grads(before).items()
+        }
         random = torch.get_rng_state()
         if call is not None:
             result = call(*twin)
@@ -91,10 +104,12 @@ def observed(
             with forced_eager(), precision():
                 result = twin[0](*twin[1], **twin[2])
         seen = Observation(drew=not torch.equal(random, torch.get_rng_state()))
-        _look(seen, result, twin, before, kept)
+        _look(seen, result, twin, before, kept, held)
         if backward:
             with precision():
-                _take_gradients(seen, result, twin, before)
+                _take_gradients(seen, result, twin, before, held)
+        later = seen.all_after  # what it left as it was stands in memory once, beside the originals
+        later |= {n: seen.after.get(n) or kept[n][0] for n, x in later.items() if isinstance(x, torch.Tensor)}
         return seen
     finally:
         held.reset()
@@ -125,8 +140,8 @@ def _state(
     return dict(values.parts([*roots, ("", fn)], code=True, shapes=shapes))
 
 
-def _with_grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
-    return [(n, x) for n, x in state.items() if isinstance(x, torch.Tensor)] + _grads(state)
+def _with_grads(state: dict[str, Any]) -> dict[str, torch.Tensor]:
+    return {n: x for n, x in [*state.items(), *_grads(state)] if isinstance(x, torch.Tensor)}
 
 
 def _grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
@@ -143,11 +158,22 @@ def _changed(tensor: torch.Tensor, first: Snapshot, version: int) -> bool:
     return _version(tensor) != version if same is None else not same
 
 
-def _look(seen: Observation, result: Any, twin: Any, before: dict[str, Any], kept: dict[str, Any]) -> None:
+def _look(
+    seen: Observation,
+    result: Any,
+    twin: Any,
+    before: dict[str, Any],
+    kept: dict[str, Any],
+    held: SavedState,
+) -> None:
     after = _state(twin[0], twin[1], twin[2], seen.shapes_after)
+    shared = _memories(before, after, held)
     for name, value in values.parts([("result", result)], shapes=seen.shapes):
         tensor = values.as_tensor(value)
-        seen.results[name] = value if tensor is None else Snapshot.of(tensor)
+        if tensor is not None:
+            keep = not tensor.requires_grad and _is_alone(tensor, shared)
+            value = Snapshot.of(tensor, keep=keep)
+        seen.results[name] = value
     for name, value in [*after.items(), *_grads(after)]:
         tensor = values.as_tensor(value)
         if tensor is None:
@@ -195,6 +221,21 @@ def _memory(tensor: torch.Tensor) -> int | None:
     return where or None
 
 
+def _memories(before: dict[str, Any], after: dict[str, Any], held: SavedState) -> set[int | None]:
+    """Return the memory of all that a call reaches."""
+    tensors = [*before.values(), *after.values(), *held.tensors]
+    return {_memory(x) for x in tensors if isinstance(x, torch.Tensor)}
+
+
+def _is_alone(tensor: torch.Tensor, shared: set[int | None]) -> bool:
+    """Return True if nothing that a call reaches has the memory of a tensor, so that no other call writes to it, and
+    the tensor is not a small part of that memory. A device may have memory that each call uses anew."""
+    where = _memory(tensor)
+    if where is None or where in shared or tensor.device.type != "cpu":
+        return False
+    return bool(tensor.untyped_storage().nbytes() <= 2 * tensor.numel() * tensor.element_size())
+
+
 def _relation(tensor: torch.Tensor, other: torch.Tensor) -> str:
     gap = tensor.storage_offset() * tensor.element_size() - other.storage_offset() * other.element_size()
     return f"({gap:+,} bytes)" if gap else ""
@@ -221,7 +262,9 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 # Gradients ---------------------------------------------------------------------------------------------------
 
 
-def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str, Any]) -> None:
+def _take_gradients(
+    seen: Observation, result: Any, twin: Any, before: dict[str, Any], held: SavedState
+) -> None:
     from .._torch.session import gradient_leaves
 
     changed = [
@@ -246,8 +289,10 @@ def _take_gradients(seen: Observation, result: Any, twin: Any, before: dict[str,
         seen.no_gradients = str(error).strip().partition(". ")[0] or type(error).__name__
         return
     by_name = zip((names[id(x)] for x in leaves), gradients)
+    shared = _memories(before, seen.all_after, held)
     seen.gradients = {
-        n: None if x is None else Snapshot.of(x) for n, x in sorted(by_name, key=lambda p: p[0])
+        n: None if x is None else Snapshot.of(x, keep=_is_alone(x, shared))
+        for n, x in sorted(by_name, key=lambda p: p[0])
     }
 
 
@@ -264,6 +309,10 @@ def _direction(name: str, root: torch.Tensor) -> torch.Tensor:
     if root.layout != torch.strided or type(root) not in OWN_CLASSES:
         return torch.ones_like(root)
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    direction = torch.randint(-8, 8, tuple(root.shape), generator=generator, dtype=torch.float64)
-    direction = torch.where(direction < 0, direction, direction + 1) / 8
+    direction = torch.empty(root.shape, dtype=root.dtype)
+    for part in direction.view(-1).split(PIECE):
+        eighths = torch.randint(-8, 8, part.shape, generator=generator, dtype=torch.float64)
+        part.copy_(torch.where(eighths < 0, eighths, eighths + 1) / 8)
+    if direction.stride() == root.stride() and root.device.type == "cpu":
+        return direction
     return torch.empty_like(root, requires_grad=False).copy_(direction)

@@ -29,7 +29,18 @@ class SavedState:
         opened: list[Any] = []
         tensors = values.named_tensors((("", root) for root in roots), code=True, opened=opened)
         self._tensors = [_SavedTensor(t) for _, t in tensors if t.device.type != "meta"]
+        self._first = {id(s.tensor): s.first for s in self._tensors}
+        self._first |= {id(s.grad[0]): s.grad[1] for s in self._tensors if s.grad is not None}
         self._state = [put_back for value in opened for put_back in _kept(value)] if state else []
+
+    def first(self, tensor: Any) -> Snapshot | None:
+        """Return what a tensor that the call reaches held at first; None for one that it does not reach."""
+        return self._first.get(id(tensor))
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors that the call reaches."""
+        return [saved.tensor for saved in self._tensors]
 
     def changed(self) -> bool:
         """Return True if a tensor holds other values than at first."""
@@ -47,31 +58,31 @@ class _SavedTensor:
     """A tensor, what it held at first, and its gradient."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        self._tensor = tensor
-        self._first = Snapshot.of(tensor)
+        self.tensor = tensor
+        self.first = Snapshot.of(tensor)
         self._version = _version(tensor)
-        self._memory = None if self._first.nbytes is None else tensor.untyped_storage()
+        self._memory = None if self.first.nbytes is None else tensor.untyped_storage()
         self._alias = None if self._memory is None else tensor.detach()
         grad = tensor.grad if tensor.is_leaf else None
-        self._grad = None if grad is None else (grad, Snapshot.of(grad))
+        self.grad = None if grad is None else (grad, Snapshot.of(grad))
 
     def changed(self) -> bool:
         """Return True if the tensor holds other values than at first; if they cannot be read, if it was written
         to."""
-        same = self._first.is_of(self._tensor)
-        return _version(self._tensor) != self._version if same is None else not same
+        same = self.first.is_of(self.tensor)
+        return _version(self.tensor) != self._version if same is None else not same
 
     def reset(self) -> None:
         """The tensor as at first."""
-        if self._memory is not None and self._tensor.untyped_storage()._cdata != self._memory._cdata:
+        if self._memory is not None and self.tensor.untyped_storage()._cdata != self._memory._cdata:
             assert self._alias is not None
-            self._tensor.data = self._alias  # the call gave it other memory
-        if _version(self._tensor) != self._version or self._first.is_of(self._tensor) is False:
-            write(self._tensor, self._first)
-            self._version = _version(self._tensor)
-        grad, first = self._grad or (None, None)
-        if self._tensor.is_leaf and self._tensor.grad is not grad:
-            self._tensor.grad = grad
+            self.tensor.data = self._alias  # the call gave it other memory
+        if _version(self.tensor) != self._version or self.first.is_of(self.tensor) is False:
+            write(self.tensor, self.first)
+            self._version = _version(self.tensor)
+        grad, first = self.grad or (None, None)
+        if self.tensor.is_leaf and self.tensor.grad is not grad:
+            self.tensor.grad = grad
         if grad is not None and first is not None and first.is_of(grad) is False:
             write(grad, first)
 

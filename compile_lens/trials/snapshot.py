@@ -14,6 +14,9 @@ from .._torch.ground.program_hooks import without_torch_function
 
 OWN_CLASSES = (torch.Tensor, torch.nn.Parameter)
 
+PIECE = 2**20
+"""Elements that are compared at a time: what they take in double precision stays small beside a large tensor."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -42,9 +45,22 @@ class Snapshot:
     nbytes: int | None = None
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> Snapshot:
-        """Return the snapshot of a tensor of any class."""
-        parts, reason = _copies(tensor)
+    def of(cls, tensor: torch.Tensor, values: Snapshot | None = None, keep: bool = False) -> Snapshot:
+        """Return the snapshot of a tensor of any class.
+
+        ``values`` is a snapshot of a tensor that has the same numbers, perhaps in another type: they stand there once.
+        With ``keep`` the tensor's own memory is kept instead of a copy, for a tensor that nothing writes to any more.
+        """
+        if values is not None and not (values.unreadable or unreadable(tensor)):
+            shared = cls._of_parts(tensor, values.parts, "")
+            if shared.is_of(tensor):
+                return shared
+        return cls._of_parts(tensor, *_copies(tensor, keep))
+
+    @classmethod
+    def _of_parts(
+        cls, tensor: torch.Tensor, parts: tuple[tuple[str, torch.Tensor], ...], reason: str
+    ) -> Snapshot:
         return cls(
             type(tensor).__name__,
             *_facts(tensor),
@@ -67,19 +83,21 @@ class Snapshot:
         try:
             parts = plain_parts(tensor)
             return [name for name, _ in parts] == [name for name, _ in self.parts] and all(
-                equal(now, first) for (_, now), (_, first) in zip(parts, self.parts)
+                equal(now, first, widened=self.dtype != first.dtype)
+                for (_, now), (_, first) in zip(parts, self.parts)
             )
         except Exception:  # a class that lacks an operator says so in its own way
             return None
 
 
-def _copies(tensor: torch.Tensor) -> tuple[tuple[tuple[str, torch.Tensor], ...], str]:
+def _copies(tensor: torch.Tensor, keep: bool = False) -> tuple[tuple[tuple[str, torch.Tensor], ...], str]:
     reason = unreadable(tensor)
     if reason:
         return (), reason
     try:
         with torch.inference_mode(tensor.is_inference()), torch.no_grad():
-            return tuple((name, part.detach().clone()) for name, part in plain_parts(tensor)), ""
+            parts = [(name, part.detach()) for name, part in plain_parts(tensor)]
+            return tuple((name, part if keep else part.clone()) for name, part in parts), ""
     except Exception as error:  # a class that lacks an operator says so in its own way
         return (), f"its values could not be read ({_one_line(error)})"
 
@@ -200,20 +218,22 @@ def _needed_bytes(tensor: torch.Tensor) -> int:
     return int((tensor.storage_offset() + last + 1) * tensor.element_size())
 
 
-def equal(now: torch.Tensor, first: torch.Tensor) -> bool:
-    """Return True if two readable tensors hold the same values, bit for bit except for NaNs."""
-    if now.dtype != first.dtype or now.layout != first.layout or now.is_nested != first.is_nested:
+def equal(now: torch.Tensor, first: torch.Tensor, widened: bool = False) -> bool:
+    """Return True if two readable tensors hold the same values, bit for bit except for NaNs; with ``widened`` those of
+    a narrower type."""
+    if now.layout != first.layout or now.is_nested != first.is_nested:
+        return False
+    if now.dtype != first.dtype and not (widened and now.dtype == double(first.dtype)):
         return False
     now, first = dense(now), dense(first)
     if now.shape != first.shape or now.device != first.device:
         return False
     try:
-        if torch.equal(now, first):
+        if now.dtype == first.dtype and torch.equal(now, first):
             return True
         if not (now.is_floating_point() or now.is_complex()):
             return False
-        now, first = widest(now), widest(first)
-        return bool(((now == first) | (now.isnan() & first.isnan())).all())
+        return all(bool(alike(widest(a), widest(b)).all()) for a, b in pieces(now, first))
     except (RuntimeError, TypeError):  # a dtype of few operators: its bytes
         return bool(torch.equal(*(x.contiguous().view(torch.uint8) for x in (now, first))))
 
@@ -228,9 +248,32 @@ def dense(x: torch.Tensor) -> torch.Tensor:
     return x.to_dense() if x.layout != torch.strided else x
 
 
+def alike(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return True for each element that is the same, or a NaN, in both."""
+    return (a == b) | (a.isnan() & b.isnan())
+
+
+def double(dtype: torch.dtype) -> torch.dtype:
+    """Return the type of double precision for a type."""
+    return torch.complex128 if dtype.is_complex else torch.float64
+
+
 def widest(x: torch.Tensor) -> torch.Tensor:
     """Return the tensor in double precision."""
-    return x.detach().to(torch.complex128 if x.is_complex() else torch.float64)
+    return x.detach().to(double(x.dtype))
+
+
+def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield the same parts of tensors of one shape, of at most ``PIECE`` elements, in the order of their elements."""
+    count, shape = tensors[0].numel(), tensors[0].shape
+    if count <= PIECE:
+        yield tensors
+        return
+    dim = next(at for at, size in enumerate(shape) if size > 1)
+    step = max(1, PIECE * shape[dim] // count)
+    for start in range(0, shape[dim], step):
+        size = min(step, shape[dim] - start)
+        yield from pieces(*(x.narrow(dim, start, size) for x in tensors))
 
 
 def write(tensor: torch.Tensor, first: Snapshot) -> None:

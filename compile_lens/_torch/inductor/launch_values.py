@@ -216,31 +216,37 @@ class LaunchValues:
                 graph.missing[value] = NO_FORWARD
                 continue
             try:
-                eager, wide = opened.own.take(node), opened.wide.take(node)
-                if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
-                    graph.missing[value] = OTHER_SHAPE
-                    continue
-                again = functools.partial(_again, reference, dict(opened.inputs), node)
-                self._reader(
-                    Sample(
-                        compile_id,
-                        phase,
-                        opened.call,
-                        graph.calls - 1,
-                        node,
-                        value,
-                        buffer,
-                        graph.lines.get(buffer, 0),
-                        compiled.detach(),
-                        eager,
-                        wide,
-                        again,
-                    )
-                )
+                self._compare(compile_id, phase, opened, buffer, compiled)
             except NotRunError as error:
                 graph.missing[value] = str(error)
             except Exception as error:  # an observer disturbs no call
                 graph.missing[value] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+
+    def _compare(self, compile_id: str, phase: str, opened: OpenCall, buffer: str, compiled: Any) -> None:
+        """Hand one value over. It is forgotten before the next is computed."""
+        graph, reference = self.graphs[compile_id, phase], self.references[compile_id]
+        node = graph.nodes[buffer]
+        value = reference.value_of(node)
+        eager, wide = opened.own.take(node), opened.wide.take(node)
+        if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
+            graph.missing[value] = OTHER_SHAPE
+            return
+        self._reader(
+            Sample(
+                compile_id,
+                phase,
+                opened.call,
+                graph.calls - 1,
+                node,
+                value,
+                buffer,
+                graph.lines.get(buffer, 0),
+                compiled.detach(),
+                eager,
+                wide,
+                functools.partial(_again, reference, dict(opened.inputs), node),
+            )
+        )
 
 
 def _again(
