@@ -31,12 +31,17 @@ class Divergence(DivergenceRecord):
     def save(self, path: str | Path) -> Path:
         """Write the divergence to ``path``; the ending chooses the form: .html .md .txt .json.
 
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+        The page of ``x.html`` leads to that of its code, ``x-code.html`` beside it, and back. Each file appears whole
+        or not at all. Raises ``UsageError`` for another ending or an unwritable place.
         """
+        from ..views.exports import divergence_page
         from ..views.render.formats import DIVERGENCE, save
         from ..views.subjects.divergence import document
 
-        return save(path, DIVERGENCE, lambda: document(self), json=self.to_json)
+        def html() -> str:
+            return divergence_page(self, Path(path).expanduser())
+
+        return save(path, DIVERGENCE, lambda: document(self), html=html, json=self.to_json)
 
     def __repr__(self) -> str:
         cause = "" if self.cause is None else f", {self.cause.kind}"

@@ -1,4 +1,4 @@
-"""Captures and what-ifs on disk, with the pictures or pages that stand beside them."""
+"""Captures, what-ifs and divergences on disk, with the pictures or pages that stand beside them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from compile_lens.record.capture import Record
 from compile_lens.record.codec import to_json
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.difference import DifferenceRecord
+from compile_lens.record.divergence import DivergenceRecord
 from compile_lens.record.files import check_place, path_of, write_text
 from compile_lens.record.graph import Graph
 from compile_lens.record.what_if import Trial, WhatIfRecord
 
 from .live.compare import page as diff_page
 from .live.page import page
+from .render import html
 from .render.formats import CAPTURE, form_of, save
 from .render.html import body
 from .render.html.markup import div, note, tag, text
-from .subjects import diff
+from .subjects import diff, divergence
 from .subjects.capture import document
 from .subjects.what_if import rows
 
@@ -125,6 +127,23 @@ def save_pages(record: WhatIfRecord, target: Path) -> dict[str, str]:
         write_text(beside, diff_page(_difference(record, trial)))
         pages[trial.name] = beside.name
     return pages
+
+
+def divergence_page(record: DivergenceRecord, target: Path) -> str:
+    """Return the page of a divergence; the capture page of its code is written beside ``target``, and each links to the
+    other."""
+    beside = target.with_name(_fitting(target.stem, f"-code{target.suffix}"))
+    write_text(
+        beside,
+        page(record.capture, _link(f"compiled against eager: {divergence.headline(record)}", target.name)),
+    )
+    shown = divergence.document(record)
+    return html.page(shown, above=_link("the code: graphs, fusion, kernels and their lines", beside.name))
+
+
+def _link(words: str, file: str) -> str:
+    link = tag("a", text(words), "color:inherit", extra=f'href="{quote(file)}"')
+    return tag("nav", link, "padding:8px 14px;font-size:14px")
 
 
 def _difference(record: WhatIfRecord, trial: Trial) -> DifferenceRecord:

@@ -51,8 +51,8 @@ def eager(model, x):
         result.sum().backward()
 
 model, small, x = {
-    "chain": (Chain(), torch.rand(64), torch.rand(2**24)),
-    "perceptron": (Perceptron(), torch.randn(16, 64), torch.randn(2**13, 64)),
+    "chain": (Chain(), torch.rand(64), torch.rand(2**23)),
+    "perceptron": (Perceptron(), torch.randn(16, 64), torch.randn(2**12, 64)),
 }[sys.argv[1]]
 eager(Chain(), torch.rand(8))
 before = now()

@@ -84,6 +84,9 @@ def test_code_of_one_operator_is_wrong(tmp_path: Path) -> None:
     saved = json.loads(divergence.save(tmp_path / "d.json").read_text())
     assert saved["agrees"] is False and saved["cause"]["kind"] == "lowering"
     assert "torch.sin(y)" in divergence.save(tmp_path / "d.html").read_text()
+    assert 'href="d-code.html"' in (tmp_path / "d.html").read_text()
+    code = (tmp_path / "d-code.html").read_text()
+    assert 'href="d.html"' in code and code.count("<main>") == 1 and "cl-data" in code
 
 
 def test_equal_values_have_no_cause() -> None:

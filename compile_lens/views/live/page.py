@@ -55,13 +55,13 @@ def static(capture: Record, standalone: bool = False) -> str:
     return html.static(document(capture), standalone=standalone)
 
 
-def page(capture: Record) -> str:
-    """The capture as a page of its own: the fragment, and a policy that forbids outside requests."""
+def page(capture: Record, above: str = "") -> str:
+    """The capture as a page of its own: the fragment, under some HTML, and a policy that forbids outside requests."""
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     title = " · ".join(escaped(short(fact, 120)) for fact in facts if fact)
     generator = f'<meta name="generator" content="compile_lens {escaped(env.compile_lens)}">\n'
-    whole = fragment(capture, standalone=True)
+    whole = above + fragment(capture, standalone=True)
     return around(whole, title, f"{generator}<style>\n{dark_where_preferred('.compile-lens')}</style>\n")
 
 

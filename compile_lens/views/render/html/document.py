@@ -128,10 +128,10 @@ def body(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def page(document: Document, inserts: Mapping[str, str] = _NOTHING, live: str = "") -> str:
-    """A Document as a page of its own, with a policy that forbids outside requests."""
+def page(document: Document, inserts: Mapping[str, str] = _NOTHING, live: str = "", above: str = "") -> str:
+    """A Document as a page of its own, under some HTML, with a policy that forbids outside requests."""
     title = text(short(document.heading, 200))
-    whole = fragment(document, inserts, live, standalone=True)
+    whole = above + fragment(document, inserts, live, standalone=True)
     return around(whole, title, "", widest=WIDEST.get(document.kind, 1280))
 
 
