@@ -379,5 +379,8 @@ def _max(x: torch.Tensor) -> float:
 
 def gap(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the differences: infinite where one alone is a NaN or an infinity."""
-    gap = (a - b).abs().masked_fill(alike(a, b), 0.0)
+    gap = (a - b).abs()
+    if bool(gap.isfinite().all()):
+        return gap
+    gap = gap.masked_fill(alike(a, b), 0.0)
     return gap.masked_fill(gap.isnan(), math.inf)
