@@ -274,8 +274,8 @@ def ranked(pairs: Iterable[UnfusedPair]) -> list[UnfusedPair]:
 
 def _said(place: Place, first: str, second: str, reason: Why) -> str:
     saved = f" One kernel would move at most {size(reason.saved)} less." if reason.saved else ""
-    names = (f"{name}, {words}," if words else name for name, words in zip((first, second), reason.words))
-    return f"{place.title}: {' and '.join(names)}: {reason.answer} ({reason.reason}){saved}"
+    pair = f", that is {reason.pair}" if any(reason.words) else ""
+    return f"{place.title}: {first} and {second}{pair}: {reason.answer} ({reason.reason}){saved}"
 
 
 def groups(capture: Record, phase: str = "") -> Explanation:
