@@ -261,6 +261,41 @@ def test_a_number_of_another_type_is_not_one_of_another_value(values: tuple[floa
     assert "at the first call" not in advice and "few different values" not in advice
 
 
+def test_a_value_by_which_torchs_own_code_decides_is_no_symbol() -> None:
+    def call(dynamic: bool | None) -> tuple[int, Any]:
+        torch._dynamo.reset()
+        module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5))
+        compiled = torch.compile(module, backend="eager", dynamic=dynamic)
+        with compile_lens.watch() as program:
+            for p in (0.5, 0.25, 0.125):
+                module[1].p = p
+                compiled(torch.rand(2, 3))
+        return len(program.graphs), program
+
+    (count, program), (dynamic, _) = call(None), call(True)
+    assert count == dynamic == 3, "dynamic=True makes no fewer"
+    assert tried(program) and not any("dynamic=True" in one for one in tried(program))
+
+
+def test_a_first_step_of_an_optimizer_is_one_variant_whatever_is_changed() -> None:
+    weight = torch.nn.Parameter(torch.rand(4))
+    optimizer = torch.optim.SGD([weight], lr=torch.tensor(0.1), momentum=0.9)
+    torch._dynamo.reset()
+
+    @torch.compile(backend="eager")
+    def step() -> None:
+        optimizer.zero_grad()
+        (weight * 2).sum().backward()
+        optimizer.step()
+
+    with compile_lens.watch() as program:
+        for _ in range(4):
+            step()
+    assert tried(program)
+    for advice in tried(program):
+        assert "first step" in advice and "isolate_recompiles" not in advice and "for each" not in advice
+
+
 def raised_to(x: torch.Tensor, s: float) -> torch.Tensor:
     return x**s
 

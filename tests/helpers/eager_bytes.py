@@ -294,6 +294,9 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         )
     elif bare == "trace":
         parts.append((named["self"], min(named["self"].shape)))
+    elif bare in ("addmm", "addmv", "addbmm", "baddbmm", "addr"):
+        if named.get("beta", 1) == 0:  # its documentation: NaN and infinities in it are not propagated
+            parts.append((named["self"], 0))
     elif bare in ("triu", "tril"):
         kept = _triangle(bare, named["self"], named.get("diagonal", 0))
         parts.append((named["self"], 0 if name.endswith("_") else kept))

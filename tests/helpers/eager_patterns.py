@@ -160,6 +160,15 @@ PATTERNS: dict[str, Pattern] = {
     "zero_": (zero, lambda: (rand(64, 64),)),
     "foreach": (foreach, lambda: ([rand(64), rand(32)], [rand(64), rand(32)])),
     "add_ with alpha": (lambda p, g: (p.add_(g.sin(), alpha=-0.1), None)[1], lambda: (rand(64, 64), rand(64, 64))),
+    "addmm of no bias": (
+        lambda z, x, y: torch.addmm(z, x, y, beta=0).sin(), lambda: (rand(16), rand(8, 16), rand(16, 16))
+    ),
+    "baddbmm of no bias": (
+        lambda z, x, y: torch.baddbmm(z, x, y, beta=0), lambda: (rand(2, 8, 8), rand(2, 8, 4), rand(2, 4, 8))
+    ),
+    "addmv": (
+        lambda z, x, y: torch.addmv(z, x, y) + torch.addmv(z, x, y, beta=0), lambda: (rand(8), rand(8, 8), rand(8))
+    ),
     "first_row_of_clone": (first_row_of_clone, lambda: (grad(64, 64),)),
     "rows_of_zeros": (rows_of_zeros, lambda: (grad(8, 64),)),
     "two_writes": (two_writes, lambda: (grad(8, 8),)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -154,6 +155,15 @@ def _in_cpp(
     definitions: dict[str, tuple[str, str, int, int]] = {}
     lines = text.splitlines()
     calls = []
+    for source in _TRITON_IN_CPP.finditer(text):
+        first = text.count("\n", 0, source.start()) + 1
+        with contextlib.suppress(SyntaxError, ValueError):
+            definitions[source["name"]] = (
+                "triton",
+                ast.literal_eval(source["literal"]),
+                first,
+                first + source[0].count("\n"),
+            )
     last = 0
     for name in launched:
         bare = re.escape(name.rpartition(".")[2])
@@ -169,11 +179,17 @@ def _in_cpp(
             for number, line in enumerate(lines, 1)
             if number > last
             and re.search(rf"\b\w*{bare}\w*\(", line)
-            and not re.match(r'\s*(extern "C"|//)', line)
+            and not re.match(r'\s*(extern "C"|//|static |def )', line)
         ]
         last = numbers[0] if numbers else last
         calls.append((name, numbers[0] if numbers else 0))
     return definitions, calls
+
+
+_TRITON_IN_CPP = re.compile(
+    r"^async_compile\.triton\('(?P<name>\w+)', (?P<literal>'''.*?(?<!\\)''')", re.MULTILINE | re.DOTALL
+)
+"""A Triton kernel that stands as a string in a wrapper of C++, for the device to compile when it runs."""
 
 
 def _closing(lines: Sequence[str], first: int) -> int:

@@ -241,8 +241,9 @@ def dynamic_symbols(gm: torch.fx.GraphModule) -> tuple[DynamicDim, ...]:
                 source = messages.plain_sizes(_source_name(node))
                 numbers.setdefault(source, DynamicDim(source, symbol, fx_values.hint(value)))
         elif getattr(node.meta.get("grapharg"), "pass_arg_as_tensor", False):  # a float that is no constant
-            source = _source_name(node)
-            numbers.setdefault(source, DynamicDim(source, _number_symbol(node)))
+            source, symbol = _source_name(node), _number_symbol(node)
+            if symbol:
+                numbers.setdefault(source, DynamicDim(source, symbol))
     return (*dims, *numbers.values())
 
 
@@ -291,10 +292,13 @@ def _symbol(name: str, symbol: str, seen: Any) -> DynamicDim:
 
 
 def _number_symbol(node: torch.fx.Node) -> str:
-    """Return the symbol of a number that a graph gets in a tensor; the name of that tensor if it is never read."""
+    """Return the symbol of a number that a graph gets in a tensor; the name of that tensor if it is never read, and
+    ``""`` if the number became a constant after it had been a symbol."""
     values = (user.meta.get("example_value") for user in node.users)
-    symbols = [str(value) for value in values if isinstance(value, torch.SymFloat)]
-    return symbols[0] if symbols else node.name
+    symbols = [value for value in values if isinstance(value, torch.SymFloat)]
+    if any(getattr(value.node.expr, "is_number", False) for value in symbols[:1]):
+        return ""
+    return str(symbols[0]) if symbols else str(node.name)
 
 
 def arguments(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> list[tuple[str, Any]]:

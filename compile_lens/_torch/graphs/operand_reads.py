@@ -215,6 +215,11 @@ def _running(argument: str) -> Reads:
     return evaluated
 
 
+def _added(named: Named, results: Sequence[torch.Tensor]) -> int | None:
+    """The tensor to which a product is added: where it is taken zero times, torch does not look at it."""
+    return 0 if named.get("beta", 1) == 0 else elements(named["self"].shape)
+
+
 def _with(argument: str, rule: Reads, names: str) -> dict[str, dict[str, Reads]]:
     return {name: {argument: rule} for name in names.split()}
 
@@ -271,6 +276,7 @@ READS: dict[str, dict[str, Reads]] = {
     **_with("input", _neighbours, "grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback"),
     **{name: {"self": _of_target, "weight": _of_target} for name in ("nll_loss_forward", "nll_loss2d_forward")},
     **{name: {"self": _nothing, "weight": _of_target} for name in ("nll_loss_backward", "nll_loss2d_backward")},
+    **_with("self", _added, "addmm addmv addbmm baddbmm addr"),
     # A diagonal, a triangle, the steps of a search, the points of a smaller image.
     **_with("self", _diagonal, "trace"),
     **_with("self", _upper, "triu"),

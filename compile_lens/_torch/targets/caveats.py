@@ -30,6 +30,9 @@ NO_TABLE = (
 )
 """For a build that does not list the kernels of a device."""
 
+_PADDED = re.compile(r"(?:\b|\baoti_torch_[a-z]+_)(?:mm|bmm|addmm|baddbmm)(?:_out)?\b")
+"""Products whose matrices Inductor may pad, by their names in a wrapper of Python or C++."""
+
 AUTOTUNE = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 """Inductor's settings that make it time several candidates."""
 
@@ -130,7 +133,7 @@ def code_caveats(
         sentences.append(
             f"whether and how a reduction is split depends on the number of {units}: {count} in the model {model.name}"
         )
-    if model.device == "cuda" and pads and re.search(r"\b(mm|bmm|addmm|baddbmm)\b", called):
+    if model.device == "cuda" and pads and _PADDED.search(called):
         sentences.append(
             "whether matrices are padded for a faster product is timed on the device: not padded here"
         )

@@ -90,6 +90,8 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
                 f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
             )
         return "the new variant takes other values; torch.compile(dynamic=True) makes such a variant at the first call"
+    if _is_first_step(failed):
+        return "an optimizer makes its state in its first step: this is one variant more, whatever is changed"
     if library and not failed.text.startswith(
         STATE
     ):  # its objects and values are not the program's to choose
@@ -113,14 +115,18 @@ _STATE_OF_OPTIMIZER = re.compile(r"self\.state\b.*\]$")
 _KEYS = re.compile(r"list\(dict\.keys\((?P<owner>.*)\)\)\[\d+\]$")
 
 
+def _is_first_step(failed: FailedGuard) -> bool:
+    """Return True if an optimizer had no state yet."""
+    length = _LENGTH.match(failed.source)
+    return failed.old == "0" and length is not None and bool(_STATE_OF_OPTIMIZER.match(length["owner"]))
+
+
 def _of_values(failed: FailedGuard) -> str:
     """The remedy if a value changed."""
     if not failed.source or not (failed.old or failed.new):
         return ""
     if length := _LENGTH.match(failed.source):
         owner = length["owner"]
-        if failed.old == "0" and _STATE_OF_OPTIMIZER.match(owner):
-            return "an optimizer makes its state in its first step: this is one variant more, whatever is changed"
         return f"give {owner} one length each time, or compile one function for each"
     if keys := _KEYS.match(failed.source):
         return f"give {keys['owner']} the same keys each time, or compile one function for each"

@@ -158,6 +158,31 @@ def test_a_wrapper_in_cpp() -> None:
             assert kernel.source.count("{") == kernel.source.count("}")
 
 
+def test_triton_kernels_of_a_wrapper_in_cpp() -> None:
+    """They stand in it as strings, for the device to compile; the launch is the call, not the function of its name."""
+
+    def fn(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return ((a.sin() + 1) @ b).relu().sum(-1)
+
+    with torch.no_grad():
+        found = capture(
+            fn, torch.rand(65, 63), torch.rand(63, 63), target="h100", options={"cpp_wrapper": True}
+        )
+    lines = found.code["inference"].splitlines()
+    written = [k for k in found.kernels if k.language == "triton"]
+    assert len(written) == 2 and len(found.kernels) == 3
+    for kernel in found.kernels:
+        (line,) = kernel.launch_lines
+        assert kernel.name in lines[line - 1] and ";" in lines[line - 1]
+    for kernel in written:
+        assert f"def {kernel.name}(" in kernel.source and "TRITON" not in kernel.source
+        assert kernel.kind in ("pointwise", "reduction")
+    assert "sin" in written[0].source and "sin" in written[0].origins
+    (compilation,) = found.compilations
+    words = " ".join(compilation.code["inference"].may_differ)
+    assert "launch configurations" in words and "padded" in words
+
+
 def texts(fn: Any, *args: torch.Tensor) -> str:
     (compilation,) = capture(fn, *args).compilations
     return compilation.graphs["inference.loops"].text
