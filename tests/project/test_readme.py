@@ -341,6 +341,7 @@ def test_no_block_is_left_out() -> None:
     named = {page: [line.split()[1] for line in lines] for page, lines in COMMANDS.items() if lines}
     assert named == {
         "programs-run#run-a-script": ["run"],
+        "programs-run#try-the-remedies": ["run"],  # in tests/cli/test_run_remedies.py
         "programs-run#from-a-log": ["import"],  # in tests/api/test_logs.py
         "programs-run#several-ranks": ["merge"],  # in tests/api/test_ranks.py
         "command-line": [
@@ -348,6 +349,7 @@ def test_no_block_is_left_out() -> None:
             *("merge", "what-if", "divergence", "doctor"),
             "run",  # in tests/cli/test_run.py
             *("cost", "memory"),
+            "run",  # in tests/cli/test_run_remedies.py
         ],
         "diff#on-the-command-line": ["show", "diff"],
         "testing#without-pytest": ["check"],  # in tests/cli/test_check.py
