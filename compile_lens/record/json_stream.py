@@ -29,6 +29,13 @@ class JsonStreamError(ValueError):
     """The reason why a file is not read further."""
 
 
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python's limit
+        raise JsonStreamError(f"a number in it has {len(digits):,} digits") from None
+
+
 def elements(path: Path, key: str) -> Iterator[Any]:
     """Yield the elements of a JSON list, or of the list under ``key`` of an object, from a file that may be packed
     (``.gz``).
@@ -50,7 +57,7 @@ class _Stream:
         self._file = file
         self._text, self._at, self._ended = "", 0, False
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
-        self._scan = json.JSONDecoder(parse_constant=lambda _: None).raw_decode
+        self._scan = json.JSONDecoder(parse_int=_whole, parse_constant=lambda _: None).raw_decode
 
     def elements(self, key: str) -> Iterator[Any]:
         first = self._next()
@@ -94,6 +101,8 @@ class _Stream:
                 value, end = self._scan(self._text, self._at)
             except RecursionError:
                 raise JsonStreamError("a value in it is nested too deeply") from None
+            except JsonStreamError:
+                raise
             except ValueError:
                 value, end = None, -1
             # A number may go on behind what was read.

@@ -94,7 +94,7 @@ def is_profiler_trace(path: Path) -> bool:
     except (OSError, EOFError, zlib.error):
         return path.suffix == ".gz"  # no log is packed; reading it says what is wrong
     except JsonStreamError:
-        return False
+        pass  # a trace all the same if it says so: reading it says which limit it passes, or what is damaged
     return b'"traceEvents"' in head
 
 

@@ -184,3 +184,21 @@ def measured(tmp_path: Path, own: list[dict[str, Any]]) -> Profile:
     profile = import_trace(path).record.profile
     assert profile is not None
     return profile
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ('{"ph": "X", "args": ' + "[" * 5000 + "]" * 5000 + "}", "nest"),
+        ('{"ph": "X", "ts": ' + "1" * 5000 + "}", "number"),
+        ('{"ph": "X", ', "JSON"),
+    ],
+)
+def test_a_trace_that_passes_a_limit_or_is_cut_off_is_no_log(tmp_path: Path, first: str, words: str) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents": [' + first + "]}", encoding="utf-8")
+    assert is_profiler_trace(path)
+    with pytest.raises(LensError) as error:
+        import_trace(path)
+    assert "torch.profiler" in str(error.value) and "TORCH_TRACE" not in str(error.value)
+    assert words in str(error.value)
