@@ -134,6 +134,7 @@ def kinds(run: RemedyRun) -> tuple[str, ...]:
     return tuple(remedy.kind for remedy in run.remedies)
 
 
+@pytest.mark.exhaustive
 def test_the_figures_are_those_of_plain_torch(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "compile_lens", "run", "-o", "p.json", "program.py", "--what-if"]
