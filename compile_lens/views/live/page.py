@@ -13,7 +13,6 @@ import importlib.resources
 import json
 import zlib
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
@@ -42,6 +41,9 @@ def fragment(capture: Record, *, standalone: bool = False) -> str:
 
     ``standalone``: it has a page of its own, whose address may remember what is open and pinned.
     """
+    # Imported here: while an interpreter ends, which is when the page of a script is written, it no longer can be.
+    from concurrent.futures import ThreadPoolExecutor
+
     own = " data-standalone" if standalone else ""
     # Both wait for Graphviz, each for a process of its own.
     with no_collection(), ThreadPoolExecutor(max_workers=1) as beside:
