@@ -24,6 +24,9 @@ from . import line_text, scheduler_nodes
 LOOPS_INIT = "torch._inductor.ir:Loops.__post_init__"
 STORE_FUNCTION = "torch._inductor.ir:ComputedBuffer.get_store_function"
 CREATE_NODE = "torch._inductor.loop_body:LightTracer.create_node"
+PROPAGATE = "torch._inductor.index_propagation:IndexPropagation.propagate_sympy"
+MATERIALIZE = "torch._inductor.index_propagation:IndexPropagation.fallback"
+INDEX = "torch._inductor.index_propagation:IndexPropagation.indirect_indexing"
 WRITELINE = "torch._inductor.utils:IndentedBuffer.writeline"
 GETVALUE = "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap"
 _ANNOUNCED = (claims.KERNEL_LINES, claims.LOOP_ORIGINS, claims.LOWERING)
@@ -31,6 +34,9 @@ _ANNOUNCED = (claims.KERNEL_LINES, claims.LOOP_ORIGINS, claims.LOWERING)
 
 KEY = "compile_lens_lines"
 """Attribute, and key of ``meta``, under which the objects of one compile keep names of nodes."""
+
+INDICES = "compile_lens_lines of its index"
+"""Key of ``meta`` under which an operation keeps the names of nodes that compute its index."""
 
 SHARED = "compile_lens_lines of its lines"
 """Key of ``meta`` under which an operation keeps the names that its lines share."""
@@ -79,7 +85,8 @@ class Tracker:
         local = getattr(virtualized, "threadlocal", None)
         self.local: Any = local if self.key and hasattr(local, "__dict__") else None
         self.idle = getattr(virtualized, "NullHandler", None)  # held while nothing is interpreted
-        self.announced: list[str] = []
+        self.announced: list[tuple[str, ...]] = []
+        self.indices: Names = {}  # nodes whose values became the index of the next operation
         self.writing: list[Names] = []
         self.texts: list[list[tuple[str, Names | None]]] = []
 
@@ -101,6 +108,11 @@ class Tracker:
         node = self.operation()
         return _names_of(node) if node is not None else ()
 
+    def tracing(self) -> tuple[str, ...]:
+        """Return the nodes whose operation is being traced. A body that runs to be traced again announces nothing, but
+        is interpreted."""
+        return self.announced[-1] if self.announced else self.running()
+
     def operation(self) -> Any:
         """Return the operation of a loop's body that is being interpreted, or None."""
         if self.local is None:
@@ -110,10 +122,10 @@ class Tracker:
 
     def announcing(self, name: str, body: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``body``, which announces ``name`` while it runs."""
-        announced = self.announced
+        announced, names = self.announced, (name,)
 
         def announces(*args: Any, **kwargs: Any) -> Any:
-            announced.append(name)
+            announced.append(names)
             try:
                 return body(*args, **kwargs)
             finally:
@@ -198,14 +210,62 @@ def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwarg
 # Tracing: operations keep what is announced.
 @slot_hook(CREATE_NODE, TRACKER, *_ANNOUNCED)
 def tag_operation(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Tag a traced operation of a loop's body. A body that runs to be traced again announces nothing, but is
-    interpreted."""
+    """Tag a traced operation of a loop's body, and what computes its index."""
     node = real(*args, **kwargs)
-    announced = tracker.announced
-    names = (announced[-1],) if announced else tracker.running()
+    names = tracker.tracing()
     if names:
         node.meta[KEY] = names
+    again = None if tracker.announced else tracker.operation()
+    if again is not None and INDICES in again.meta:
+        node.meta[INDICES] = again.meta[INDICES]
+    elif tracker.indices and node.op == "call_method":
+        node.meta[INDICES], tracker.indices = tracker.indices, {}
     return node
+
+
+@slot_hook(PROPAGATE, TRACKER, *_ANNOUNCED)
+def tag_symbolic_value(tracker: Tracker, real: Any, handler: Any, name: Any, args: Any, kwargs: Any) -> Any:
+    """Tag a constant, or an expression of indices: Inductor traces it only where another operation needs it, which may
+    be another node's."""
+    result = real(handler, name, args, kwargs)
+    if getattr(result, "is_symbolic", False):
+        operands = (name for value in (*args, *kwargs.values()) for name in _symbolic_names(value))
+        setattr(result, KEY, tuple(dict.fromkeys((*operands, *tracker.tracing()))))
+    return result
+
+
+@slot_hook(MATERIALIZE, TRACKER, *_ANNOUNCED)
+def trace_symbolic_values(
+    tracker: Tracker, real: Any, handler: Any, name: Any, args: Any, kwargs: Any
+) -> Any:
+    """Trace the symbolic operands of an operation for the nodes that compute them."""
+
+    def traced(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return tuple(traced(one) for one in value)
+        names = _symbolic_names(value)
+        if not names:
+            return value
+        tracker.announced.append(names)
+        try:
+            return type(value)(handler.unwrap(value))
+        finally:
+            tracker.announced.pop()
+
+    return real(handler, name, traced(args), {key: traced(value) for key, value in kwargs.items()})
+
+
+@slot_hook(INDEX, TRACKER, *_ANNOUNCED)
+def keep_index(tracker: Tracker, real: Any, handler: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keep the nodes of a symbolic value that becomes an index: no operation of the body computes it."""
+    result = real(handler, index, *args, **kwargs)
+    tracker.indices.update(dict.fromkeys(_symbolic_names(index)))
+    return result
+
+
+def _symbolic_names(value: Any) -> tuple[str, ...]:
+    # A proxy of FX has every attribute.
+    return getattr(value, "__dict__", {}).get(KEY, ())
 
 
 def _names_of(node: Any) -> tuple[str, ...]:

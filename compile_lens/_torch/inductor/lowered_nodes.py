@@ -96,7 +96,8 @@ def record(draft: Draft, loop: Any) -> None:
     for block in (body.root_block, *body.subblocks.values()):
         _attribute_stores(watch.called if watch is not None else (), block.graph)
         for operation in block.graph.nodes:
-            for name in operation.meta.get(line_origins.KEY, ()):
+            meta = operation.meta
+            for name in (*meta.get(line_origins.KEY, ()), *meta.get(line_origins.INDICES, ())):
                 traced.setdefault(name, {})[loop.get_name()] = None
 
 
@@ -115,8 +116,9 @@ def _attribute_stores(called: Collection[str], graph: Any) -> None:
 
 
 def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
-    """Return loops without origins that only other loops or calls compute, by the operations in their bodies, and a
-    launch of a kernel of the program's as what it is.
+    """Return loops without origins that only other loops or calls compute, by the operations in their bodies, and with
+    those that their bodies compute (a constant is inlined, also if it has a buffer); a launch of a kernel of the
+    program's as what it is.
 
     If the lowering of one node makes several loops (the copy of a scatter's base, parts of a ``cat``, a reduction in
     two steps), Inductor gives each the origins of all of them. An argument of a kernel of the program's, or of an
@@ -131,11 +133,18 @@ def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
         return [_with_origins(loop, origins) for loop, origins in zip(loops, own_origins)]
     traced = TRACED.of(draft) or {}
 
+    computed: dict[str, list[str]] = {}
+    for name, within in traced.items():
+        for loop_name in within if name not in called else ():
+            computed.setdefault(loop_name, []).append(name)
+    others = called | traced.keys()
+
     def own(loop: Node) -> list[str]:
+        inlined = [name for name in computed.get(loop.name, ()) if name not in loop.origins]
         if not any(loop.name in traced.get(name, ()) for name in loop.origins):
-            return list(loop.origins)
-        others = called | traced.keys()
-        return [name for name in loop.origins if name not in others or loop.name in traced.get(name, ())]
+            return [*inlined, *loop.origins]
+        own_names = (n for n in loop.origins if n not in others or loop.name in traced.get(n, ()))
+        return [*inlined, *own_names]
 
     return [_with_origins(loop, own(loop)) for loop in loops]
 
@@ -150,7 +159,7 @@ def _launch(draft: Draft, loop: Node) -> Node:
 
 
 def _with_origins(loop: Node, origins: list[str]) -> Node:
-    if loop.op != "loop" or len(origins) == len(loop.origins):
+    if loop.op != "loop" or origins == list(loop.origins):
         return loop
     return dataclasses.replace(loop, origins=tuple(origins), no_origin="" if origins else NOT_OBSERVED)
 
