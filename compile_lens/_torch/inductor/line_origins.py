@@ -86,6 +86,7 @@ class Tracker:
         self.local: Any = local if self.key and hasattr(local, "__dict__") else None
         self.idle = getattr(virtualized, "NullHandler", None)  # held while nothing is interpreted
         self.announced: list[tuple[str, ...]] = []
+        self.symbolic: Names = {}  # nodes whose constants or index expressions were traced
         self.indices: Names = {}  # nodes whose values became the index of the next operation
         self.writing: list[Names] = []
         self.texts: list[list[tuple[str, Names | None]]] = []
@@ -246,6 +247,7 @@ def trace_symbolic_values(
         names = _symbolic_names(value)
         if not names:
             return value
+        tracker.symbolic.update(dict.fromkeys(names))
         tracker.announced.append(names)
         try:
             return type(value)(handler.unwrap(value))

@@ -133,14 +133,17 @@ def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
         return [_with_origins(loop, origins) for loop, origins in zip(loops, own_origins)]
     traced = TRACED.of(draft) or {}
 
+    tracker = line_origins.TRACKER.of(draft)
     computed: dict[str, list[str]] = {}
-    for name, within in traced.items():
-        for loop_name in within if name not in called else ():
+    for name in tracker.symbolic if tracker is not None else ():
+        for loop_name in traced.get(name, ()) if name not in called else ():
             computed.setdefault(loop_name, []).append(name)
     others = called | traced.keys()
 
     def own(loop: Node) -> list[str]:
         inlined = [name for name in computed.get(loop.name, ()) if name not in loop.origins]
+        if not loop.origins:
+            return []
         if not any(loop.name in traced.get(name, ()) for name in loop.origins):
             return [*inlined, *loop.origins]
         own_names = (n for n in loop.origins if n not in others or loop.name in traced.get(n, ()))
