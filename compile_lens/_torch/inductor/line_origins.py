@@ -24,12 +24,9 @@ from . import line_text, scheduler_nodes
 LOOPS_INIT = "torch._inductor.ir:Loops.__post_init__"
 STORE_FUNCTION = "torch._inductor.ir:ComputedBuffer.get_store_function"
 CREATE_NODE = "torch._inductor.loop_body:LightTracer.create_node"
-PROPAGATE = "torch._inductor.index_propagation:IndexPropagation.propagate_sympy"
-MATERIALIZE = "torch._inductor.index_propagation:IndexPropagation.fallback"
-INDEX = "torch._inductor.index_propagation:IndexPropagation.indirect_indexing"
 WRITELINE = "torch._inductor.utils:IndentedBuffer.writeline"
 GETVALUE = "torch._inductor.utils:IndentedBuffer.getvaluewithlinemap"
-_ANNOUNCED = (claims.KERNEL_LINES, claims.LOOP_ORIGINS, claims.LOWERING)
+ANNOUNCED = (claims.KERNEL_LINES, claims.LOOP_ORIGINS, claims.LOWERING)
 """The claims that rest on the names that operations of a loop's body keep."""
 
 KEY = "compile_lens_lines"
@@ -182,7 +179,7 @@ def _lines(tracker: Tracker, kernel: Kernel) -> tuple[LineOrigin, ...]:
 
 
 # Lowering: loops announce the node that made them.
-@slot_hook(LOOPS_INIT, TRACKER, *_ANNOUNCED)
+@slot_hook(LOOPS_INIT, TRACKER, *ANNOUNCED)
 def announce_loop(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwargs: Any) -> Any:
     """Let the body of a new loop announce the node that is being lowered."""
     result = real(ir_node, *args, **kwargs)
@@ -200,7 +197,7 @@ def announce_loop(tracker: Tracker, real: Any, ir_node: Any, *args: Any, **kwarg
     return result
 
 
-@slot_hook(STORE_FUNCTION, TRACKER, *_ANNOUNCED)
+@slot_hook(STORE_FUNCTION, TRACKER, *ANNOUNCED)
 def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """Announce the loop's node around the body of a buffer with its store, which is more than the loop's own body."""
     body = real(buffer, *args, **kwargs)
@@ -209,7 +206,7 @@ def store_function(tracker: Tracker, real: Any, buffer: Any, *args: Any, **kwarg
 
 
 # Tracing: operations keep what is announced.
-@slot_hook(CREATE_NODE, TRACKER, *_ANNOUNCED)
+@slot_hook(CREATE_NODE, TRACKER, *ANNOUNCED)
 def tag_operation(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any:
     """Tag a traced operation of a loop's body, and what computes its index."""
     node = real(*args, **kwargs)
@@ -222,52 +219,6 @@ def tag_operation(tracker: Tracker, real: Any, *args: Any, **kwargs: Any) -> Any
     elif tracker.indices and node.op == "call_method":
         node.meta[INDICES], tracker.indices = tracker.indices, {}
     return node
-
-
-@slot_hook(PROPAGATE, TRACKER, *_ANNOUNCED)
-def tag_symbolic_value(tracker: Tracker, real: Any, handler: Any, name: Any, args: Any, kwargs: Any) -> Any:
-    """Tag a constant, or an expression of indices: Inductor traces it only where another operation needs it, which may
-    be another node's."""
-    result = real(handler, name, args, kwargs)
-    if getattr(result, "is_symbolic", False):
-        operands = (name for value in (*args, *kwargs.values()) for name in _symbolic_names(value))
-        setattr(result, KEY, tuple(dict.fromkeys((*operands, *tracker.tracing()))))
-    return result
-
-
-@slot_hook(MATERIALIZE, TRACKER, *_ANNOUNCED)
-def trace_symbolic_values(
-    tracker: Tracker, real: Any, handler: Any, name: Any, args: Any, kwargs: Any
-) -> Any:
-    """Trace the symbolic operands of an operation for the nodes that compute them."""
-
-    def traced(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return tuple(traced(one) for one in value)
-        names = _symbolic_names(value)
-        if not names:
-            return value
-        tracker.symbolic.update(dict.fromkeys(names))
-        tracker.announced.append(names)
-        try:
-            return type(value)(handler.unwrap(value))
-        finally:
-            tracker.announced.pop()
-
-    return real(handler, name, traced(args), {key: traced(value) for key, value in kwargs.items()})
-
-
-@slot_hook(INDEX, TRACKER, *_ANNOUNCED)
-def keep_index(tracker: Tracker, real: Any, handler: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keep the nodes of a symbolic value that becomes an index: no operation of the body computes it."""
-    result = real(handler, index, *args, **kwargs)
-    tracker.indices.update(dict.fromkeys(_symbolic_names(index)))
-    return result
-
-
-def _symbolic_names(value: Any) -> tuple[str, ...]:
-    # A proxy of FX has every attribute.
-    return getattr(value, "__dict__", {}).get(KEY, ())
 
 
 def _names_of(node: Any) -> tuple[str, ...]:

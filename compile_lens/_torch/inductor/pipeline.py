@@ -32,6 +32,7 @@ from . import (
     lowered_nodes,
     saved_storage,
     scheduler_nodes,
+    symbolic_values,  # noqa: F401  its hooks are there once it is imported
 )
 
 RUN = "torch._inductor.graph:GraphLowering.run"
