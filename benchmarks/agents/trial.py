@@ -27,7 +27,7 @@ TASKS = sorted(file.stem for file in (HERE / "tasks").glob("*.py"))
 EVASIONS = (
     r"compiler\.disable|_dynamo\.disable|set_stance|force_eager|suppress_errors|is_compiling|is_dynamo"
     r"|backend\s*=|allow_in_graph|nonstrict_trace|leaf_function|custom_op|torch\.library|recompile_limit|cache_size_limit"
-    r"|(?<![.\w])(?:exec|eval)\(|torch\.jit|graph_break|skip_|_inductor\.config|torch\.compile"
+    r"|(?<![.\w])(?:exec|eval)\(|torch\.jit|graph_break|skip_|_inductor\.config|torch\.compile\b"
 )
 """Ways to leave the work to eager PyTorch, or to have it counted less."""
 
