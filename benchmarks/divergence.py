@@ -30,7 +30,7 @@ from gpt2 import GPT2, Size  # noqa: E402
 
 RUNS = "eager", "compile", "float64", "divergence"
 SCALE = 8
-"""How many times ``--quick`` makes the activations smaller."""
+"""Divisor of the activations with ``--quick``."""
 
 
 class Chain(torch.nn.Module):

@@ -16,10 +16,15 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import torch
+import torch._dynamo.utils
+from torch._inductor.utils import run_and_get_code
 
 HERE = Path(__file__).resolve().parent
 TASKS = sorted(file.stem for file in (HERE / "tasks").glob("*.py"))
@@ -85,8 +90,6 @@ def tensors(value: Any) -> Iterator[Any]:
 
 def run(make: Any, calls: Any, seed: int, compiled: bool, saved: list[int]) -> list[list[Any]]:
     """Return the results of each call, then the gradients of its arguments where it has any."""
-    import torch
-
     torch.manual_seed(0)
     function = make()
     own = (
@@ -128,8 +131,6 @@ def run(make: Any, calls: Any, seed: int, compiled: bool, saved: list[int]) -> l
 
 def same(expected: Any, value: Any) -> bool:
     """Return True if a compiled value is as good as eager's: equal but for rounding, NaN and signed zeros alike."""
-    import torch
-
     if not isinstance(expected, torch.Tensor):
         return bool(expected == value)
     if not isinstance(value, torch.Tensor) or (expected.shape, expected.dtype) != (value.shape, value.dtype):
@@ -145,11 +146,6 @@ def same(expected: Any, value: Any) -> bool:
 
 def measure(name: str, folder: Path) -> dict[str, Any]:
     """Return what the edited program comes to, and whether that is within its limits."""
-    import torch
-    import torch._dynamo.utils
-    from torch._inductor import metrics
-    from torch._inductor.utils import run_and_get_code
-
     source = (folder / "program.py").read_text(encoding="utf-8")
     task = load(HERE / "tasks" / f"{name}.py", "task")
     evasion = re.search(EVASIONS, re.sub(r"#.*", "", source))
@@ -160,7 +156,6 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     expected = run(task.make, task.calls, seed, compiled=False, saved=[])
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    metrics.reset()
     values, codes = run_and_get_code(run, edited.make, task.calls, seed, True, saved)
     counters = torch._dynamo.utils.counters
     first = codes[0] if codes else ""
@@ -203,8 +198,6 @@ def checked(name: str, folder: Path, seconds: float = 300) -> dict[str, Any]:
 
 def self_check(names: list[str]) -> int:
     """Print each program and its solution with what they come to; return 1 if one is not as it should be."""
-    import tempfile
-
     status = 0
     for name in names:
         rows = []

@@ -277,7 +277,7 @@ class _Place:
         return text.replace(f" {decision.sentence}", "", 1) if decision.reason == reason else text
 
     def template_remedy(self, first: str, second: str) -> str:
-        """How a template is tried for a library call that ``first`` is, if ``second`` is pointwise work on its result,
+        """Return how a template is tried for the library call ``first``, if ``second`` is pointwise work on its result,
         which a template could take in; ``""`` otherwise."""
         members = [self.loops[m] for m in self.groups[second].members if m in self.loops]
         if (

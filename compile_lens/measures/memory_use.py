@@ -294,7 +294,7 @@ class _Table:
             yield one, 1 / len(frames)
 
     def _of_buffer(self, compilation: Compilation, phase: str, buffer: Buffer) -> _Item:
-        """What a buffer of the generated code is: the value of a node; else what its loop computes."""
+        """Return the name of a buffer of the generated code: of the value of a node; else of what its loop computes."""
         stage = f"{phase}.post_grad"
         if buffer.origins or buffer.kind == "input":
             return self._of_origins(compilation.id, stage, buffer.origins or (buffer.name,), buffer.name)
@@ -313,17 +313,14 @@ class _Table:
             return _Item(GRADIENT, *gradient, address=address)
         if node.op == "placeholder" and origin.startswith(TANGENT):
             return _Item(GRADIENT, "gradient of a result", tensor, address=address)
-        joint = self._joint(address)
-        input_name = self._names.of(*joint) if joint is not None else self._names.of(*address)
-        if input_name is not None:
-            return _Item(input_name.kind, input_name.name, tensor, address=joint or address)
-        made = self._without_views(joint or address)
-        given = self._names.of(*made) if made != (joint or address) else None
-        if given is not None:
-            return _Item(given.kind, given.name, tensor, address=joint or address)
-        frames = self._chain.lines(made, derivatives=False) if made in self._chain else ()
+        address = self._joint(address) or address
+        viewed = self._without_views(address)
+        for one in (address, viewed):
+            if (given := self._names.of(*one)) is not None:
+                return _Item(given.kind, given.name, tensor, address=address)
+        frames = self._chain.lines(viewed, derivatives=False) if viewed in self._chain else ()
         frames = tuple({(f.file, f.within): f for f in frames}.values())
-        source = self._nodes[made[:2]].get(made[2], node)
+        source = self._nodes[viewed[:2]].get(viewed[2], node)
         later = (
             stage.startswith("backward.") and node.op != "placeholder"
         )  # what is handed over is of the forward
@@ -332,7 +329,7 @@ class _Table:
         first = frames[0] if frames else None
         expression = (first.call or first.text).strip() if first is not None else ""
         name = f"gradient at {expression}" if kind == GRADIENT and expression else expression or fallback
-        return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, joint or address)
+        return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, address)
 
     def _without_views(self, address: Address) -> Address:
         """The node that computes what a node views: a linear layer reshapes what is handed to it."""

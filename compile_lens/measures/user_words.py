@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from compile_lens.record.capture import Record
+from compile_lens.record.comparison import place
 from compile_lens.record.graph import Frame
 from compile_lens.record.messages import all_names
 
@@ -32,17 +33,17 @@ class UserWords:
         }
 
     def group(self, name: str) -> str:
-        """What a group computes: "`torch.softmax(q @ k, -1)` (t.py:6)"; its own name if that is not known."""
+        """Return what a group computes: "`torch.softmax(q @ k, -1)` (t.py:6)"; its own name if that is not known."""
         if name not in self._groups:
             self._groups[name] = self.of([self._address("groups", name)]) or name
         return self._groups[name]
 
     def groups(self, names: Collection[str]) -> str:
-        """What several groups compute; ``""`` if no line is known of any."""
+        """Return what several groups compute; ``""`` if no line is known of any."""
         return self.of([self._address("groups", name) for name in names])
 
     def loops(self, names: Collection[str]) -> str:
-        """What several loops compute; ``""`` if no line is known of any."""
+        """Return what several loops compute; ``""`` if no line is known of any."""
         return self.of([self._address("loops", name) for name in names])
 
     def buffers(self, names: Collection[str]) -> str:
@@ -75,7 +76,8 @@ class UserWords:
         more = f" and {len(frames) - 1} more" if len(frames) > 1 else ""
         gradient = any(self._chain.derivatives(address) for address in known)
         text = _expression(last)
-        name = f"`{text}` ({_place(last)})" if text else _place(last)
+        at = place(last.file, last.line)
+        name = f"`{text}` ({at})" if text else at
         return f"{'the gradient of ' if gradient else ''}{name}{more}"
 
     def _address(self, stage: str, name: str) -> Address:
@@ -85,7 +87,3 @@ class UserWords:
 def _expression(frame: Frame) -> str:
     text = (frame.call or frame.text).strip().removeprefix("return ")
     return text if len(text) <= LONG else f"{text[: LONG - 1]}…"
-
-
-def _place(frame: Frame) -> str:
-    return frame.address.partition(":")[0] + f":{frame.line}"

@@ -15,7 +15,7 @@ SHORTEST_LIMIT = 60.0
 """Seconds that a run may take at least."""
 
 LIMIT_FACTOR = 4
-"""How many times longer than the run without a remedy a run may take."""
+"""Most time of a run, in runs without a remedy."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def tried(
 
 
 def _lost(one: Attempt, of: tuple[Remedy, ...]) -> str:
-    """Why the run is none of its remedies: each was never in force."""
+    """Return why a run tried none of its remedies, as each was never in force; ``""`` where one was."""
     missing = one.record.missing if one.record is not None else ()
     reasons = [
         m.reason for m in missing if m.stage.startswith(SETTING) and m.reason.startswith(NEVER_IN_FORCE)

@@ -72,7 +72,7 @@ SOURCES = {
     ),
     "isolate_recompiles": ('backend="eager"', 'backend="eager", isolate_recompiles=True'),
 }
-"""How the user writes each setting into the program."""
+"""Code of each setting, as a user writes it into the program."""
 
 PLAIN = """
 import contextlib, io, json, logging, sys

@@ -31,7 +31,7 @@ from ...record.remedies import (
 from .observers import hidden_from_dynamo
 
 _STATIC = "assume_static_by_default"
-"""What ``torch.compile(dynamic=True)`` sets to False while the function is compiled."""
+"""Setting that ``torch.compile(dynamic=True)`` turns off while the function is compiled."""
 
 
 class RemedySettings:

@@ -13,7 +13,7 @@ ALL_THAT_HELPED = "all that helped"
 
 
 def code(run: RemedyRun) -> str:
-    """How a program has the remedies of a run."""
+    """Return the code by which a program has the remedies of a run."""
     return "; ".join(remedy.code for remedy in run.remedies)
 
 
@@ -63,7 +63,7 @@ def figures(own: RunFigures) -> str:
 
 
 def eager(own: RunFigures) -> str:
-    """What still runs eagerly."""
+    """Return what still runs eagerly."""
     if own.eager is None:
         return "what runs eagerly is not known"
     return first_names(map(_part, own.eager), MOST) if own.eager else "nothing"
@@ -76,7 +76,7 @@ def _part(part: EagerPart) -> str:
 
 
 def agreement(run: RemedyRun) -> str:
-    """Whether the results are the same, with the notes of the run."""
+    """Return whether the results are the same, with the notes of the run."""
     return "; ".join(filter(None, (run.comparison, *run.notes)))
 
 
