@@ -89,7 +89,8 @@ def test_what_eager_raises_is_still_an_error() -> None:
 @pytest.mark.full
 def test_code_for_an_absent_device_that_raises_is_not_compared() -> None:
     pytest.importorskip("triton")
-    report = capture(hessian, torch.rand(5, requires_grad=True)).verify(target="h100")
+    x = torch.rand(5, requires_grad=True)
+    report = capture(hessian, x).verify(target="h100")
     assert report.verdict == "was not compared" and "compared with the graph" not in report.runner
     [(_, reason)] = report.not_compared
     assert "double backward" in reason
