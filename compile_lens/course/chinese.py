@@ -27,6 +27,7 @@ QUESTIONS: dict[str, str] = {
     "10.chain": "(x @ y) @ z，各有 512 × 4、4 × 512 和 512 × 4 个数：中间结果有几个数？",
     "11.sines": "函数把 sin(x) 算一百遍，返回其中一个：它的内核里有几个正弦？",
     "11.graphs": "循环四次迭代，每次迭代都有 .item()：Dynamo 把它变成几个图？",
+    "11.roundings": "tanh(x * sigmoid(x) / 3) * x 的内核把一个数舍入成 bfloat16 几次？",
     "12.loop": "40 个行列式，一个一个地算：几次启动？",
     "12.batch": "2,000 个行列式，同时算：几次启动？",
     "12.buckets": "六层，每层 1 MiB，桶的大小是 25 MB：编译几个图？",
@@ -47,6 +48,7 @@ PARTS: dict[str, str] = {
     "groups": "组",
     "numbers": "数的个数",
     "sines": "正弦",
+    "roundings": "舍入",
 }
 """Names of the numbers of an answer."""
 
@@ -87,6 +89,8 @@ FACTS: dict[str, str] = {
     "not_modelled": "个算术没有建模的内核",
     "short_products": "个受内存限制的短数乘法",
     "complex_values": "个复数张量",
+    "bfloat16_values": "个结果是 bfloat16 的 ATen 算子",
+    "roundings": "次舍入成 bfloat16（内核中）",
     "breaks": "处图中断",
     "skipped": "处以 eager 方式运行的部分",
 }

@@ -17,6 +17,7 @@ class Input:
 
     shape: tuple[int, ...]
     grad: bool = False
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True)

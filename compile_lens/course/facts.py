@@ -154,13 +154,27 @@ def _short_products(capture: Capture) -> Number:
 _SHORT = ("float16", "bfloat16", "float8", "int8", "uint8")
 
 
-def _complex(capture: Capture) -> Number:
-    """Complex tensors that ATen's graphs make."""
-    graphs = (
-        c.graphs.get(name) for c in capture.compilations for name in ("inference", "forward", "backward")
-    )
-    outputs = (tensor for graph in graphs if graph for node in graph.nodes for tensor in node.outputs)
-    return sum(tensor.dtype.startswith("complex") for tensor in outputs)
+def _tensors(dtype: str) -> Callable[[Capture], Number]:
+    """Return a fact that counts the tensors of a type that the operators of ATen's graphs return, by the beginning of
+    its name."""
+
+    def of(capture: Capture) -> Number:
+        graphs = (
+            c.graphs.get(name) for c in capture.compilations for name in ("inference", "forward", "backward")
+        )
+        outputs = (tensor for graph in graphs if graph for call in graph.calls for tensor in call.outputs)
+        return sum(tensor.dtype.startswith(dtype) for tensor in outputs)
+
+    return of
+
+
+def _roundings(capture: Capture) -> Number:
+    """Return the number of roundings to bfloat16 in the C++ kernels, without their tail loops."""
+    return sum(len(_ROUNDING.findall(without_tails(kernel.source))) for kernel in _cpp(capture))
+
+
+_ROUNDING = re.compile(r"\bconvert<at::BFloat16,|\bstatic_cast<at::BFloat16>\(tmp")
+"""A register, or a number, that becomes bfloat16."""
 
 
 def _breaks(capture: Capture) -> Number:
@@ -299,7 +313,16 @@ FACTS: dict[str, Fact] = {
         "memory-bound products of short numbers",
         _CODE,
     ),
-    "complex_values": Fact(_complex, "complex tensor", "complex tensors", ("*",)),
+    "complex_values": Fact(_tensors("complex"), "complex tensor", "complex tensors", ("*",)),
+    "bfloat16_values": Fact(
+        _tensors("bfloat16"),
+        "ATen operator with a bfloat16 result",
+        "ATen operators with a bfloat16 result",
+        ("*",),
+    ),
+    "roundings": Fact(
+        _roundings, "rounding to bfloat16 in the kernels", "roundings to bfloat16 in the kernels", _CODE
+    ),
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
     "skipped": Fact(_skipped, "part that runs eagerly", "parts that run eagerly"),
 }
@@ -332,7 +355,7 @@ def absent(name: str, capture: Capture) -> str:
     return not_observed(name, capture)
 
 
-_OF_CPP = ("step", "tails", "sines")
+_OF_CPP = ("step", "tails", "sines", "roundings")
 """Facts that are read from kernels in C++."""
 
 

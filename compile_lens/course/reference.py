@@ -21,7 +21,13 @@ def made(inputs: tuple[Input, ...]) -> list[Any]:
     import torch
 
     generator = torch.Generator().manual_seed(0)
-    return [torch.rand(i.shape, generator=generator).requires_grad_(i.grad) for i in inputs]
+    return [_random(one, generator).requires_grad_(one.grad) for one in inputs]
+
+
+def _random(one: Input, generator: Any) -> Any:
+    import torch
+
+    return torch.rand(one.shape, generator=generator).to(getattr(torch, one.dtype))
 
 
 def captured(function: Any, calls: Calls, target: str = "") -> Capture:
@@ -118,7 +124,7 @@ def _draws(inputs: tuple[Input, ...]) -> Iterator[tuple[str, list[Any]]]:
     yield "below", [-x for x in above]
     for seed in range(1, MIXED + 1):
         generator = torch.Generator().manual_seed(seed)
-        yield "mixed", [2 * torch.rand(i.shape, generator=generator) - 1 for i in inputs]
+        yield "mixed", [2 * _random(one, generator) - 1 for one in inputs]
 
 
 def _differ(got: Any, rounded: Any, want: Any) -> str:

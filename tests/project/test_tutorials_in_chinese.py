@@ -108,8 +108,10 @@ CLOCKED = frozenset(("calls", "spread", "later", "turns", "paid"))
 def test_it_runs_and_answers_in_chinese(name: str) -> None:
     """Every cell, from clean, without noise; and its exercises wait."""
     cells = {cell: lessons.text(outputs) for cell, outputs in lessons.run(f"zh/{name}").items()}
-    waiting = [cells[f"exercise-{which}"] for which in (1, 2, 3)]
-    assert all(is_chinese(verdict) and verdict.startswith(f"{int(name[:2])}.") for verdict in waiting)
+    waiting = [verdict for cell, verdict in cells.items() if cell.startswith("exercise-")]
+    assert len(waiting) >= 3 and all(
+        is_chinese(verdict) and verdict.startswith(f"{int(name[:2])}.") for verdict in waiting
+    )
     assert is_chinese(cells["progress"])
 
 

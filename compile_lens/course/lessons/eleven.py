@@ -32,6 +32,11 @@ QUESTIONS = (
         "How many graphs does Dynamo make of a loop of four iterations, with .item() in each?",
         (("graphs", "graphs"),),
     ),
+    Question(
+        "11.roundings",
+        "How many times does the kernel of tanh(x * sigmoid(x) / 3) * x round a number to bfloat16?",
+        (("roundings", "roundings"),),
+    ),
 )
 
 
@@ -42,6 +47,12 @@ def followed(x: Any) -> Any:
         x = x.sin()
         total += x.sum().item()
     return x * total
+
+
+def score(x: Any) -> Any:
+    """Five operators, each of which eager PyTorch rounds to the type of x."""
+    y = x * x.sigmoid()
+    return (y / 3).tanh() * x
 
 
 EXERCISES = (
@@ -115,5 +126,28 @@ EXERCISES = (
             "A product of two matrices has two derivatives, one for each of them.",
         ),
         "def f(x):\n    return x @ x",
+    ),
+    Exercise(
+        "11.4",
+        "Write `score` of the lesson for 1,024 bfloat16 numbers so that exactly one ATen operator has a bfloat16 "
+        "result: then eager PyTorch rounds once, as the kernel does.",
+        (Input((1024,), dtype="bfloat16"),),
+        (Need("bfloat16_values", EXACTLY, 1), *UNBROKEN),
+        (
+            Slip(
+                (Need("bfloat16_values", EXACTLY, 0),),
+                "Nothing is rounded to bfloat16 now, not even the result: the caller gets another type.",
+            ),
+            Slip(
+                (Need("bfloat16_values", AT_LEAST, 2),),
+                "An operator in between still has a bfloat16 result. It is rounded before the next one takes it.",
+            ),
+        ),
+        (
+            "In which type is the result of an operator whose input is float32?",
+            "Convert x before the first operator, and the result after the last one.",
+        ),
+        "def f(x):\n    x = x.float()\n    y = x * torch.sigmoid(x)\n    return (torch.tanh(y / 3) * x).bfloat16()",
+        score,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from compile_lens.course.lessons.eleven import followed
+from compile_lens.course.lessons.eleven import followed, score
 
 from .common import Made, Mistake, halved
 
@@ -66,10 +66,20 @@ def _as_float(x: torch.Tensor) -> torch.Tensor:
     return x * total
 
 
+def _in_float32(x: torch.Tensor) -> torch.Tensor:
+    x = x.to(torch.float32)
+    return (torch.tanh(torch.nn.functional.silu(x) / 3) * x).to(torch.bfloat16)
+
+
+def _in_float64(x: torch.Tensor) -> torch.Tensor:
+    return score(x.double()).to(x.dtype)
+
+
 RIGHT: dict[str, list[Made]] = {
     "11.1": [_chained, lambda x: sum(torch.sin(x + turn) for turn in range(10))],
     "11.2": [_tensor, _gathered],
     "11.3": [lambda x: x @ x, lambda x: x.prod(0), lambda x: x @ x.T],
+    "11.4": [_in_float32, _in_float64],
 }
 
 MISLED: dict[str, list[Mistake]] = {
@@ -97,5 +107,15 @@ MISLED: dict[str, list[Mistake]] = {
         (lambda x: x.detach() @ x.detach(), "0 launches in the backward; required", "computes nothing"),
         (lambda x: x.sum(), "0 launches in the backward; required", "only repeated for them"),
         (halved, "1 graph break; required", ""),
+    ],
+    "11.4": [
+        (score, "5 ATen operators with a bfloat16 result; required", "An operator in between still has"),
+        (
+            lambda x: score(torch.sigmoid(x).float()).bfloat16(),
+            "2 ATen operators with a bfloat16 result; required",
+            "An operator in between still has",
+        ),
+        (lambda x: score(x.float()), "0 ATen operators with a bfloat16 result", "not even the result"),
+        (lambda x: torch.tanh(x), "its result has other values", ""),
     ],
 }
