@@ -49,10 +49,10 @@ def unread(reads: dict[tuple[str, str], Reads]) -> list[str]:
     """Arguments that no probe saw looked at, and the table has as read whole; and the other way round."""
     rows = []
     for (name, argument), seen in reads.items():
-        base = name.split(".")[1]
-        if base in VALUES_DECIDE or (base, argument) in SHOWS_NOTHING or argument in ("out", "bins"):
+        namespace, base, overload = name.split(".")
+        if namespace != "aten" or base in VALUES_DECIDE or (base, argument) in SHOWS_NOTHING or argument in ("out", "bins"):
             continue
-        func = getattr(getattr(torch.ops.aten, base), name.split(".")[2])
+        func = getattr(getattr(torch.ops.aten, base), overload)
         in_table = argument in operand_reads._rules(base, func)
         if not in_table and not any(seen.looked_at) and len(seen.looked_at) > 1 and "histogram" not in base:
             rows.append(f"{name} never looks at {argument}, which is counted whole")
@@ -85,10 +85,8 @@ def test_what_an_operator_looks_at_is_what_the_table_says() -> None:
     assert all(count < elements for count, elements in trace.counts if elements > 5)
 
 
-PARTS = 12
-
-
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(PARTS))
-def test_what_each_operator_of_opinfo_looks_at_is_what_the_table_says(part: int) -> None:
-    assert unread(probed(sorted(entries())[part::PARTS])) == []
+@pytest.mark.timeout(3600)
+def test_what_each_operator_of_opinfo_looks_at_is_what_the_table_says() -> None:
+    """All entries in one test: samples of one entry may look at what those of another do not."""
+    assert unread(probed(sorted(entries()))) == []
