@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "README.md",
     *("docs/record.md", "docs/checking.md", "docs/command-line.md", "docs/ledger.md"),
-    *("docs/targets.md", "docs/targets-run.md", "docs/targets-code.md"),
-    *("docs/programs.md", "docs/programs-run.md", "docs/programs-counts.md", "docs/programs-graphs.md"),
+    *("docs/targets.md", "docs/targets-run.md"),
+    *("docs/programs.md", "docs/programs-run.md"),
     *("docs/testing.md", "docs/diff.md", "docs/what-if.md", "docs/wrong-numbers.md"),
 )
 """Pages with code or figures, in the order in which their code stands on what came before."""
@@ -149,7 +149,7 @@ def test_times_of_kernels(
     session["x"] = session["torch"].rand(8)
     capsys.readouterr()
     with session["torch"]._inductor.config.patch({"cpp.enable_kernel_profile": False}):  # put back afterwards
-        _run(PYTHON["programs-graphs#times-of-kernels"][0], session, tmp_path, "profile")
+        _run(PYTHON["programs#times-of-kernels"][0], session, tmp_path, "profile")
     output = capsys.readouterr().out
     assert "2 kernels measured" in output and "cpp_fused_sin_0" in output
 
@@ -223,7 +223,7 @@ def test_a_kernel_written_in_triton(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets-code#your-triton-kernels"][0], session, tmp_path, "own")
+    _run(PYTHON["targets#your-triton-kernels"][0], session, tmp_path, "own")
     assert "['double_0', 'triton_poi_fused_add_0']" in capsys.readouterr().out
 
 
@@ -231,7 +231,7 @@ def test_what_autotuning_would_try(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets-code#what-autotuning-would-try"][0], session, tmp_path, "autotune")
+    _run(PYTHON["targets#what-autotuning-would-try"][0], session, tmp_path, "autotune")
     output = capsys.readouterr().out
     assert "nothing was timed" in output and "extern_kernels.mm" in output and "num_warps" in output
 
@@ -239,7 +239,7 @@ def test_what_autotuning_would_try(
 def test_what_would_be_a_cuda_graph(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["targets-code#cuda-graphs"][0], session, tmp_path, "recorded")
+    _run(PYTHON["targets#cuda-graphs"][0], session, tmp_path, "recorded")
     assert capsys.readouterr().out.count("'cpu ops'") == 2  # the copy, forward and backward
 
 
@@ -253,12 +253,12 @@ def test_what_is_counted_of_a_program_and_its_graphs(
     assert output[0].startswith("recompile 2 watched.py:1") and output[1].startswith(
         "graph break 2 watched.py:3"
     )
-    _run(PYTHON["programs-counts"][0], session, tmp_path, "counts")
+    _run(PYTHON["programs#what-is-counted"][0], session, tmp_path, "counts")
     counted = dict(re.findall(r"(\w+)=(\d+)", capsys.readouterr().out))
     promised = re.search(r"# (\d) graphs, breaks at (\d) place, (\d) recompiles", README)
     assert promised is not None
     assert promised.groups() == (counted["graphs"], counted["break_sites"], counted["recompiles"])
-    _run(PYTHON["programs-graphs"][0], session, tmp_path, "graphs")
+    _run(PYTHON["programs#one-graph-in-depth"][0], session, tmp_path, "graphs")
     output = capsys.readouterr().out
     assert "cpp_fused_sin_0" in output and "@triton.jit" in output and "CUDA graph" in output
 
@@ -266,7 +266,7 @@ def test_what_is_counted_of_a_program_and_its_graphs(
 def test_what_ran_eagerly(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _run(PYTHON["programs-counts#what-ran-eagerly"][0], session, tmp_path, "eager")
+    _run(PYTHON["programs#what-ran-eagerly"][0], session, tmp_path, "eager")
     promised = re.search(r"each\.certain\) +# (.*)", README)
     assert promised is not None and capsys.readouterr().out == f"{promised[1]}\n"
 
@@ -277,7 +277,7 @@ def test_machine_code_and_the_interpreter(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("triton")
-    _run(PYTHON["targets-code#machine-code"][0], session, tmp_path, "machine")
+    _run(PYTHON["targets#machine-code"][0], session, tmp_path, "machine")
     output = capsys.readouterr().out
     assert "STG.E" in output and "compiled agrees with eager" in output
 
