@@ -26,7 +26,7 @@ def divergence(
     side against the same call in float64. Where compiled code is worse than eager, the same call is compiled again,
     once for each attempt: with torch's debug backends, with settings of Inductor turned off (all, then by halves), and
     with the first so many passes, fusions, lowerings or decompositions. Bisection finds the one with which the values
-    come to differ; the number of attempts grows with the logarithm of theirs. Each attempt runs the function twice.
+    come to differ; the number of attempts grows with the logarithm of theirs. Each attempt is one compile and one run.
 
     Args:
         fn, kwargs, calls: as for ``capture``. Of several calls, which share what the function changes in place, all

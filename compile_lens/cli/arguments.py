@@ -176,9 +176,10 @@ def parser() -> argparse.ArgumentParser:
         "divergence",
         divergence,
         "Build a function, compare it with eager PyTorch and, where they differ, find the cause",
-        expressions + "\nWhere the values differ the exit code is 4.",
+        expressions + "\nWhere the values differ by more than rounding explains the exit code is 4.",
     )
     _add_call(divergent)
+    _add_target(divergent, "h100, whose kernels run in Triton's interpreter")
     _add_out(divergent, "divergence")
 
     differing = add(

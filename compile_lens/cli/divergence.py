@@ -24,6 +24,6 @@ def divergence(args: argparse.Namespace) -> int:
 
         with one_voice(args):
             given = {name: value for name, value in options(args).items() if name != "build"}
-            result = compared(function, *inputs, kwargs=kwargs, **given)
+            result = compared(function, *inputs, kwargs=kwargs, target=args.target, **given)
     deliver(args, result, result.to_dict())
     return DIFFERS if result.agrees is False else OK

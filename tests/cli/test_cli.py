@@ -658,3 +658,18 @@ def test_memory_and_cost_are_printed_by_what_is_named(
     assert "'line', 'name'" in capsys.readouterr().err
     assert main(["memory", *words, "--curve", "2"]) == 2
     assert "numbers from 0 to 1" in capsys.readouterr().err
+
+
+@pytest.mark.torch
+@pytest.mark.full
+def test_divergence_of_an_absent_gpu_runs_its_kernels(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("triton")
+    words = ["divergence", f"{program}:double", "--input", "torch.rand(8)", "--json", "--quiet"]
+    assert main([*words, "--target", "h100"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (value,) = [v for graph in data["graphs"] for v in graph["values"] if v["outcome"] == "agrees"]
+    assert value["kernel"].startswith("triton_") and data["agrees"] is True
+    assert main([*words, "--target", "h101"]) == 2
+    assert "h101' is not known" in capsys.readouterr().out
