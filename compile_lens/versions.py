@@ -10,6 +10,9 @@ __version__ = "0.1.0"
 REPOSITORY = "https://github.com/OWNER/compile_lens"
 """Address of the repository; a placeholder until the release."""
 
+OUTPUT_SCHEMA = 1
+"""Version of what ``--json`` prints and of ``Brief.to_dict()``; ``docs/make_schema.py`` describes it."""
+
 
 OLDEST = (2, 11)
 

@@ -16,7 +16,7 @@ from ..trials.checks import HELD, RAISED, Checked, checks, held
 from ..trials.progress import progress
 from ..views.render.markdown import escape, fenced
 from .names import from_file, here
-from .output import DIFFERS, FAILED, OK, check_endings, say
+from .output import DIFFERS, FAILED, OK, check_endings, document, say
 
 FORMS = {".md": "Markdown, for a pull request", ".txt": "the text", ".json": "plain data"}
 """Endings of ``--out``, and what each gives."""
@@ -45,7 +45,7 @@ def check(args: argparse.Namespace) -> int:
         makers = {".md": _markdown, ".txt": _text, ".json": _json}
         written.append(str(write_text(path, makers[path.suffix.lower()](checked))))
     if args.json:
-        say(json.dumps({"command": args.command, **_plain(checked), "written": written}, indent=2))
+        say(document({"command": args.command, **_plain(checked), "written": written}))
     else:
         for line in (_verdict(checked), *(f"wrote {path}" for path in written)):
             say(line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from ..errors import UsageError
 from ..record.files import write_text
 from ..trials.progress import progress
 from .names import called, captured, capturing, evaluate, options, resolve
-from .output import FAILED, NOT_INSTALLED, OK, check_endings, deliver, report, say
+from .output import FAILED, NOT_INSTALLED, OK, check_endings, deliver, document, report, say
 from .programs import summary
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def brief(args: argparse.Namespace) -> int:
         function, inputs, kwargs = called(args)
         capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
     if args.json:
-        say(json.dumps({"command": args.command, "brief": capture.brief_dict(args.max_tokens)}, indent=2))
+        say(document({"command": args.command, "brief": capture.brief_dict(args.max_tokens)}))
     else:
         say(capture.brief(args.max_tokens))
     return OK if failure is None else FAILED
@@ -112,7 +111,8 @@ def doctor(args: argparse.Namespace) -> int:
 
     with progress("looking at torch and its devices", quiet=args.quiet):
         checks = found_by.checks()
-    say(json.dumps(found_by.to_dict(checks), indent=2) if args.json else found_by.page(checks))
+    body = {"command": args.command, **found_by.to_dict(checks)}
+    say(document(body) if args.json else found_by.page(checks))
     return OK if found_by.healthy(checks) else NOT_INSTALLED
 
 
@@ -138,9 +138,12 @@ def support(args: argparse.Namespace) -> int:
 
             lack = lacking(load(args.capture), args.target)
     if args.json:
-        document = {"command": args.command, "operators": [one.to_dict() for one in operators]}
-        document["lacking"] = None if lack is None else lack.to_dict()
-        say(json.dumps(document, indent=2))
+        body = {
+            "command": args.command,
+            "operators": [one.to_dict() for one in operators],
+            "lacking": None if lack is None else lack.to_dict(),
+        }
+        say(document(body))
         return OK
     for one in (*operators, *([lack] if lack is not None else [])):
         say(f"{one}\n")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from .names import called, captured, capturing, one_voice, options
-from .output import FAILED, OK, check_endings, deliver, say
+from .output import FAILED, OK, check_endings, deliver, document, error_dict, say
 
 
 def cost(args: argparse.Namespace) -> int:
@@ -38,7 +37,8 @@ def memory(args: argparse.Namespace) -> int:
 
 def _printed(args: argparse.Namespace, result: Any, failure: Exception | None) -> int:
     if args.json:
-        say(json.dumps({"command": args.command, **result.to_dict()}, indent=2))
+        error = {} if failure is None else {"error": error_dict(failure)}
+        say(document({"command": args.command, **result.to_dict(), **error}))
     else:
         say(str(result))
     return OK if failure is None else FAILED

@@ -16,13 +16,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LayoutError, LensError, RecordError, UsageError
+from ..record.files import finite
 from ..trials.progress import progress
+from ..versions import OUTPUT_SCHEMA
 
 if TYPE_CHECKING:
     from ..record.breaks import Ending
     from ..record.graph import Frame, Graph
     from ..record.kernel import Code, Kernel
     from ..results.capture import Capture
+
+
+def document(body: Mapping[str, Any]) -> str:
+    """Return the text of a document of ``--json``: the version of its schema and the body. Numbers that JSON lacks are
+    text."""
+    return json.dumps(finite({"schema": OUTPUT_SCHEMA, **body}), indent=2, allow_nan=False)
 
 
 def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> None:
@@ -46,7 +54,7 @@ def deliver(args: argparse.Namespace, result: Any, body: Mapping[str, Any], *, t
         with progress(f"writing {path}", quiet=args.quiet):
             written.append(str(result.save(path)))
     if args.json:
-        say(json.dumps({"command": args.command, **body, "written": written}, indent=2))
+        say(document({"command": args.command, **body, "written": written}))
     else:
         for path in written:
             say(f"wrote {path}")
@@ -73,15 +81,15 @@ def report(
         with progress(f"drawing {path}", quiet=args.quiet):
             done.append(_svg(path, graph, f"{capture.function}: {graph.key}"))
     if args.json:
-        document = {
+        body = {
             "command": args.command,
             **capture_summary(capture),
             **({"story": _story(capture, args.lang)} if getattr(args, "story", False) else {}),
             "written": [str(path) for path in done],
         }
         if failure is not None:
-            document["error"] = error_dict(failure)
-        say(json.dumps(document, indent=2))
+            body["error"] = error_dict(failure)
+        say(document(body))
     else:
         for path in done:
             say(f"wrote {path}")
@@ -193,7 +201,7 @@ def capture_summary(capture: Capture) -> dict[str, Any]:
 
 def fail(args: argparse.Namespace, error: Exception) -> int:
     if args.json:
-        say(json.dumps({"error": error_dict(error)}, indent=2))
+        say(document({"error": error_dict(error)}))
     else:
         say_error(error)
     show_traceback(args, error)

@@ -4,7 +4,6 @@ what the program prints goes to stderr."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -66,9 +65,9 @@ class Document:
 
     def begin(self) -> None:
         """From now on what is written to stdout goes to stderr."""
-        from .output import error_dict
+        from .output import document, error_dict
 
-        self._error_dict = error_dict  # not everything can be imported when Python ends
+        self._text, self._error_dict = document, error_dict  # not everything can be imported when Python ends
         if sys.stdout is not None:
             sys.stdout.flush()
         with contextlib.suppress(OSError):  # one of them is closed: nobody reads it
@@ -84,5 +83,5 @@ class Document:
         if failure is not None:
             body["error"] = self._error_dict(failure)
         with contextlib.suppress(BrokenPipeError), os.fdopen(self._stdout, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps(body, indent=2) + "\n")
+            stream.write(self._text(body) + "\n")
         self._stdout = None

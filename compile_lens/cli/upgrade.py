@@ -17,7 +17,7 @@ from ..trials import environments
 from ..trials.environments import Environment
 from ..trials.progress import progress
 from .compare import failures, levels, say_failed
-from .output import DIFFERS, FAILED, OK, check_endings, say, say_error
+from .output import DIFFERS, FAILED, OK, check_endings, document, say, say_error
 
 if TYPE_CHECKING:
     from ..results.capture import Capture
@@ -65,7 +65,7 @@ def upgrade(args: argparse.Namespace) -> int:
             "failed_on": list(failed),
             "written": written,
         }
-        say(json.dumps(body, indent=2))
+        say(document(body))
     else:
         say("\n\n".join(one.text("full" if args.full else "short") for one in differences))
         for path in written:
@@ -157,7 +157,7 @@ def _list(args: argparse.Namespace, folder: Path) -> int:
              "folder": str(o.folder)}
             for o in environments_kept
         ]  # fmt: skip
-        say(json.dumps({"command": args.command, "folder": str(folder), "environments": body}, indent=2))
+        say(document({"command": args.command, "folder": str(folder), "environments": body}))
         return OK
     if not environments_kept:
         say(f"no environment is kept in {folder}")
@@ -181,7 +181,7 @@ def _remove(args: argparse.Namespace, folder: Path) -> int:
         with progress(f"removing {one.folder}", quiet=args.quiet):
             environments.remove(one)
     if args.json:
-        say(json.dumps({"command": args.command, "removed": [str(one.folder) for one in gone]}, indent=2))
+        say(document({"command": args.command, "removed": [str(one.folder) for one in gone]}))
     else:
         for one in gone:
             say(f"removed {one.folder}")

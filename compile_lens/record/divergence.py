@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .capture import Record
+from .files import finite
 from .graph import Frame
 from .kernel import Kernel
 from .kernel_values import DIFFERS, NEARER, GraphValues, KernelValue
@@ -168,7 +169,7 @@ class DivergenceRecord:
             "function": self.function,
             "agrees": self.agrees,
             "verdict": self.verification.verdict,
-            "difference": _plain(self.difference),
+            "difference": finite(self.difference),
             "cause": None
             if cause is None
             else {
@@ -182,9 +183,9 @@ class DivergenceRecord:
             },
             "switch": None if self.switch is None else _attempt(self.switch),
             "attempts": [_attempt(one) for one in self.attempts],
-            "first_value": None if self.first_value is None else _finite(asdict(self.first_value)),
+            "first_value": None if self.first_value is None else finite(asdict(self.first_value)),
             "doubt": self.doubt,
-            "graphs": [_finite(asdict(graph)) for graph in self.graphs],
+            "graphs": [finite(asdict(graph)) for graph in self.graphs],
         }
 
 
@@ -213,18 +214,4 @@ def largest_difference(verification: Verification) -> float | None:
 
 
 def _attempt(one: Attempt) -> dict[str, Any]:
-    return {**asdict(one), "difference": _plain(one.difference)}
-
-
-def _finite(data: Any) -> Any:
-    """Return data in which numbers that JSON lacks are text."""
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_finite(value) for value in data]
-    return _plain(data) if isinstance(data, float) else data
-
-
-def _plain(number: float | None) -> float | str | None:
-    """Return a number that JSON has: an infinite one as text."""
-    return str(number) if number is not None and number in (float("inf"), float("-inf")) else number
+    return {**asdict(one), "difference": finite(one.difference)}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import math
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import RecordError, UsageError
 from .codec import PROGRAM
@@ -29,6 +30,15 @@ def holds_program(path: str | os.PathLike[str]) -> bool:
             return json.dumps(PROGRAM).encode() in file.read(100)
     except OSError:
         return False
+
+
+def finite(data: Any) -> Any:
+    """Return plain data in which numbers that JSON lacks are text: ``"inf"``, ``"-inf"``, ``"nan"``."""
+    if isinstance(data, Mapping):
+        return {key: finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [finite(value) for value in data]
+    return str(float(data)) if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def plain_json(data: object) -> str:

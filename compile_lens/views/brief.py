@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from compile_lens.errors import UsageError
+from compile_lens.versions import OUTPUT_SCHEMA
 
 from .words.characters import clean, flat
-
-SCHEMA = 1
-"""Version of the JSON form; it rises when a field changes its meaning or goes."""
 
 MAX_TOKENS = 2000
 """The default budget of one answer."""
@@ -88,7 +86,7 @@ class Brief:
         return text if tokens(text) <= max_tokens else _cut(text, max_tokens)
 
     def to_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the answer as plain data, of the schema in ``docs/static/brief.schema.json``. With ``max_tokens``
+        """Return the answer as plain data, as ``Brief`` in ``docs/static/output.schema.json``. With ``max_tokens``
         entries are left out until the compact JSON fits."""
         if max_tokens is None:
             return self._data(self._all())
@@ -125,7 +123,7 @@ class Brief:
     def _data(self, kept: dict[str, int]) -> dict[str, Any]:
         sections = dict(self._sections())
         return {
-            "schema": SCHEMA,
+            "schema": OUTPUT_SCHEMA,
             "title": self.title,
             "facts": _numbered("F", self.facts[: kept["facts"]]),
             "evidence": _numbered("E", self.evidence[: kept["evidence"]]),
