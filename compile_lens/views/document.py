@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Union
+from typing import NamedTuple, Union
 
 from compile_lens.measures.chain import Address
 from compile_lens.record.capture import Failure, Record
@@ -322,6 +322,16 @@ class Finding:
     room: str = ANY
 
 
+class Saving(NamedTuple):
+    """One figure before and after: what it counts, both numbers in words, ``""`` for no ``before``; ``large`` if
+    ``after`` is at most four fifths of it, from which on it has the colour of a saving."""
+
+    what: str
+    before: str
+    after: str
+    large: bool = False
+
+
 @dataclass(frozen=True)
 class Document:
     """The content of every view of a subject.
@@ -332,7 +342,7 @@ class Document:
         state: one of ``words.outcome.STATES``; ``verdict`` is the result in a sentence without a full stop.
         created: when it was captured.
         facts: where and how, in a few words each; ``details`` are labelled lines below them.
-        changes: the result in figures: what, before (``""`` for none), after.
+        changes: the result in figures.
         inputs: the arguments of the call; ``None`` for a subject that has none.
         failure: the error that ended it; ``remarks`` are sentences below the verdict, ``below`` one
             that says what follows.
@@ -348,7 +358,7 @@ class Document:
     created: str = ""
     facts: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
-    changes: tuple[tuple[str, str, str], ...] = ()
+    changes: tuple[Saving, ...] = ()
     inputs: tuple[str, ...] | None = None
     failure: Failure | None = None
     remarks: tuple[str, ...] = ()

@@ -985,7 +985,7 @@ def test_a_graph_that_does_not_open_at_its_top_says_why(viewer: Open) -> None:
         page.pane("forward").locator(".node.in-unit").first.wait_for()
         settle(page.page)
         notes = page.pane("forward").locator(".graph-note:visible").all_inner_texts()
-        why = "none of the first 12 joins more lines"  # of a layer's forward
+        why = "none of the 7 that cost most joins more lines"  # of a layer's forward
         assert notes == ([f"Shown first: what the open kernel computes; {why}."] if said else [])
 
 

@@ -52,6 +52,24 @@ def test_lines_have_bars_and_kernels_an_answer(viewer: Open) -> None:
     assert (answer.text_content() or "").startswith(f"#{number} ")
 
 
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
+def test_the_list_opens_at_what_costs_most(viewer: Open) -> None:
+    """Whichever kernel is open below it; one that is chosen comes into view."""
+    page = viewer(captures.layer())
+    page.frame()
+    rows = page.find(".code-tab:visible")
+    top = min(rows.all(), key=lambda row: box(row)["y"])
+    bar = "e => +e.style.getPropertyValue('--share')"
+    every = [row.locator(".launch-share").evaluate(bar) for row in rows.all()]
+    assert top.locator(".launch-share").evaluate(bar) == max(every)
+    assert box(page.find(".launch-head"))["y"] < box(top)["y"] < box(page.find(".code-answer"))["y"]
+    last = max(rows.all(), key=lambda row: box(row)["y"])
+    last.click()
+    page.leave()
+    page.frame()
+    assert box(last)["y"] + box(last)["height"] <= box(page.find(".code-answer"))["y"] + 1
+
+
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_one_kernel_has_neither_list_nor_answer(viewer: Open) -> None:
     page = viewer(captures.sin_cos())

@@ -77,6 +77,20 @@ def test_launches_that_are_not_fewer_are_no_saving(eager: int, launches: int, sa
     assert ("none saved" in page.partition("launches")[2][:400]) == (launches >= eager)
 
 
+@pytest.mark.parametrize(
+    ("eager", "launches", "before", "after", "large"),
+    [(10, 8, 100, 80, True), (10, 9, 100, 81, False), (9, 12, 422, 416, False), (5, 1, 100, 10, True)],
+)
+def test_only_a_fifth_or_more_has_the_colour_of_a_saving(
+    eager: int, launches: int, before: int, after: int, large: bool
+) -> None:
+    one = dataclasses.replace(graph(eager, before, after).total, launches=Figure(launches))
+    one = dataclasses.replace(one, eager_bytes=one.bytes_before)
+    parts = saving(_ledger(one))
+    assert [part.large for part in parts] == [large, large]
+    assert tables.savings(parts).count(PHASE_COLOURS["inference"]) == 2 * large
+
+
 def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
     """By hand: eager PyTorch moves 40, its ATen operators 75, and what is compiled 60."""
     row = dataclasses.replace(graph(2, 75, 60).total, eager_bytes=Figure(40, MODELLED), launches=Figure(2))

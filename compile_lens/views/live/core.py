@@ -58,7 +58,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "outcome": _outcome(capture),
         "eager": _eager(capture),
         "breaks": _breaks(capture),
-        "savings": [list(map(line, saving)) for saving in outcome.saving(ledger)],
+        "savings": [[*map(line, saving[:3]), saving.large] for saving in outcome.saving(ledger)],
         "ledger": _ledger(capture, ledger, capture.compilations),
         "noSource": line(sentences.no_source(capture)),
         "sources": [

@@ -243,7 +243,7 @@ def headline(comparison: ComparisonRecord) -> str:
     by_kind: dict[str, dict[str, list[str]]] = {}
     for one in comparison.columns:
         capture = None if one.failure else one.capture
-        for what, before, after in () if capture is None else saving(ledger_of(capture)):
+        for what, before, after, _ in () if capture is None else saving(ledger_of(capture)):
             kind, _, more = what.partition(", ")
             words = (f"{before} → " if before else "") + after + (f" ({more})" if more else "")
             by_kind.setdefault(kind, {}).setdefault(words, []).append(one.target)

@@ -19,6 +19,7 @@ from compile_lens.record.figures import MODELLED, AtLeast, Figure, summed
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.messages import all_names
 
+from ..document import Saving
 from . import quantities
 from .labels import UNSAID, place, readable, without_folders
 from .quantities import counted, observed, plural
@@ -312,9 +313,9 @@ IN_PLACE = "saved by writes in place"
 """What is not saved by fusion: eager PyTorch copies a tensor that the generated code writes to."""
 
 
-def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
-    """The ledger in brief: ``(what, before, after)`` for operators and bytes, of the graphs where all of it is known;
-    where there is no such graph, each of those where it is.
+def saving(ledger: Ledger) -> tuple[Saving, ...]:
+    """The ledger in brief: operators and bytes, of the graphs where all of it is known; where there is no such graph,
+    each of those where it is.
 
     Bytes before are those that eager PyTorch moves, if known. ``what`` says that none were saved only where eager
     PyTorch moves no more and launches no more; ``before`` is ``""`` if the bytes are the same.
@@ -333,35 +334,32 @@ def saving(ledger: Ledger) -> tuple[tuple[str, str, str], ...]:
         )
         if first == "eager_ops":
             worse = f", {UNSAVED}" if _no_fewer(before, after) else ""
-            out.append(
-                (what + some + worse, counted(before, "eager op"), counted(after, "launch", "launches"))
-            )
+            words = counted(before, "eager op"), counted(after, "launch", "launches")
+            out.append(Saving(what + some + worse, *words, _much_fewer(before, after)))
         else:
             out.append(_bytes(what + some, known, before, after))
     return tuple(out)
 
 
-def _bytes(
-    what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | AtLeast
-) -> tuple[str, str, str]:
+def _bytes(what: str, rows: list[Row], aten: Figure | AtLeast, after: Figure | AtLeast) -> Saving:
     """Bytes before and after: before, of eager PyTorch's own operators if known of each graph, else of ATen's."""
     eager = bytes_of_eager(rows)
     before = aten if eager is None else eager
     what += ATEN if eager is None else EAGER if eager != aten else ""
-    numbers = quantities.amount(before), quantities.amount(after)
+    numbers = quantities.amount(before), quantities.amount(after), _much_fewer(before, after)
     operators, launches = (summed(getattr(r, c) for r in rows) for c in ("eager_ops", "launches"))
     if eager is None or operators is None or launches is None:
-        return what, *numbers
+        return Saving(what, *numbers)
     if _no_fewer(before, after) and _no_fewer(operators, launches):
         if before == after:
-            return f"{what.removesuffix(EAGER)}, {BY_FUSION}", "", numbers[1]
-        return f"{what}, {BY_FUSION}", *numbers
+            return Saving(f"{what.removesuffix(EAGER)}, {BY_FUSION}", "", numbers[1])
+        return Saving(f"{what}, {BY_FUSION}", *numbers)
     if isinstance(before, Figure) and isinstance(after, Figure):
         in_place = min(sum(row.copied_bytes for row in rows), before - after)
         if in_place > 0:
             part = "all" if in_place == before - after else quantities.amount(Figure(in_place, MODELLED))
             what += f", {part} {IN_PLACE}"
-    return what, *numbers
+    return Saving(what, *numbers)
 
 
 def bytes_of_eager(rows: list[Row]) -> Figure | AtLeast | None:
@@ -376,7 +374,14 @@ def _no_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
     return most is not None and (after if isinstance(after, Figure) else after.least) >= most
 
 
-def saved(saving: tuple[str, str, str]) -> str:
+def _much_fewer(before: Figure | AtLeast, after: Figure | AtLeast) -> bool:
+    """Return True if every call saves a fifth: the least that has the colour of a saving."""
+    least = before if isinstance(before, Figure) else before.least
+    most = after if isinstance(after, Figure) else after.most
+    return most is not None and 5 * most <= 4 * least
+
+
+def saved(saving: Saving) -> str:
     """One part of ``saving`` as text: ``work: 5 eager ops → 1 launch``."""
-    what, before, after = saving
+    what, before, after, _ = saving
     return f"{what}: {before} → {after}" if before else f"{what}: {after}"

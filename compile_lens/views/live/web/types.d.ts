@@ -41,8 +41,8 @@ export interface Core {
     end: number | null;
     next: number;
   }[];
-  /** `[what, before, after]`, `~` marks a modelled figure. */
-  savings: [string, string, string][];
+  /** `[what, before, after, large]`, `~` marks a modelled figure; a large one has the colour of a saving. */
+  savings: [string, string, string, boolean][];
   ledger: Ledger;
   /** The reason why there are none; "" where there are. */
   noSource: string;

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from compile_lens.record.compilation import Guard
 
-from ...document import BYTES, Flow, Lane, Quantity, Row, Step, Table
+from ...document import BYTES, Flow, Lane, Quantity, Row, Saving, Step, Table
 from ...words import quantities, sentences
 from ...words.characters import flat, short
-from ...words.outcome import UNSAVED
 from ...words.palette import INK
 from .markup import (
     EDGE,
@@ -94,11 +93,11 @@ STRONG = ("eager ops", "launches")
 """Columns in bold: what there was to do, and what is left."""
 
 
-def savings(changes: Sequence[tuple[str, str, str]]) -> str:
+def savings(changes: Sequence[Saving]) -> str:
     """The result in large figures: each before and after."""
     tiles = []
-    for what, before, after in changes:
-        colour = INK if UNSAVED in what else PHASE_COLOURS["inference"]
+    for what, before, after, large in changes:
+        colour = PHASE_COLOURS["inference"] if large else INK
         numbers = span(text(after), f"color:{colour};font-weight:700")
         if before:
             numbers = span(text(before), f"color:{INK}") + span(" → ", f"color:{FAINT}") + numbers

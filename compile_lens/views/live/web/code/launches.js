@@ -68,20 +68,29 @@ export function markLaunch(tab, lit) {
     part.classList.toggle("off", lit !== null && !lit.has(Number(part.getAttribute("data-part"))));
 }
 
-/** Launches that a story begins with, about as many as a layer has. */
-const BEGINNING = 12;
+/** Launches that a story begins with, about as many as a layer has; rows of a ranked list that are in view together. */
+const [BEGINNING, TOP] = [12, 7];
+
+/** Numbers of the kernels, counted from 0, what costs most first. @param {KernelData[]} kernels */
+function ranking(kernels) {
+  const bar = (/** @type {number} */ i) => kernels[i].cost?.bar ?? -1;
+  return [...kernels.keys()].sort((a, b) => bar(b) - bar(a) || a - b);
+}
 
 /**
- * The kernel to begin with, counted from 1, and why: the one that joins the most lines or calls among those that are
- * launched first, else the first that has a source; 0 where none has one.
+ * The kernel to begin with, counted from 1, and why: the one that joins the most lines or calls among those that cost
+ * most, or that are launched first, else the first that has a source; 0 where none has one.
  * @param {Units} units
  * @param {KernelData[]} kernels
+ * @param {boolean} ranked
  */
-export function mostJoined(units, kernels) {
-  const joined = kernels.map((kernel) => (kernel.source ? units.of(kernel.item).length : -1));
-  const most = Math.max(-1, ...joined.slice(0, BEGINNING));
-  const page = (most < 0 ? joined.findIndex((count) => count >= 0) : joined.indexOf(most)) + 1;
-  const rest = kernels.length > BEGINNING ? `first ${BEGINNING}` : "others";
+export function mostJoined(units, kernels, ranked) {
+  const order = ranked ? ranking(kernels).filter((i) => (kernels[i].cost?.row ?? i) === i) : [...kernels.keys()];
+  const joined = order.map((i) => (kernels[i].source ? units.of(kernels[i].item).length : -1));
+  const few = ranked ? TOP : BEGINNING;
+  const most = Math.max(-1, ...joined.slice(0, few));
+  const page = (order[most < 0 ? joined.findIndex((count) => count >= 0) : joined.indexOf(most)] ?? -1) + 1;
+  const rest = order.length > few ? (ranked ? `${few} that cost most` : `first ${few}`) : "others";
   const own = most > 0 ? units.of(kernels[page - 1].item) : [];
   const what = own.every((unit) => /^(.+:)?\d+$/.test(units.all[unit].tag)) ? "lines" : "calls";
   const why = most > 0 ? `none of the ${rest} joins more ${what}` : "the first with a source";
@@ -118,11 +127,9 @@ export function launchList(units, kernels, open, about) {
     { class: "code-launches", role: "tablist", "aria-label": "kernels", "aria-orientation": "vertical" },
     tabs,
   );
-  const share = (/** @type {number} */ i) => kernels[i].cost?.bar ?? -1;
-  const inOrder = kernels.map((_, i) => i);
-  let shown = inOrder;
+  let shown = [...kernels.keys()];
   const sort = (/** @type {boolean} */ ranked) => {
-    shown = ranked ? [...inOrder].sort((a, b) => share(b) - share(a) || a - b) : inOrder;
+    shown = ranked ? ranking(kernels) : [...kernels.keys()];
     shown.forEach((i, place) => (tabs[i].style.order = String(place)));
     heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === ranked)));
   };

@@ -74,7 +74,11 @@ export class CodePane {
       copyButton(app, () => this.text()),
     );
     /** The kernel that is shown, or was before the module. */
-    this.first = mostJoined(app.model.units, data.kernels);
+    const { units, core } = app.model;
+    const many = data.kernels.length >= listed;
+    // Beside those of another capture they stand in the order of launches.
+    const ranked = many && listed > 1 ? core.cost : null;
+    this.first = mostJoined(units, data.kernels, !!ranked);
     this.kernel = this.first.page || (data.kernels.length ? 1 : MODULE);
     const [only] = data.kernels.length === 1 && listed > 1 ? data.kernels : [];
     this.heads = [
@@ -84,10 +88,6 @@ export class CodePane {
     this.heads[0].hidden = data.kernels.length === 0;
     /** Rows of the kernels, where there are several. @type {HTMLButtonElement[]} */
     this.tabs = [];
-    const { units, core } = app.model;
-    const many = data.kernels.length >= listed;
-    // Beside those of another capture they stand in the order of launches.
-    const ranked = many && listed > 1 ? core.cost : null;
     const list = many ? launchList(units, data.kernels, (page) => this.choose(page), ranked) : null;
     if (list) this.tabs = list.tabs;
     list?.element.addEventListener("pointerleave", () => this.showTab());
@@ -194,10 +194,11 @@ export class CodePane {
   }
 
   /**
-   * Scrolls the tabs no further than to the one of a page: the others before it tell what came first.
+   * Scrolls the tabs no further than to the one of a page: the others before it tell what came first. A ranked list opens
+   * at its top.
    * @param {number} [number] of the page, the one that is shown without
    */
-  showTab(number = this.shown) {
+  showTab(number = this.pages.size > 1 || this.answer.hidden ? this.shown : MODULE) {
     const tab = this.tabs[number - 1];
     const strip = tab?.parentElement;
     // What is below the pointer stays there: the row that came there would be lit.
@@ -273,10 +274,7 @@ export class CodePane {
     };
   }
 
-  /**
-   * Words about what became of the code, and what may differ on the device.
-   * @param {string[]} facts
-   */
+  /** What became of the code, and what may differ on the device. @param {string[]} facts */
   head(facts) {
     return h(
       "div",

@@ -14,14 +14,17 @@ const LINES = 40;
  * @param {App} app
  * @param {PaneFrame[]} shown
  * @param {() => boolean} first whether they still stand as they were opened
- * @param {boolean} phone whether they stand below each other, so that a graph is not seen with the code: it opens at its top
+ * @param {boolean} phone whether they stand below each other, so that a graph is not seen with the code: it opens at its
+ *   top, as one that is too large to be drawn whole
  */
 export async function firstLook(app, shown, first, phone) {
   await Promise.all(shown.map(({ ready }) => ready));
   if (!first() || app.selection.pins.length) return;
   const { chain, model } = app;
   const code = shown.find(({ place }) => !place.finding && model.isCode(place.stage));
-  const others = shown.filter(({ pane, place }) => pane?.far && (!phone || place.stage === PYTHON));
+  const others = shown.filter(
+    ({ pane, place }) => pane?.far && (place.stage === PYTHON || !(phone || pane.note?.hidden === false)),
+  );
   /** The items of the same colour above a line of the code. @param {number} item */
   const above = (item) => {
     const own = model.units.of(item);

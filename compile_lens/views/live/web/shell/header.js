@@ -142,7 +142,7 @@ function headline(core) {
   return h(
     "div",
     { class: "top-savings" },
-    core.savings.map(([what, before, after], i) => {
+    core.savings.map(([what, before, after, large], i) => {
       const modelled = after.includes("~");
       const [of] = /\w+ operators(?= before)/.exec(what) ?? [];
       const [some] = i ? [] : (/[\d,]+ of [\d,]+ graphs?/.exec(what) ?? []);
@@ -151,7 +151,7 @@ function headline(core) {
         { class: "saving", title: titleOf(what, after) },
         before ? figure("saving-before", before) : null,
         before ? h("span", { class: "saving-arrow" }, " → ") : null,
-        figure(`saving-${what.includes("none saved") ? "before" : "after"}`, after),
+        figure(`saving-${large ? "after" : "before"}`, after),
         some ? h("span", { class: "saving-some" }, ` ${some}`) : null,
         modelled
           ? h(
