@@ -323,7 +323,8 @@ def test_doctor_says_what_works(capsys: pytest.CaptureFixture[str]) -> None:
     for check in found:
         assert check.found and bool(check.advice) != check.works, check
     assert main(["doctor", "--json"]) == (0 if doctor.healthy(found) else 3)
-    assert json.loads(capsys.readouterr().out) == doctor.to_dict(found)
+    expected = {"schema": 1, "command": "doctor", **doctor.to_dict(found)}
+    assert json.loads(capsys.readouterr().out) == expected
     main(["doctor"])
     assert all(check.name in capsys.readouterr().out for check in found[:1])
 
