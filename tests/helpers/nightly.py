@@ -101,7 +101,16 @@ class Nightly:
 
 
 def tested(root: Path) -> dict[str, str]:
-    """The commit, with ``-dirty`` where files differ from it, and the versions that the tests run with."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    commit = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-    return {"commit": commit, "torch": version("torch"), "python": platform.python_version()}
+    """The commit, with ``-dirty`` where other files than the result differ from it, and the versions that the tests run
+    with."""
+    commit = _git(root, "rev-parse", "HEAD").stdout.strip()
+    differs = _git(root, "diff", "--quiet", "HEAD", "--", ".", f":!{RESULT}").returncode != 0
+    return {
+        "commit": f"{commit}-dirty" if differs else commit,
+        "torch": version("torch"),
+        "python": platform.python_version(),
+    }
+
+
+def _git(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
