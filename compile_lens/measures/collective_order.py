@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from compile_lens.record.collectives import NEW_GROUP, Collective, IssuedCollective, IssuedCollectives
 from compile_lens.record.graph import Frame
@@ -43,7 +44,7 @@ def order_differences(
         rank for rank, own in issued.items() if any(is_message(o) and o.peer is None for o in own.distinct)
     }
     for rank in sorted(issued):
-        for one in calls[rank]:
+        for one in calls[rank].issued:
             if not one.collective.group:
                 continue
             group = (one.collective.group, one.collective.group_number)
@@ -62,7 +63,14 @@ def order_differences(
     return rank_differences or _waiting(calls)
 
 
-def _aligned(issued: Mapping[int, IssuedCollectives]) -> dict[int, list[IssuedCollective]]:
+class _Calls(NamedTuple):
+    """The calls of a rank, and its waits for earlier ones: before which call it waits, and for which."""
+
+    issued: list[IssuedCollective]
+    waits: list[tuple[int, int]]
+
+
+def _aligned(issued: Mapping[int, IssuedCollectives]) -> dict[int, _Calls]:
     """Return the calls of each rank from where all members of a group are observed: a watch of one may begin later."""
     earlier = {
         rank: {(one.group, one.group_number): one.count or 0 for one in own.earlier}
@@ -72,19 +80,26 @@ def _aligned(issued: Mapping[int, IssuedCollectives]) -> dict[int, list[IssuedCo
     for counts in earlier.values():
         for group, count in counts.items():
             start[group] = max(start.get(group, 0), count)
-    calls: dict[int, list[IssuedCollective]] = {}
+    calls: dict[int, _Calls] = {}
     for rank, own in issued.items():
         skips = {group: count - earlier[rank].get(group, 0) for group, count in start.items()}
         groups = max(each.groups_before for each in issued.values()) - own.groups_before
-        calls[rank] = []
+        kept: list[IssuedCollective] = []
+        numbers: list[int | None] = []
+        before = [0]
         for one in own:
             group = (one.collective.group, one.collective.group_number)
+            numbers.append(None)
             if one.collective.name == NEW_GROUP and groups > 0:
                 groups -= 1
             elif one.collective.name != NEW_GROUP and not is_message(one) and skips.get(group, 0) > 0:
                 skips[group] -= 1
             else:
-                calls[rank].append(one)
+                numbers[-1] = len(kept)
+                kept.append(one)
+            before.append(len(kept))
+        waits = [(before[at], number) for at, of in own.waits if (number := numbers[of]) is not None]
+        calls[rank] = _Calls(kept, waits)
     return calls
 
 
@@ -186,38 +201,50 @@ _Event = tuple[object, ...]
 
 
 class _Simulation:
-    """Ranks that issue what they issued; each goes on until it waits for others that are not there yet."""
+    """Ranks that issue what they issued; each goes on until it waits for others that are not there yet.
 
-    def __init__(self, calls: Mapping[int, list[IssuedCollective]]) -> None:
-        self._calls = calls
+    Attributes:
+        at_once: whether a rank is taken to wait at once for a call for which it is not known when it waits.
+    """
+
+    def __init__(self, calls: Mapping[int, _Calls], at_once: bool) -> None:
+        self._calls = {rank: own.issued for rank, own in calls.items()}
+        self._steps = {rank: _steps(own, at_once) for rank, own in calls.items()}
         self._position = dict.fromkeys(calls, 0)
         self._counts: Counter[_Event] = Counter()
         self._arrived: dict[_Event, set[int]] = {}
         self._waiters: dict[_Event, list[int]] = {}
         self._present: dict[tuple[int, ...], int] = {}
         """By group how many of its ranks are here."""
-        self._posted: dict[int, _Event] = {}
-        """By rank the event of the call at which it stands, once it issued it."""
+        self._events: dict[int, list[_Event]] = {rank: [] for rank in calls}
+        """By rank the event of each call that it issued."""
+        self._unmatched = {
+            rank
+            for rank, own in self._calls.items()
+            if any(is_message(one) and one.peer is None for one in own)
+        }
+        """Ranks that receive from any rank."""
 
     def run(self) -> dict[int, tuple[int, IssuedCollective, list[int]]]:
         """Return the ranks that wait at the end: the position of the call, the call, and for which ranks."""
         ready = deque(self._calls)
+        stuck: dict[int, tuple[int, IssuedCollective, list[int]]] = {}
         while ready:
             rank = ready.popleft()
-            while self._position[rank] < len(self._calls[rank]):
-                one = self._calls[rank][self._position[rank]]
-                if rank not in self._posted:
+            stuck.pop(rank, None)
+            while self._position[rank] < len(self._steps[rank]):
+                number, waits = self._steps[rank][self._position[rank]]
+                one = self._calls[rank][number]
+                if not waits:
                     ready.extend(self._post(rank, one))
-                event = self._posted[rank]
-                if one.waits and self._is_pending(event, one):
+                elif self._is_pending(event := self._events[rank][number], one):
                     self._waiters.setdefault(event, []).append(rank)
+                    stuck[rank] = number, one, []
                     break
-                del self._posted[rank]
                 self._position[rank] += 1
         return {
-            rank: (self._position[rank], one, self._absent(event, one))
-            for rank, event in self._posted.items()
-            for one in (self._calls[rank][self._position[rank]],)
+            rank: (number, one, self._absent(self._events[rank][number], one))
+            for rank, (number, one, _) in stuck.items()
         }
 
     def _post(self, rank: int, one: IssuedCollective) -> list[int]:
@@ -230,7 +257,8 @@ class _Simulation:
         else:
             channel, count = (group,), (group, rank)
         self._counts[count] += 1
-        event = self._posted[rank] = (channel, self._counts[count])
+        event = (channel, self._counts[count])
+        self._events[rank].append(event)
         self._arrived.setdefault(event, set()).add(rank)
         return [] if self._is_pending(event, one) else self._waiters.pop(event, [])
 
@@ -245,14 +273,35 @@ class _Simulation:
 
     def _absent(self, event: _Event, one: IssuedCollective) -> list[int]:
         others = one.collective.group
-        if is_message(one):  # what is sent is buffered
-            others = (one.peer,) if one.collective.name == "recv" and one.peer is not None else ()
+        if is_message(one):  # a send too: gloo and NCCL buffer no message
+            others = () if one.peer is None or one.peer in self._unmatched else (one.peer,)
         return [other for other in others if other in self._calls and other not in self._arrived[event]]
 
 
-def _waiting(calls: Mapping[int, list[IssuedCollective]]) -> list[RankDifference]:
+def _steps(own: _Calls, at_once: bool) -> list[tuple[int, bool]]:
+    """Return what a rank does in order: the number of a call, and whether it waits for it or issues it."""
+    later = deque(own.waits)
+    steps = []
+    for number, one in enumerate(own.issued):
+        while later and later[0][0] <= number:
+            steps.append((later.popleft()[1], True))
+        steps.append((number, False))
+        if one.waits or (at_once and one.waits is None):
+            steps.append((number, True))
+    return steps + [(number, True) for _, number in later]
+
+
+def depends_on_unknown_waits(issued: Mapping[int, IssuedCollectives]) -> bool:
+    """Return True if ranks may wait for each other in a circle, which depends on when they wait for calls of which that
+    is not known."""
+    if all(one.waits is not None for own in issued.values() for one in own.distinct):
+        return False
+    return bool(_Simulation(_aligned(issued), at_once=True).run()) and not order_differences(issued)
+
+
+def _waiting(calls: Mapping[int, _Calls]) -> list[RankDifference]:
     """Return the ranks that wait for each other though each group's members agree."""
-    waiting = _Simulation(calls).run()
+    waiting = _Simulation(calls, at_once=False).run()
     if not waiting:
         return []
     values = []

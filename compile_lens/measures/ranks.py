@@ -20,7 +20,7 @@ from compile_lens.record.ranks import (
     RankDifference,
 )
 
-from .collective_order import NONE, differs, is_message, order_differences
+from .collective_order import NONE, depends_on_unknown_waits, differs, is_message, order_differences
 from .logged_collectives import logged_differences
 from .program import break_line
 
@@ -169,6 +169,11 @@ def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False)
             )
         if any(len(graph.calls) != graph.operators for graph in program.graphs):
             reasons.setdefault("operators are compared by number alone", []).append(rank)
+    known = {rank: program.issued for rank, program in programs.items() if program.issued is not None}
+    if len(known) == len(programs) and depends_on_unknown_waits(known):
+        reasons[
+            "it is not known when ranks wait for some collectives, on which it depends whether all go on"
+        ] = [*programs]
     return tuple(
         f"{why} (rank {', '.join(map(str, ranks[:8]))}{', …' if len(ranks) > 8 else ''})"
         for why, ranks in reasons.items()

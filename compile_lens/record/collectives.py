@@ -50,7 +50,8 @@ class IssuedCollective:
         peer: the process to which a message goes, or from which it comes; ``None`` of a collective, and of a message
             from any process.
         tag: of a message.
-        waits: whether the process waited for it before it went on, as far as it can be told from the call.
+        waits: whether the process waited for it before it went on; ``None`` where that is not known. If it waited
+            later, ``IssuedCollectives.waits`` has when.
         sized_by_values: whether its sizes follow from values that other collectives returned.
     """
 
@@ -60,7 +61,7 @@ class IssuedCollective:
     received: tuple[int, ...] = ()
     peer: int | None = None
     tag: int = 0
-    waits: bool = True
+    waits: bool | None = True
     sized_by_values: bool = False
 
 
@@ -83,14 +84,19 @@ class IssuedCollectives:
         order: the numbers of those, in the order in which they were issued.
         earlier: the groups that issued some before that were not observed.
         groups_before: how many groups all processes made before.
+        waits: waits for earlier calls, in order: how many calls were issued before the wait, and the position of the
+            call for which the process waited.
     """
 
     distinct: tuple[IssuedCollective, ...] = ()
     order: tuple[int, ...] = ()
     earlier: tuple[EarlierCollectives, ...] = ()
     groups_before: int = 0
+    waits: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        if any(not 0 <= call < position <= len(self.order) for position, call in self.waits):
+            raise RecordError("a wait is for a collective that was not issued before")
         if any(not 0 <= number < len(self.distinct) for number in self.order):
             raise RecordError("the order of issued collectives has a number that none of them has")
 

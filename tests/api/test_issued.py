@@ -195,6 +195,64 @@ def test_a_watch_that_begins_later_says_how_many_it_missed(tmp_path: Path) -> No
     assert issued.earlier == (EarlierCollectives((0,), 0, 2),)
 
 
+def test_a_watch_has_the_waits_for_handles_and_tensors_and_dynamo_breaks_as_without(tmp_path: Path) -> None:
+    import torch.distributed._functional_collectives as functional
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        work = dist.all_reduce(y, async_op=True)
+        z = x + 1
+        dist.barrier()
+        work.wait()
+        return y + z
+
+    def breaks() -> list[str]:
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        torch.compile(step, backend=eager)(torch.ones(3))
+        return sorted(torch._dynamo.utils.counters["graph_break"])
+
+    def waits() -> None:
+        x = torch.ones(3)
+        first = functional.all_reduce(x, "sum", dist.group.WORLD)
+        second = functional.all_reduce(x * 2, "sum", dist.group.WORLD)
+        dist.all_reduce(x)
+        assert (first + second).sum() == 9
+        handles = [dist.all_reduce(x, async_op=True) for _ in range(2)]
+        handles[0].get_future()
+        handles[1].wait()
+        handles[1].wait()
+        handles[0].wait()
+        dist.all_reduce(x, async_op=True).is_completed()
+        dist.all_reduce(x, async_op=True)
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    methods = dict(vars(torch._C._distributed_c10d.Work))
+    try:
+        plain = breaks()
+        with compile_lens.watch() as watched:
+            assert breaks() == plain
+        with compile_lens.watch() as waited:
+            waits()
+    finally:
+        dist.destroy_process_group()
+    assert dict(vars(torch._C._distributed_c10d.Work)) == methods
+    assert any("`wait` of class `Work`" in one for one in plain), "Dynamo does not trace it"
+    issued = watched.record.issued
+    assert issued is not None and [one.waits for one in issued] == [False, True] and issued.waits == ((2, 0),)
+    issued = waited.record.issued
+    assert issued is not None and [one.waits for one in issued] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        None,
+        False,
+    ]
+    assert issued.waits == ((3, 0), (3, 1), (5, 3))
+
+
 WAITS = """
 import sys, threading, time, torch.distributed as dist, compile_lens
 rank = int(sys.argv[1])

@@ -2,13 +2,12 @@
 expert parallel, HSDP, FSDP2. The truth is by hand: ``HANGS`` wait for ever or compute what they should not, ``DIFFERS``
 compile something else on one rank, and finish.
 
-As a script it runs some of them in real processes: ``rank_programs.py RANK WORLD STORE FAULT NAME…`` with gloo.
+``run`` is a process of those that run some of them with gloo.
 """
 
 from __future__ import annotations
 
 import datetime
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -565,6 +564,6 @@ def main(rank: int, world: int, store: str, fault: bool, *names: str) -> None:
             dist.destroy_process_group()
 
 
-if __name__ == "__main__":
+def run(rank: str, world: str, store: str, fault: str, *names: str) -> None:
     warnings.filterwarnings("ignore")
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "fault", *sys.argv[5:])
+    main(int(rank), int(world), store, fault == "fault", *names)

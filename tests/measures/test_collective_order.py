@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from compile_lens.measures.collective_order import order_differences
+from compile_lens.errors import RecordError
+from compile_lens.measures.collective_order import depends_on_unknown_waits, order_differences
 from compile_lens.record.collectives import (
     Collective,
     EarlierCollectives,
@@ -217,6 +218,64 @@ def test_the_position_is_that_in_the_group() -> None:
     (one,) = order_differences(issued(by_rank))
     assert (one.position, one.group) == (1, WORLD)
     assert one.place == Frame("train.py", 7, "step")
+
+
+FIRST, SECOND = call("all_reduce", (0, 1), waits=False), call("all_gather", (0, 1), number=1, waits=False)
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_sound"),
+    [
+        (((1, 0),), False),
+        (((2, 0), (2, 1)), True),
+        (((2, 1), (2, 0)), True),
+        ((), True),
+    ],
+)
+def test_a_rank_waits_for_a_handle_where_it_does(waits: tuple[tuple[int, int], ...], is_sound: bool) -> None:
+    by_rank = {
+        rank: IssuedCollectives(calls, (0, 1), waits=waits)
+        for rank, calls in ((0, (FIRST, SECOND)), (1, (SECOND, FIRST)))
+    }
+    assert (not order_differences(by_rank)) is is_sound
+
+
+def test_a_circle_that_depends_on_unknown_waits_is_neither_a_difference_nor_ruled_out() -> None:
+    first, second = (dataclasses.replace(one, waits=None) for one in (FIRST, SECOND))
+    circle = issued({0: [first, SECOND], 1: [second, FIRST]})
+    assert not order_differences(circle) and depends_on_unknown_waits(circle)
+    alike = issued({0: [first, SECOND], 1: [first, SECOND]})
+    assert not depends_on_unknown_waits(alike)
+    fewer = issued({0: [first, SECOND], 1: [first]})
+    assert order_differences(fewer) and not depends_on_unknown_waits(fewer)
+
+
+def test_waits_are_counted_from_where_all_ranks_are_observed() -> None:
+    """Rank 1 is observed one call later: its wait for its second call is for the first that is compared."""
+    late = IssuedCollectives((SECOND, FIRST), (0, 1), (EarlierCollectives((0, 1), 0, 1),), waits=((1, 0),))
+    calls = (FIRST, FIRST, SECOND)
+    early = IssuedCollectives(calls, (0, 1, 2), waits=((2, 0), (2, 1)))
+    (one,) = order_differences({0: early, 1: late})
+    assert [value.partition(" of ")[0] for value, _ in one.values] == [
+        "waits at all_reduce",
+        "waits at all_gather",
+    ]
+    assert not order_differences({0: dataclasses.replace(early, waits=((2, 0),)), 1: late})
+
+
+def test_a_wait_is_for_a_call_that_was_issued() -> None:
+    for wait in ((0, 0), (1, 1), (3, 0), (1, -1)):
+        with pytest.raises(RecordError, match="not issued before"):
+            IssuedCollectives((FIRST,), (0, 0), waits=(wait,))
+
+
+def test_a_message_to_a_rank_that_receives_from_any_is_not_waited_for() -> None:
+    by_rank = {
+        0: [message("recv", None, waits=True)],
+        1: [message("send", 0, waits=True), reduce],
+        2: [reduce],
+    }
+    assert not order_differences(issued({**by_rank, 0: [*by_rank[0], reduce]}))
 
 
 def test_a_long_program_of_many_ranks_takes_no_time() -> None:

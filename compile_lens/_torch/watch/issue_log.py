@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...record import claims
 from ...record.collectives import EarlierCollectives, IssuedCollective, IssuedCollectives
 from ...record.missing import Missing
@@ -16,20 +18,52 @@ class IssueLog:
     def __init__(self) -> None:
         self._numbers: dict[IssuedCollective, int] = {}
         self._order: list[int] = []
+        self._variants: dict[tuple[int, bool | None], int] = {}
+        """By the number of a call, and whether the process waits for it, the number of that variant."""
+        self._waits: list[tuple[int, int]] = []
         self.dropped = 0
         self.earlier: tuple[EarlierCollectives, ...] = ()
         self.groups_before = 0
 
-    def add(self, one: IssuedCollective) -> None:
-        """Record one more."""
+    def add(self, one: IssuedCollective) -> int | None:
+        """Record one more, and return its position; None if it is not recorded."""
         if len(self._order) >= LIMIT:
             self.dropped += 1
-        else:
-            self._order.append(self._numbers.setdefault(one, len(self._numbers)))
+            return None
+        self._order.append(self._numbers.setdefault(one, len(self._numbers)))
+        return len(self._order) - 1
+
+    def wait(self, position: int) -> None:
+        """Record that the process waits now for the call at a position."""
+        if position == len(self._order) - 1:
+            self._set_waits(position, True)
+        elif len(self._waits) < LIMIT:
+            self._set_waits(position, False)
+            self._waits.append((len(self._order), position))
+
+    def wait_unknown(self, position: int) -> None:
+        """Record that it is not known when the process waits for the call at a position."""
+        self._set_waits(position, None)
+
+    def _set_waits(self, position: int, waits: bool | None) -> None:
+        key = (self._order[position], waits)
+        if key not in self._variants:
+            one = replace(list(self._numbers)[key[0]], waits=waits)
+            self._variants[key] = self._numbers.setdefault(one, len(self._numbers))
+        self._order[position] = self._variants[key]
 
     def record(self) -> IssuedCollectives:
         """Return them as plain data."""
-        return IssuedCollectives(tuple(self._numbers), tuple(self._order), self.earlier, self.groups_before)
+        used = sorted(set(self._order))
+        distinct = list(self._numbers)
+        numbers = {number: place for place, number in enumerate(used)}
+        return IssuedCollectives(
+            tuple(distinct[number] for number in used),
+            tuple(numbers[number] for number in self._order),
+            self.earlier,
+            self.groups_before,
+            tuple(self._waits),
+        )
 
     def missing(self) -> tuple[Missing, ...]:
         """Return what is not in it."""

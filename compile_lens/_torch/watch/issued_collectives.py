@@ -18,7 +18,7 @@ from ...record import claims
 from ...record.collectives import LOCAL_GROUP, NEW_GROUP, Collective, EarlierCollectives, IssuedCollective
 from ..ground import placement
 from ..ground.undo import Undo
-from . import scopes
+from . import collective_waits, scopes
 from .callers import is_between, program_line
 from .observers import hidden_from_dynamo, observe, observing
 
@@ -52,11 +52,9 @@ _OPERATORS: dict[str, tuple[str, str, str]] = {
 """For each operator its name in ``torch.distributed``, the argument that this process gives, and the one that all
 processes must give alike."""
 
-_MESSAGES = ("send", "recv", "isend", "irecv")
-
 Finish = Callable[[Any, list[torch.Tensor], list[torch.Tensor], IssuedCollective], Any]
 _users: set[object] = set()
-_libraries: list[Any] = []
+_placed: list[Undo] = []
 _finish: list[Finish] = []
 """The function by which a rehearsal ends a call that no other process takes part in; empty in a watch."""
 
@@ -97,8 +95,8 @@ def _earlier() -> Iterator[EarlierCollectives]:
 def _leave(user: object) -> None:
     with placement.lock:
         _users.discard(user)
-        while _libraries and not _users:
-            _libraries.pop()._destroy()
+        while _placed and not _users:
+            _placed.pop().close()
 
 
 @observe("torch.distributed.distributed_c10d:_new_process_group_helper", claims.COLLECTIVES)
@@ -143,14 +141,17 @@ def finish_calls(undo: Undo, finish: Finish) -> None:
 @hidden_from_dynamo
 def _place() -> None:
     with placement.lock:
-        if _libraries or not _users:
+        if _placed or not _users:
             return
+        undo = Undo()
+        _placed.append(undo)
         library = torch.library.Library("c10d", "IMPL")
-        _libraries.append(library)
+        undo.add(library._destroy)
         for name in _OPERATORS:
             packet: Any = getattr(torch.ops.c10d, name, None)
             if packet is not None:
                 library.impl(packet.default, _kernel(name, packet.default), _BEFORE, with_keyset=True)
+        collective_waits.place(undo)
 
 
 def _kernel(name: str, operator: Any) -> Callable[..., Any]:
@@ -167,12 +168,19 @@ def _kernel(name: str, operator: Any) -> Callable[..., Any]:
         if mine:
             with observing(mine, claims.COLLECTIVES):
                 one = _issued(name, values)
+                positions = []
                 for scope in mine:
                     scope.process = scope.process or process_rank()
-                    scope.issued.add(one)
+                    position = scope.issued.add(one)
+                    if position is not None:
+                        positions.append((scope.issued, position))
+                outputs = _outputs(values)
                 if _finish:
                     inputs = list(_tensors(values.get(_OPERATORS[name][1], ())))
-                    return _finish[-1](result, _outputs(values), inputs, one)
+                    result = _finish[-1](result, outputs, inputs, one)
+                if not one.waits:
+                    filled = outputs if one.waits is None else ()
+                    collective_waits.keep_call(collective_waits.handle(result), filled, positions)
         return result
 
     return hidden_from_dynamo(issue)
@@ -196,7 +204,8 @@ def _issued(operator: str, values: Mapping[str, Any]) -> IssuedCollective:
     if sent:
         alike = []
     peer = values.get("dst", values.get("src"))
-    synchronous = values.get("async_op", True) is False
+    # Torch's C++ waits where Python does not see it: for the gradients of DDP at the end of the backward.
+    waits = True if values.get("async_op", True) is False else (False if callers else None)
     return IssuedCollective(
         Collective(
             name,
@@ -212,7 +221,7 @@ def _issued(operator: str, values: Mapping[str, Any]) -> IssuedCollective:
         received=received,
         peer=_member(ranks, peer),
         tag=int(values.get("tag", 0)),
-        waits=_waits(callers, synchronous),
+        waits=waits,
         sized_by_values=by_value or any("object" in caller for caller in callers),
     )
 
@@ -248,13 +257,6 @@ def _splits(
         row = tensor[0].numel() if tensor.dim() and len(tensor) else 1
         splits.append(tuple(n * row for n in rows) if rows else (tensor.numel() // max(size, 1),) * size)
     return splits[0], splits[1], bool(values["input_split_sizes"] or values["output_split_sizes"])
-
-
-def _waits(callers: list[str], synchronous: bool) -> bool:
-    """Return whether the caller waits: a graph does; Python does unless it keeps the work for later."""
-    if callers and callers[0] in _MESSAGES:
-        return "recv" in callers  # what is sent is buffered
-    return synchronous or not callers
 
 
 _C10D = "/torch/distributed/distributed_c10d.py"
