@@ -131,7 +131,7 @@ def probed(names: Iterable[str], samples: int = 12) -> dict[tuple[str, str], Rea
 VALUES_DECIDE = set(
     "all amax any argmax argmin bitwise_and count_nonzero eq ge gt heaviside isin isinf isneginf isposinf kthvalue le "
     "logical_xor logical_and logical_or lt ne fmax fmin maximum minimum nonzero_static igamma igammac "
-    "masked_fill where".split()
+    "masked_fill where logical_not".split()
 )
 """Operators for which NaN is a number as another, or that ignore it: no element is told to be unread by it."""
 
