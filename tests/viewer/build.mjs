@@ -1,5 +1,6 @@
-// Bundles the page's scripts and styles into one script, and an addition that only pages of several captures carry: it
-// uses what the script holds and stands inside it (`views/live/page.py`), so that no code is there twice.
+// Bundles the page's scripts and styles into one script, and two additions that only some pages carry, those of several
+// captures and those of several kernels: each uses what the script holds and stands inside it (`views/live/page.py`), so
+// that no code is there twice.
 //
 // esbuild joins and shortens them; terser, which gives the shortest names to the most used ones, makes the script a
 // twentieth smaller once it is packed, on every page. Zopfli, which takes a second to look for the shortest form of
@@ -74,9 +75,10 @@ function reached(/** @type {string} */ start) {
 }
 
 const base = reached("shell/start.js");
-/** Names that the addition takes from the script: path and name, each under a short key. @type {Map<string, string>} */
+const ADDITIONS = ["answers", "compare"];
+/** Names that the additions take from the script: path and name, each under a short key. @type {Map<string, string>} */
 const keys = new Map();
-for (const [path, taken] of reached("compare/start.js"))
+for (const [path, taken] of ADDITIONS.flatMap((name) => [...reached(`${name}/start.js`)]))
   if (!base.has(path))
     for (const [other, names] of taken)
       if (base.has(other))
@@ -107,19 +109,21 @@ const whole = await build({
   format: "esm",
   write: false,
 });
-const added = await build({
-  ...SHORT,
-  entryPoints: [`${WEB}/compare/start.js`],
-  format: "iife",
-  write: false,
-  plugins: [fromShared],
-});
+const added = (/** @type {string} */ name) =>
+  build({
+    ...SHORT,
+    entryPoints: [`${WEB}/${name}/start.js`],
+    format: "iife",
+    write: false,
+    plugins: [fromShared],
+  });
 await build({
   ...SHORT,
   entryPoints: [
     { in: `${WEB}/boot/boot.js`, out: "boot" },
     { in: `${WEB}/boot/host.css`, out: "host" },
     { in: `${WEB}/shell/viewer.css`, out: "viewer" },
+    { in: `${WEB}/answers/start.css`, out: "answers" },
     { in: `${WEB}/compare/start.css`, out: "compare" },
     { in: `${WEB}/program/start.js`, out: "program" },
     { in: `${WEB}/program/start.css`, out: "program" },
@@ -155,9 +159,11 @@ const code = await shortest(whole.outputFiles[0].text, true);
 const [clause, names] = /export\{([^}]*)\};?\s*$/.exec(code) ?? ["", ""];
 const script = `${OPENING}${code.slice(0, code.length - clause.length)}${CLOSING}`;
 const pairs = names.split(",").map((pair) => pair.split(" as ").reverse().join(":"));
-const addition = `;const ${SHARED}={${pairs.join(",")}};${await shortest(added.outputFiles[0].text, false)}`;
 const style = (await readFile(join(outdir, "viewer.min.css"), "utf8")).trimEnd();
 await writeFile(join(outdir, "viewer.min.js"), `${script}\n`);
-await writeFile(join(outdir, "compare.min.js"), `${addition}\n`);
+for (const name of ADDITIONS) {
+  const text = await shortest((await added(name)).outputFiles[0].text, false);
+  await writeFile(join(outdir, `${name}.min.js`), `;const ${SHARED}={${pairs.join(",")}};${text}\n`);
+}
 for (const [file, text] of Object.entries({ "viewer.min.js": script, "viewer.min.css": style }))
   await writeFile(join(outdir, `${file}.zlib`), await zopfli.zlibAsync(Buffer.from(text), { numiterations: 60 }));

@@ -13,6 +13,7 @@ const LONGEST = 400;
 const ORDER = [
   "boot",
   "compare",
+  "answers",
   "program",
   "shell",
   "chain",
@@ -156,6 +157,8 @@ test("the pages carry every file", () => {
     "shell/viewer.css",
     "compare/start.js",
     "compare/start.css",
+    "answers/start.js",
+    "answers/start.css",
     "program/start.js",
     "program/start.css",
   ])
@@ -181,7 +184,7 @@ test("no rule is for what stands in something by a part of its class attribute",
 });
 
 test("a page asks for nothing and makes no code or markup of its data", () => {
-  for (const name of ["boot.min.js", "viewer.min.js", "compare.min.js"]) {
+  for (const name of ["boot.min.js", "viewer.min.js", "answers.min.js", "compare.min.js"]) {
     const text = readFileSync(join(VIEWER, "built", name), "utf-8");
     assert.ok(text.length > 500);
     for (const [what, pattern] of Object.entries(FORBIDDEN)) assert.doesNotMatch(text, pattern, `${name}: ${what}`);

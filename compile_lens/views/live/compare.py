@@ -60,7 +60,7 @@ def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
     for number, capture in enumerate(captures):
         if capture is not None:
             parts[f"column {number}"] = compact(encoded(capture))
-    return alive(parts, compare=True)
+    return alive(parts, "compare")
 
 
 def compare_page(comparison: ComparisonRecord) -> dict[str, object]:

@@ -47,7 +47,7 @@ def fragment(capture: Record, *, standalone: bool = False) -> str:
     own = " data-standalone" if standalone else ""
     # Both wait for Graphviz, each for a process of its own.
     with no_collection(), ThreadPoolExecutor(max_workers=1) as beside:
-        alive = beside.submit(live, capture)
+        alive = beside.submit(live, capture, standalone)
         shown = static(capture, standalone)
         return f'<div class="compile-lens"{own}>\n{shown}{alive.result()}</div>\n'
 
@@ -80,19 +80,22 @@ def mimebundle(
     )
 
 
-def live(capture: Record) -> str:
+def live(capture: Record, standalone: bool = False) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
-    return alive(encoded(capture))
+    codes = (code for compilation in capture.compilations for code in compilation.code.values())
+    several = standalone or any(len(code.kernels) > 1 for code in codes)
+    return alive(encoded(capture), "answers" if several else "")
 
 
-def alive(parts: dict[str, str], *, compare: bool = False) -> str:
+def alive(parts: dict[str, str], addition: str = "") -> str:
     """The end of a page that comes alive: the style of its outside, its parts and the script that reads them.
 
     Args:
         parts: the data of the page by name, packed.
-        compare: the page has several captures, and what the script needs for them.
+        addition: what the script needs besides: ``answers`` for a page of its own or of several kernels,
+            ``compare`` for one of several captures.
     """
-    data = compact({**_inside(compare), **parts})
+    data = compact({**_inside(addition), **parts})
     return (
         f"<style>{built('host.min.css')}</style>"
         f'<script type="application/json" class="cl-data">{data}</script>\n'
@@ -115,14 +118,14 @@ def _bytes(name: str) -> bytes:
 
 
 @functools.cache
-def _inside(compare: bool) -> dict[str, str]:
-    """The script and the style of the page's inside, packed. The addition for several captures stands inside the
-    script, whose names it uses."""
-    if not compare:
+def _inside(addition: str) -> dict[str, str]:
+    """The script and the style of the page's inside, packed. An addition stands inside the script, whose names it
+    uses."""
+    if not addition:
         names = {"script": "viewer.min.js.zlib", "style": "viewer.min.css.zlib"}
         return {kind: based(_bytes(name)) for kind, name in names.items()}
-    script = built("viewer.min.js").removesuffix(_CLOSING) + built("compare.min.js") + _CLOSING
-    return {"script": packed(script), "style": packed(built("viewer.min.css") + built("compare.min.css"))}
+    script = built("viewer.min.js").removesuffix(_CLOSING) + built(f"{addition}.min.js") + _CLOSING
+    return {"script": packed(script), "style": packed(built("viewer.min.css") + built(f"{addition}.min.css"))}
 
 
 _CLOSING = "})();"

@@ -1,12 +1,19 @@
 // The answer about a kernel: what bounds it, why it is not fused with a neighbour, what to try.
 
-import { h } from "../dom.js";
+import { h, put } from "../dom.js";
 
 /** @import { KernelData } from "../types.d.ts" */
 
-/** The place of the answer, which the keyboard scrolls. @param {boolean} hidden */
-export function answerStrip(hidden) {
-  return h("div", { class: "code-answer", tabindex: 0, role: "group", "aria-label": "answer", hidden });
+/**
+ * The place of the answer, which the keyboard scrolls.
+ * @param {KernelData[]} kernels
+ * @param {(page: number) => void} open
+ */
+export function answerStrip(kernels, open) {
+  const element = h("div", { class: "code-answer", tabindex: 0, role: "group", "aria-label": "answer" });
+  const show = (/** @type {number} */ shown, /** @type {boolean} */ chosen) =>
+    put(element, ...answerOf(kernels, shown, chosen, open));
+  return { element, show };
 }
 
 /**
@@ -16,7 +23,7 @@ export function answerStrip(hidden) {
  * @param {boolean} chosen a reader chose it
  * @param {(page: number) => void} open
  */
-export function answerOf(kernels, shown, chosen, open) {
+function answerOf(kernels, shown, chosen, open) {
   const saved = kernels.map(({ cost }) => cost?.saved ?? 0);
   const best = chosen ? -1 : saved.indexOf(Math.max(1, ...saved));
   const { cost, name } = kernels[best < 0 ? shown : best] ?? {};

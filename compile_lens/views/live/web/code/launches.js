@@ -1,6 +1,7 @@
 // A kernel in the list of launches: the bar of the lines that it joins, its name, how often and what for.
 
 import { lookOf } from "../data/units.js";
+import { answerStrip } from "./answer.js";
 import { h } from "../dom.js";
 
 /** @import { Units } from "../data/units.js" */
@@ -71,10 +72,14 @@ export function markLaunch(tab, lit) {
 /** Launches that a story begins with, about as many as a layer has; rows of a ranked list that are in view together. */
 const [BEGINNING, TOP] = [12, 7];
 
-/** Numbers of the kernels, counted from 0, what costs most first. @param {KernelData[]} kernels */
-function ranking(kernels) {
-  const bar = (/** @type {number} */ i) => kernels[i].cost?.bar ?? -1;
-  return [...kernels.keys()].sort((a, b) => bar(b) - bar(a) || a - b);
+/**
+ * Numbers of the kernels, counted from 0; if they are ranked, what costs most first.
+ * @param {KernelData[]} kernels
+ * @param {boolean} ranked
+ */
+function ranking(kernels, ranked) {
+  const bar = (/** @type {number} */ i) => (ranked ? (kernels[i].cost?.bar ?? -1) : 0);
+  return [...kernels.keys()].sort((a, b) => bar(b) - bar(a));
 }
 
 /**
@@ -85,11 +90,11 @@ function ranking(kernels) {
  * @param {boolean} ranked
  */
 export function mostJoined(units, kernels, ranked) {
-  const order = ranked ? ranking(kernels).filter((i) => (kernels[i].cost?.row ?? i) === i) : [...kernels.keys()];
+  const order = ranking(kernels, ranked).filter((i) => !ranked || (kernels[i].cost?.row ?? i) === i);
   const joined = order.map((i) => (kernels[i].source ? units.of(kernels[i].item).length : -1));
   const few = ranked ? TOP : BEGINNING;
   const most = Math.max(-1, ...joined.slice(0, few));
-  const page = (order[most < 0 ? joined.findIndex((count) => count >= 0) : joined.indexOf(most)] ?? -1) + 1;
+  const page = (order[joined.findIndex((count) => (most < 0 ? count >= 0 : count === most))] ?? -1) + 1;
   const rest = order.length > few ? (ranked ? `${few} that cost most` : `first ${few}`) : "others";
   const own = most > 0 ? units.of(kernels[page - 1].item) : [];
   const what = own.every((unit) => /^(.+:)?\d+$/.test(units.all[unit].tag)) ? "lines" : "calls";
@@ -127,9 +132,10 @@ export function launchList(units, kernels, open, about) {
     { class: "code-launches", role: "tablist", "aria-label": "kernels", "aria-orientation": "vertical" },
     tabs,
   );
-  let shown = [...kernels.keys()];
+  /** @type {number[]} */
+  let shown;
   const sort = (/** @type {boolean} */ ranked) => {
-    shown = ranked ? ranking(kernels) : [...kernels.keys()];
+    shown = ranking(kernels, ranked);
     shown.forEach((i, place) => (tabs[i].style.order = String(place)));
     heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === ranked)));
   };
@@ -168,5 +174,6 @@ export function launchList(units, kernels, open, about) {
     tabs[page - 1].focus();
     event.preventDefault();
   });
-  return { head, element, tabs };
+  const answer = about ? answerStrip(kernels, open) : null;
+  return { elements: about ? [head, element, answer?.element] : [element], element, tabs, answer };
 }

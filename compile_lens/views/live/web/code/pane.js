@@ -1,6 +1,6 @@
 // A generated module and its kernels: the whole text, and each kernel by itself.
 
-import { answerOf, answerStrip } from "./answer.js";
+import { additions } from "./additions.js";
 import { button, h, plural, put, shortened } from "../dom.js";
 import { between } from "./story_notes.js";
 import { Finder, copyButton } from "../listing/finder.js";
@@ -9,7 +9,6 @@ import { itemsInView } from "../listing/visible_lines.js";
 import { kernelHead, kernelLinks, moduleLinks, remarkList, signsOf } from "./kernel_facts.js";
 import { KernelForms } from "./machine_code.js";
 import { standForKernels } from "./kernel_names.js";
-import { launchList, markLaunch, mostJoined } from "./launches.js";
 import { Listing } from "../listing/listing.js";
 import { litLineClass } from "../listing/listing_block.js";
 import { paperCode } from "../listing/print_rows.js";
@@ -75,10 +74,12 @@ export class CodePane {
     );
     /** The kernel that is shown, or was before the module. */
     const { units, core } = app.model;
-    const many = data.kernels.length >= listed;
+    const { lists } = additions;
+    const many = lists && data.kernels.length >= listed;
     // Beside those of another capture they stand in the order of launches.
     const ranked = many && listed > 1 ? core.cost : null;
-    this.first = mostJoined(units, data.kernels, !!ranked);
+    const alone = { page: Number(!!data.kernels[0]?.source), why: "" };
+    this.first = lists?.mostJoined(units, data.kernels, !!ranked) ?? alone;
     this.kernel = this.first.page || (data.kernels.length ? 1 : MODULE);
     const [only] = data.kernels.length === 1 && listed > 1 ? data.kernels : [];
     this.heads = [
@@ -86,14 +87,13 @@ export class CodePane {
       this.headTab("module", "code-module", undefined, "the whole module"),
     ];
     this.heads[0].hidden = data.kernels.length === 0;
+    const list = many ? lists.launchList(units, data.kernels, (page) => this.choose(page), ranked) : null;
     /** Rows of the kernels, where there are several. @type {HTMLButtonElement[]} */
-    this.tabs = [];
-    const list = many ? launchList(units, data.kernels, (page) => this.choose(page), ranked) : null;
-    if (list) this.tabs = list.tabs;
+    this.tabs = list?.tabs ?? [];
     list?.element.addEventListener("pointerleave", () => this.showTab());
     this.body = h("div", { class: "code-body" });
-    this.answer = answerStrip(!ranked);
-    this.element = h("div", { class: "code-pane" }, ranked ? list?.head : null, list?.element, this.answer, this.body);
+    this.answer = list?.answer;
+    this.element = h("div", { class: "code-pane" }, list?.elements ?? [], this.body);
     standForKernels(app, this.element);
     this.open(this.first.page);
   }
@@ -186,7 +186,7 @@ export class CodePane {
     });
     this.tidy.hidden = number === MODULE;
     this.heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === (number === MODULE))));
-    put(this.answer, ...answerOf(this.data.kernels, number - 1, begun, (page) => this.choose(page)));
+    this.answer?.show(number - 1, begun);
     this.showTab();
     this.finder.search(false);
     this.paintNames();
@@ -198,7 +198,7 @@ export class CodePane {
    * at its top.
    * @param {number} [number] of the page, the one that is shown without
    */
-  showTab(number = this.pages.size > 1 || this.answer.hidden ? this.shown : MODULE) {
+  showTab(number = this.pages.size > 1 || !this.answer ? this.shown : MODULE) {
     const tab = this.tabs[number - 1];
     const strip = tab?.parentElement;
     // What is below the pointer stays there: the row that came there would be lit.
@@ -331,7 +331,7 @@ export class CodePane {
       if (bits === this.kernelBits[i] && !bits) return;
       this.kernelBits[i] = bits;
       const tab = this.tabs[i];
-      if (tab) markLaunch(tab, bits ? this.app.selection.units : null);
+      if (tab) additions.lists?.markLaunch(tab, bits ? this.app.selection.units : null);
       if (tab) tab.className = `code-tab${litLineClass(bits)}`;
       else this.heads[0].className = `frame-tab code-kernels${litLineClass(bits)}`;
     });

@@ -2,6 +2,7 @@
 
 "use strict";
 
+import "../answers/start.js";
 import { comeAlive } from "../shell/mount.js";
 import { openCompare } from "./page.js";
 
