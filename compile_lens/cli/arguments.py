@@ -115,7 +115,10 @@ def parser() -> argparse.ArgumentParser:
     )
 
     costly = add(
-        "cost", cost, "Capture a function and print what a call costs, what costs most first", expressions
+        "cost",
+        cost,
+        "Capture a function, or open a record, and print what a call costs, what costs most first",
+        expressions,
     )
     _add_call(costly)
     _add_target(costly, "h100, mps, …")
@@ -385,7 +388,7 @@ def _add_call(command: argparse.ArgumentParser, required: bool = True) -> None:
         command,
         "--input",
         "EXPR",
-        "a positional argument: Python that sees torch and the names of the module; repeatable",
+        "a positional argument: Python that sees torch and the names of the module, or *EXPR for several; repeatable",
     )
     _repeatable(command, "--kwarg", "NAME=EXPR", "a keyword argument; repeatable")
     command.add_argument(

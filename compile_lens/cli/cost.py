@@ -3,36 +3,61 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..errors import LensError, UsageError
+from ..trials.progress import progress
 from .names import called, captured, capturing, one_voice, options
 from .output import FAILED, OK, check_endings, deliver, document, error_dict, say
 
+if TYPE_CHECKING:
+    from ..results.capture import Capture
+
+Call = tuple[Any, list[Any], dict[str, Any]]
+
 
 def cost(args: argparse.Namespace) -> int:
-    """Capture a function and print what a call costs, by line, kernel or module."""
-    with capturing(args, args.function):
-        function, inputs, kwargs = called(args)
-        capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
+    """Print what a call costs, by line, kernel or module: of a function that is captured, or of a record."""
+    capture, failure, _ = _captured(args)
     return _printed(args, capture.cost(args.by, args.basis or ""), failure)
 
 
 def memory(args: argparse.Namespace) -> int:
-    """Capture a function and print its memory by line or name, or with each memory budget."""
+    """Print memory by line or name: of a function that is captured, or of a record. Or capture the function with each
+    memory budget."""
     from ..views.render.formats import MEMORY_CURVE as FORMS
 
     check_endings(args.out, FORMS)
-    curve = None
-    with capturing(args, args.function):
-        function, inputs, kwargs = called(args)
-        capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
-        if failure is None and (args.curve is not None or args.out):
-            with one_voice(args):
-                curve = capture.memory_curve(function, *inputs, budgets=args.curve or None, kwargs=kwargs)
-    if curve is None:
+    capture, failure, call = _captured(args)
+    if failure is not None or (args.curve is None and not args.out):
         return _printed(args, capture.memory(args.by), failure)
+    if call is None:
+        raise UsageError(
+            f"--curve captures the function anew, and {args.function!r} is a record: give the function and its inputs"
+        )
+    function, inputs, kwargs = call
+    with capturing(args, args.function), one_voice(args):
+        curve = capture.memory_curve(function, *inputs, budgets=args.curve or None, kwargs=kwargs)
     deliver(args, curve, curve.to_dict())
     return OK
+
+
+def _captured(args: argparse.Namespace) -> tuple[Capture, LensError | None, Call | None]:
+    """Return the capture, what it failed with, and the call; of a record there is no call."""
+    if args.function.endswith(".json"):
+        from ..api.load import load
+
+        if args.input or args.kwarg:
+            raise UsageError(
+                f"{args.function!r} is a record and takes no --input: what was captured is in it"
+            )
+        with progress(f"reading {args.function}", quiet=args.quiet):
+            return load(args.function), None, None
+    with capturing(args, args.function):
+        call = called(args)
+        function, inputs, kwargs = call
+        capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
+    return capture, failure, call
 
 
 def _printed(args: argparse.Namespace, result: Any, failure: Exception | None) -> int:

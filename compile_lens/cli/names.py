@@ -146,14 +146,27 @@ def called(args: argparse.Namespace) -> tuple[Any, list[Any], dict[str, Any]]:
         expressions[name] = text
         check_syntax(text, f"--kwarg {name}")
     for text in args.input:
-        check_syntax(text, "--input")
+        check_syntax(text.removeprefix("*"), "--input")
     check_targets(args)
     function, scope = resolve(args.function)
-    inputs = [evaluate(text, scope, "--input") for text in args.input]
+    inputs = [value for text in args.input for value in _inputs(text, scope)]
     named = {n: evaluate(x, scope, f"--kwarg {n}") for n, x in expressions.items()}
     from ..engine.call import NamedArguments  # with torch, which a mistake above does not wait for
 
     return function, inputs, NamedArguments(named)
+
+
+def _inputs(text: str, scope: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the value of an expression, or with ``*`` before it each of its values, as in a call."""
+    if not text.startswith("*"):
+        return (evaluate(text, scope, "--input"),)
+    value = evaluate(text[1:], scope, "--input")
+    try:
+        return tuple(value)
+    except TypeError:
+        raise UsageError(
+            f"--input {text!r} is no sequence of arguments, but of type {type(value).__name__}: leave out the *"
+        ) from None
 
 
 def options(args: argparse.Namespace) -> dict[str, Any]:

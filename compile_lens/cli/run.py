@@ -236,7 +236,10 @@ def never(program: Script) -> ProgramRecord:
     torch = getattr(sys.modules.get("torch"), "__version__", "")
     system = f"{platform.system()} {platform.machine()}"
     environment = Environment(__version__, str(torch), "", platform.python_version(), system, "", "")
-    why = "the program did not import torch._dynamo, as torch.compile does when it is first called"
+    why = (
+        "the program did not import torch._dynamo, as torch.compile does when it is first called; a function that it "
+        "only defines is captured by compile-lens show FILE:FUNCTION --input EXPR"
+    )
     if (dynamo := sys.modules.get("torch._dynamo")) is not None:
         why = "torch._dynamo was not imported through sys.meta_path, so that nothing was watched"
         if getattr(dynamo.__spec__, "_initializing", False):  # as Python's own import asks

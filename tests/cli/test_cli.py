@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import samples_machine
 
+from compile_lens.api.load import load
 from compile_lens.cli import main, output
 from compile_lens.cli.names import evaluate, resolve
 from compile_lens.cli.output import EXIT_CODES
@@ -659,6 +660,38 @@ def test_memory_and_cost_are_printed_by_what_is_named(
     assert "'line', 'name'" in capsys.readouterr().err
     assert main(["memory", *words, "--curve", "2"]) == 2
     assert "numbers from 0 to 1" in capsys.readouterr().err
+
+
+def test_memory_and_cost_of_a_record_are_those_of_its_capture(
+    record: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture = load(record)
+    for command, expected in (("cost", capture.cost("kernel")), ("memory", capture.memory("line"))):
+        assert main([command, str(record), "--by", expected.by, "--quiet", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert {key: document[key] for key in expected.to_dict()} == json.loads(
+            json.dumps(expected.to_dict())
+        )
+    assert main(["cost", str(record), "--input", "1"]) == 2
+    assert "takes no --input" in capsys.readouterr().err
+    assert main(["memory", str(record), "--curve"]) == 2
+    assert "give the function and its inputs" in capsys.readouterr().err
+
+
+def test_a_star_gives_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(
+        "import torch\n\ndef calls():\n    return [(torch.ones(3), torch.ones(3))]\n\n"
+        "def scaled(x, y, z):\n    return x * y + z\n",
+        encoding="utf-8",
+    )
+    words = ["brief", f"{file}:scaled", "--input", "*calls()[0]", "--quiet", "--input"]
+    assert main([*words, "torch.ones(3)"]) == 0
+    assert "1 graph" in capsys.readouterr().out
+    assert main([*words, "*7"]) == 2
+    assert "no sequence of arguments, but of type int" in capsys.readouterr().err
+    assert main([*words, "*torch.rand("]) == 2
+    assert "--input" in capsys.readouterr().err
 
 
 @pytest.mark.torch
