@@ -31,9 +31,10 @@ DYNAMO, AUTOGRAD, PARTITION, MEMORY, PRECISION, ROUNDING, SETTING, NOT_FOUND = (
 
 CAUSES = {
     DYNAMO: "The graph that Dynamo captured gives the other result, run by eager PyTorch.",
-    AUTOGRAD: "Tracing into ATen operators without mutation (AOTAutograd) changes the result.",
+    AUTOGRAD: "AOTAutograd changes the result: tracing into ATen operators without mutation, or what all partitioners "
+    "share.",
     DECOMPOSITION: "A decomposition: operators that stand in place of one do not compute the same.",
-    PARTITION: "Splitting the graph into forward and backward changes the result.",
+    PARTITION: "Splitting the graph into forward and backward, with equal expressions merged, changes the result.",
     PASS: "A rewrite: a pass replaces operators by others that do not compute the same.",
     FUSION: "Fusion: separate loops compute what eager does, fused into one kernel they do not.",
     LOWERING: "Lowering or code generation: the code of one operator does not compute what the operator does.",

@@ -50,9 +50,15 @@ from .switches import Switch, applied
 from .trial import Trial, draws, shows_unwritten
 from .verify import call_of
 
-LEVELS = {"aot_eager_decomp_partition": PARTITION, "aot_eager": AUTOGRAD, "eager": DYNAMO}
+LEVELS = {
+    "aot_eager_decomp_partition": PARTITION,
+    "aot_eager": PARTITION,
+    "aot_eager_default_partitioner": AUTOGRAD,
+    "eager": DYNAMO,
+}
 """Backends of torch's own that run the graphs at a level of the compiler, lowest first, and the cause if the values
-differ at that level and at none above it."""
+differ at that level and at none above it. ``aot_eager`` splits the graph as Inductor does, by the least memory to
+save, and merges equal expressions for that; the default partitioner does neither."""
 
 OFF: dict[str, Any] = {
     "pattern_matcher": False,

@@ -12,7 +12,7 @@ import torch
 from .._torch.graphs.tie_order import UNORDERED, Ties
 from .._torch.inductor.launch_values import LaunchValues, Sample
 from ..record.capture import Record
-from ..record.divergence import AUTOGRAD, DECOMPOSITION, DYNAMO, MEMORY, OPERATOR, PARTITION, RootCause
+from ..record.divergence import AUTOGRAD, DECOMPOSITION, DYNAMO, MEMORY, OPERATOR, RootCause
 from ..record.kernel import Code, Kernel
 from ..record.kernel_values import (
     AGREES,
@@ -174,7 +174,7 @@ class KernelValues:
             return ""
         graph, value = first
         one = cause.transformation
-        if cause.kind in (DYNAMO, AUTOGRAD, PARTITION, DECOMPOSITION):
+        if cause.kind in (DYNAMO, AUTOGRAD, DECOMPOSITION):  # a partition comes after the graph
             return ABOVE.format(value.node)
         if one is None or not one.nodes or one.kind == OPERATOR:  # nodes of Dynamo's graph have other names
             return ""

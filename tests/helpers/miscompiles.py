@@ -15,6 +15,7 @@ from unittest import mock
 
 import torch
 from normalisation import normalised
+from torch._functorch import partitioners
 from torch._inductor import decomposition, lowering
 from torch._inductor.codegen import cpp
 from torch._inductor.fx_passes import joint_graph, post_grad
@@ -204,6 +205,24 @@ def _fused(name: str) -> Patch:
     return patched
 
 
+def trained(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = (x @ w).sin()
+    z = y * 3  # here
+    return z.exp()
+
+
+def _split() -> contextlib.AbstractContextManager[Any]:
+    """Let the partitioner change a product where it merges equal expressions."""
+    real = partitioners.fx_graph_cse
+
+    def changed(graph: torch.fx.Graph) -> torch.fx.Graph:
+        merged = real(graph)
+        _multiplied_less(merged)
+        return merged
+
+    return mock.patch.object(partitioners, "fx_graph_cse", changed)
+
+
 def reduced(x: torch.Tensor) -> torch.Tensor:
     y = x.sum(1, keepdim=True)  # here
     return torch.cos(y / 3)  # here
@@ -380,6 +399,9 @@ MISCOMPILES: dict[str, Miscompile] = {
     ),
     "pass after the split": Miscompile(
         _pass(post_grad, "remove_assert_ops"), scaled, lambda: (_rand(64),), "pass", "",
+    ),
+    "expressions that the split merges": Miscompile(
+        _split, trained, lambda: (_rand(8, 8, grad=True), _rand(8, 8)), "partition", "operator.mul",
     ),
     "sum over another dimension's size": Miscompile(
         _lowered(aten.sum.dim_IntList, lambda real: lambda *given, **by_name: lowering.mul(real(*given, **by_name), 2)),

@@ -63,6 +63,8 @@ def test_operation_line_and_cause_are_named(name: str) -> None:
     assert divergence.agrees is False and not divergence
     cause = divergence.cause
     accused(error, cause)
+    if error.kind == "partition":
+        assert not divergence.doubt, "kernels are compared with the graph before the split"
     if error.kind in ("lowering", "fusion"):
         assert cause is not None and cause.kernels
     assert len(divergence.attempts) <= 16
