@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
 from compile_lens.record.autotuning import TEMPLATES, no_template_reason
 from compile_lens.record.capture import Record
+from compile_lens.record.graph import Frame, Graph, Node
 
 from . import operators
 
@@ -45,3 +49,60 @@ def times_templates(capture: Record) -> bool:
         options.get("max_autotune"),
         options.get("max_autotune_gemm"),
     )
+
+
+SEVERAL = 3
+"""Calls of one line from which on one call for all of them is proposed."""
+
+
+@dataclass(frozen=True)
+class RepeatedCall:
+    """A matrix product that one line calls several times, on operands of the same sizes, where no call needs the result
+    of another.
+
+    Attributes:
+        frame: the line.
+        operator: what it calls (``mm``).
+        count: how often.
+    """
+
+    frame: Frame
+    operator: str
+    count: int
+
+
+def repeated_calls(capture: Record) -> tuple[RepeatedCall, ...]:
+    """Return the repeated calls of forward and inference graphs, as they are called. Layers of a model that run the same
+    line are none: each has its own module."""
+    return tuple(
+        call
+        for compilation in capture.compilations
+        for phase in ("forward", "inference")
+        if (graph := compilation.graphs.get(f"{phase}.post_grad")) is not None
+        for call in _repeated(graph)
+    )
+
+
+def _repeated(graph: Graph) -> Iterator[RepeatedCall]:
+    nodes = {node.name: node for node in graph.nodes}
+    groups: dict[object, list[Node]] = {}
+    for node in graph.calls:
+        if node.kind == "matmul" and (frames := node.innermost):
+            shapes = tuple(nodes[name].shape for name in node.inputs if name in nodes)
+            key = (frames[0].file, frames[0].line, frames[0].column, node.target, node.module, shapes)
+            groups.setdefault(key, []).append(node)
+    for calls in groups.values():
+        if len(calls) >= SEVERAL and not _any_follows(graph, {node.name for node in calls}):
+            yield RepeatedCall(calls[0].innermost[0], operators.base_name(calls[0].target), len(calls))
+
+
+def _any_follows(graph: Graph, names: Collection[str]) -> bool:
+    """Return True if one of these nodes needs the result of another."""
+    after: set[str] = set()
+    for node in graph.nodes:  # in topological order
+        follows = any(name in after or name in names for name in node.inputs)
+        if follows and node.name in names:
+            return True
+        if follows:
+            after.add(node.name)
+    return False

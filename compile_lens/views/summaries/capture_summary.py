@@ -8,6 +8,7 @@ from compile_lens.measures.chain import Chain
 from compile_lens.measures.cost import CostRow
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.library_calls import RepeatedCall, repeated_calls
 from compile_lens.measures.memory_use import memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
@@ -81,10 +82,12 @@ def _cost(capture: Record) -> Part | None:
         return None
     cost = cost_of(capture, "line")
     pairs = _pairs_by_line(capture)
+    repeated = {(call.frame.function, labels.place(call.frame)): call for call in repeated_calls(capture)}
     rows = []
     for row in cost.rows[:COSTS]:
-        lines = [("", _kernels(row))]
-        lines += [("", words) for words in _actions(pairs.get(row.name, []))]
+        call = next((repeated[key] for f in row.lines if (key := (f.function, row.name)) in repeated), None)
+        actions = _actions(pairs.get(row.name, [])) if call is None else _one_call(call)
+        lines = [("", _kernels(row)), *(("", words) for words in actions)]
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
         rows.append(Row(head, row.name or "code without a line", row.expression, tuple(lines)))
     total = amount(cost, cost.total, cost.at_least)
@@ -101,6 +104,12 @@ def _kernels(row: CostRow) -> str:
     bound = f", {row.bound}-bound" if row.bound else ""
     launches = plural(row.launches, "launch", "launches")
     return f"{launches}{bound}: {first_names(row.kernels, 3)}"
+
+
+def _one_call(call: RepeatedCall) -> Iterator[str]:
+    """How often a line calls a library, and what could be tried."""
+    yield f"{call.operator} is called {call.count} times, and no call needs another's result"
+    yield "to try: one call for all of them, on stacked operands (torch.bmm, torch.einsum)"
 
 
 def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
