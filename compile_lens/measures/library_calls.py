@@ -72,8 +72,10 @@ class RepeatedCall:
 
 
 def repeated_calls(capture: Record) -> tuple[RepeatedCall, ...]:
-    """Return the repeated calls of forward and inference graphs, as they are called. Layers of a model that run the same
-    line are none: each has its own module."""
+    """Return the repeated calls of forward and inference graphs, in their order.
+
+    Layers of a model that run the same line are none: each has its own module.
+    """
     return tuple(
         call
         for compilation in capture.compilations

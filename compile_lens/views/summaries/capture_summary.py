@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.cost import CostRow
@@ -29,6 +30,13 @@ from .summary import Part, Row, Summary, sentence
 COSTS, PLACES, SAVED = 3, 3, 3
 """Lines that cost most, places that ran eagerly, and lines that save most for the backward."""
 
+WORTH = 0.25
+"""Share of the peak from which on it is proposed to save less for the backward."""
+
+LESS_SAVED = (
+    "to try: torch.utils.checkpoint around it, or a memory budget: capture.memory_curve() shows what each budget saves "
+    "and computes again"
+)
 NOT_TIMED = "That fewer launches or bytes are faster: no kernel was timed."
 KEEP_COMPILING = "That compiling is to blame, or should be disabled: nothing here says so."
 
@@ -178,6 +186,9 @@ def _memory(capture: Record) -> Part | None:
         )
         for row in saving
     ]
+    kept = sum(saved_bytes(saved) or 0 for _, saved in partitions)
+    if rows and peaks and kept >= WORTH * max(peaks)[0]:
+        rows[0] = replace(rows[0], lines=(("", LESS_SAVED),))
     return Part(
         "Memory",
         ", ".join(facts),
