@@ -3,6 +3,7 @@ messages, functional collectives, gradients of DDP. gloo buffers no message: a s
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import rank_programs as ranks
@@ -130,3 +131,32 @@ def gradients_and_another_group_of_two(fault: bool) -> None:
 
     for call in (reduce, loss.backward) if fault and dist.get_rank() else (loss.backward, reduce):
         call()
+
+
+@hangs
+def barrier_that_is_monitored_of_two(fault: bool) -> None:
+    compiled(scaled)(torch.ones(3))
+    for number in range(2):
+        if fault and dist.get_rank() and number:
+            dist.barrier()
+        else:
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=5))
+
+
+@hangs
+def messages_from_any_rank(fault: bool) -> None:
+    """Rank 0 takes one of each other, in the order in which they come, and answers it."""
+    x = compiled(scaled)(torch.ones(1))
+    if dist.get_rank():
+        dist.send(x * 0 + dist.get_rank(), 0)
+        dist.recv(x, 0)
+        if fault and dist.get_rank() == 2:
+            return
+    else:
+        senders = []
+        for _ in range(3):
+            senders.append(dist.recv(x))
+            assert x.item() == senders[-1]
+            dist.send(x, senders[-1])
+        assert sorted(senders) == [1, 2, 3]
+    dist.barrier()

@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from full_text import full
-from log_entries import AOT_GRAPH, GRAPH, ahead, artifact, compiled, entry, metrics, names, start
+from log_entries import (
+    AOT_GRAPH,
+    GRAPH,
+    GUARDS,
+    HEAD,
+    ahead,
+    artifact,
+    compiled,
+    entry,
+    metrics,
+    names,
+    start,
+)
 
 from compile_lens import Program
 from compile_lens.measures.causes import causes
@@ -241,6 +253,34 @@ def test_an_exported_program_has_its_conditions() -> None:
         ("missing fake kernel of mine::f: no fake impl", None),
     ]
     assert words.verdict(record) == "2 exported programs"
+
+
+def exported(id: str = "0/0") -> str:
+    """A strict export: its graph has a number that no compile began, its metrics have none."""
+    return (
+        entry("dynamo_output_graph", {"sizes": {}}, GRAPH, id)
+        + entry("dynamo_cpp_guards_str", None, GUARDS, id)
+        + entry("compilation_metrics", {"compile_id": None, "fail_type": None})
+    )
+
+
+def test_a_strict_export_is_an_exported_program_and_no_compile() -> None:
+    """As many exports and compiles as were written, though torch may give both the same number."""
+    record = read(
+        names() + exported() + exported() + compiled("0/0") + exported("1/0") + compiled("1/0", "g", 9)
+    )
+    assert [(one.kind, one.operators) for one in record.ahead] == [("torch.export", 2)] * 3
+    assert [graph.id for graph in record.graphs] == ["0/0", "1/0"] and not record.notes
+    assert words.verdict(read(names() + exported())) == "1 exported program"
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_export_whose_program_is_logged_too_is_one(after: bool) -> None:
+    program = entry("exported_program", None, "ExportedProgram:\n" + AOT_GRAPH)
+    graph, _, end = exported().partition(HEAD + '{"compilation_metrics"')
+    end = HEAD + '{"compilation_metrics"' + end
+    record = read(names() + graph + (end + program if after else program + end) + exported())
+    assert [one.operators for one in record.ahead] == [1, 2]
 
 
 def test_the_lines_of_kernels_are_those_of_the_program() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from .undo import Undo
 
@@ -20,8 +22,23 @@ def fake_group(rank: int, world: int) -> Iterator[None]:
         undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
         undo.add(_forget_meshes)
         undo.add(_leave_group)
+        _accept_monitored_barriers(undo)
         distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world)
         yield
+
+
+def _accept_monitored_barriers(undo: Undo) -> None:
+    """Have ``monitored_barrier``, which refuses every group other than gloo's, take this one for such a group."""
+    module: Any = sys.modules["torch.distributed.distributed_c10d"]
+    real = module.get_backend
+
+    def get_backend(group: Any = None) -> Any:
+        caller = sys._getframe(1).f_code
+        monitored = (caller.co_name, caller.co_filename) == ("monitored_barrier", module.__file__)
+        return module.Backend.GLOO if monitored else real(group)
+
+    undo.add(setattr, module, "get_backend", real)
+    module.get_backend = functools.update_wrapper(get_backend, real)
 
 
 def _leave_group() -> None:

@@ -78,6 +78,17 @@ def place(undo: Undo) -> None:
         library.impl("wait_tensor", _kernel(packet.default), "BackendSelect", with_keyset=True)
 
 
+def give_source(undo: Undo, source: Callable[[], int]) -> None:
+    """Have a message from any process say that it came from ``source()``, a rank of its group, until ``undo``: the
+    handle of a call without other processes does not know it."""
+
+    def call(real: Callable[..., Any], *args: Any) -> int:
+        return source()
+
+    for name in ("_source_rank", "source_rank"):
+        _replace(torch._C._distributed_c10d.Work, name, hidden_from_dynamo(call), undo)
+
+
 def _forget() -> None:
     _positions.clear()
     _by_address.clear()

@@ -160,7 +160,8 @@ def _kernel(name: str, operator: Any) -> Callable[..., Any]:
     def issue(keyset: Any, *args: Any, **kwargs: Any) -> Any:
         below = keyset.remove(torch._C.DispatchKey.BackendSelect).highestPriorityTypeId()
         # It lets other threads run while it waits. A refused call raises here, so it is not recorded.
-        result = operator._op_dk(below, *args, **kwargs)
+        stands_in = bool(_finish) and name == "monitored_barrier_"  # the fake group has none
+        result = None if stands_in else operator._op_dk(below, *args, **kwargs)
         if below == torch._C.DispatchKey.Meta:
             return result  # Dynamo asks for the sizes
         values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
@@ -205,7 +206,8 @@ def _issued(operator: str, values: Mapping[str, Any]) -> IssuedCollective:
         alike = []
     peer = values.get("dst", values.get("src"))
     # Torch's C++ waits where Python does not see it: for the gradients of DDP at the end of the backward.
-    waits = True if values.get("async_op", True) is False else (False if callers else None)
+    has_handle = values.get("async_op", True) is not False and name != "monitored_barrier"
+    waits = True if not has_handle else (False if callers else None)
     return IssuedCollective(
         Collective(
             name,

@@ -44,6 +44,7 @@ class RankValues:
 
     Attributes:
         changed: whether a rank got other values in this pass than it would get now.
+        source: the sender, by its number in the group, of the latest message that a rank took from any.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ class RankValues:
         self._used: dict[_Key, list[_Values | None]] = {}
         self._bytes = 0
         self.changed = False
+        self.source = 0
 
     def begin_pass(self) -> None:
         """Begin with the first rank again."""
@@ -89,7 +91,8 @@ class RankValues:
         if call.name == "send":
             self._give(self._key(group, rank, one.peer, one.tag), inputs)
         elif call.name == "recv":
-            self._take(self._key(group, one.peer, rank, one.tag), outputs)
+            sender = self._sender(group, rank, one.tag) if one.peer is None else one.peer
+            self._take(self._key(group, sender, rank, one.tag), outputs)
         elif call.name in ("broadcast", "scatter"):
             key = self._key(group, call.name)
             if call.arguments == f"root {rank}":
@@ -102,6 +105,16 @@ class RankValues:
                 self._use(key)
         elif rank in call.group:
             self._exchange_all(outputs, inputs, one, rank)
+
+    def _sender(self, group: tuple[tuple[int, ...], int], rank: int, tag: int) -> int:
+        """Return the process whose message one takes that takes any: of those that sent one that was not taken, or else
+        of all, that of which it took the fewest."""
+        others = [other for other in group[0] if other != rank]
+        taken = {other: self._counts[group, other, rank, tag] for other in others}
+        known = [one for one in others if (group, one, rank, tag, taken[one] + 1) in self._values]
+        sender = min(known or others, key=taken.__getitem__)
+        self.source = group[0].index(sender)
+        return sender
 
     def _exchange_all(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], one: IssuedCollective, rank: int

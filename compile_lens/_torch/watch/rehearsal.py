@@ -20,7 +20,7 @@ from torch._C._dynamo import eval_frame
 from .. import isolation
 from ..ground.process_group import fake_group
 from ..ground.undo import Undo
-from . import issued_collectives
+from . import collective_waits, issued_collectives
 from .program_watch import Observations, ProgramWatch
 from .rank_values import RankValues
 
@@ -71,6 +71,7 @@ def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues)
     values.begin_rank()
     with isolation.random_state(), fake_group(rank, world), _memory(), Undo() as undo, undo:
         issued_collectives.finish_calls(undo, values.finish)
+        collective_waits.give_source(undo, lambda: values.source)
         grad = torch.is_grad_enabled()
         watch.open()
         try:

@@ -42,6 +42,7 @@ class LoggedCompile:
         self.fixed: list[tuple[int, dict[str, Any]]] = []  # attempt, and the symbol that became one value
         self.sources: list[str] = []
         self.attempts = 0
+        self.exports_before = 0
 
 
 class CompileLog:
@@ -77,6 +78,16 @@ class CompileLog:
             frame, _, form = id.rpartition("/")
             self._generations[frame] += form == "0"
         return self.compile(id)
+
+    def end_export(self) -> None:
+        """Take the graphs for an exported program that no compile began: torch writes the metrics of a strict export
+        without the number that its graph has."""
+        for own in [
+            own for own in self._now.values() if own.graphs and own.place is None and own.metrics is None
+        ]:
+            del self._now[own.id]
+            self.compiles.remove(own)
+            self.code.note_traced(own.graphs[-1][1], own.sources, own.exports_before)
 
     def place_of(self, own: LoggedCompile) -> Place | None:
         """File, function and first line; a code at its limit has those of its older cache entries."""
@@ -141,6 +152,8 @@ def _note(made: CompileLog, entry: Entry) -> None:
         if kind in (*VLLM_KINDS, "graph_dump"):
             made.vllm.note(entry)
         made.code.note(entry, made.files)
+        if kind == "compilation_metrics":
+            made.end_export()
         if kind == "inductor_output_code":
             made.vllm.note_module(entry.id, len(made.code) - 1)
     elif kind == "dynamo_start":
@@ -161,7 +174,9 @@ def _note(made: CompileLog, entry: Entry) -> None:
             reasons = json.loads(text) if text.startswith("[") else [text]
             own.reasons = [str(reason) for reason in reasons]
     elif kind == "dynamo_output_graph":
-        made.compile(entry.id).graphs.append((entry.attempt, text))
+        own = made.compile(entry.id)
+        own.graphs.append((entry.attempt, text))
+        own.exports_before = made.code.exports
     elif kind in ("dynamo_cpp_guards_str", "dynamo_guards"):
         own = made.compile(entry.id)
         own.guarded = True

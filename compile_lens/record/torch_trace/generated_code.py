@@ -66,6 +66,7 @@ class _Ahead:
         self.aot_graph: str | None = None
         self.modules: list[int] = []
         self.conditions: list[ExportCondition] = []
+        self.sources: list[str] = []
 
 
 class CodeLog:
@@ -79,6 +80,9 @@ class CodeLog:
         ] = {}  # of modules that follow, by id
         self._ahead: list[_Ahead] = []
         self._open: _Ahead | None = None
+        self._traced: _Ahead | None = None
+        """The graph of a strict export of which the program did not come yet."""
+        self.exports = 0
         self._calls: list[str] = []
 
     def __len__(self) -> int:
@@ -154,13 +158,24 @@ class CodeLog:
             own = self._at()
             own.kind, own.aot_graph = own.kind or AOT_AUTOGRAD, text or own.aot_graph
         elif kind == "exported_program":
+            if self._traced is not None:
+                self._ahead.remove(self._traced)
+                self._traced = None
             own = self._at()
             own.kind, own.graph, own.aot_graph = EXPORT, text, text
+            self.exports += 1
             self._open = None
         elif kind in _FINDINGS:
             self._at().conditions.append(_condition(kind, facts, files))
         elif kind == "compilation_metrics":
             self._open = None
+
+    def note_traced(self, graph: str | None, sources: list[str], exports_before: int) -> None:
+        """Take the graph of a strict export, unless its program was there when as many came before."""
+        if self.exports == exports_before:
+            own = self._traced = _Ahead()
+            own.kind, own.graph, own.aot_graph, own.sources = EXPORT, graph, graph, sources
+            self._ahead.append(own)
 
     def modules(self) -> tuple[GeneratedModule, ...]:
         """Return the modules."""
@@ -174,7 +189,7 @@ class CodeLog:
         for own in self._ahead:
             if own.kind:
                 operators = graph_text.operators(own.aot_graph) if own.aot_graph else None
-                inputs = graph_text.inputs(own.graph or own.aot_graph or "", ())
+                inputs = graph_text.inputs(own.graph or own.aot_graph or "", own.sources)
                 known = tuple(own.modules), tuple(own.conditions)
                 compiles.append(AheadCompilation(own.kind, operators, inputs, *known))
         return tuple(compiles)
