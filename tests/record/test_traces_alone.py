@@ -88,6 +88,15 @@ def test_a_trace_alone_has_regions_graphs_kernels_and_launches(
     assert type(program).from_json(program.to_json()).record == program.record
 
 
+def test_a_trace_of_a_host_alone_says_nothing_of_launches(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    own = [one for one in events("cuda_runtime", "cudaLaunchKernel") if one.get("cat") == "cpu_op"]
+    for some, shown in ((own, False), (events("cuda_runtime", "cudaLaunchKernel"), True)):
+        path.write_text(json.dumps({"traceEvents": some}), encoding="utf-8")
+        table = import_trace(path).text("full").partition("compiled regions")[2].partition("0/0")[0]
+        assert ("launches" in table and "on the device" in table) is shown
+
+
 def test_a_trace_of_a_host_alone_has_its_operators(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     inner = event("cpu_op", "aten::mm", 12, 5)

@@ -238,16 +238,17 @@ def _everything(profile: Profile, where: str) -> list[Table]:
     tables = []
     if profile.regions:
         regions = []
+        # A trace of a host has no launches: none there is not none on a device.
+        width = 5 if profile.kernels or any(region.launches for region in profile.regions) else 3
         for region in profile.regions:
             launches, seconds = f"{region.launches:,}", region.device_seconds
             on_device = "—" if seconds is None else seconds_text(seconds)
-            regions.append(
-                Row((region.id, f"{region.calls:,}", seconds_text(region.seconds), launches, on_device))
-            )
+            cells = (region.id, f"{region.calls:,}", seconds_text(region.seconds), launches, on_device)
+            regions.append(Row(cells[:width]))
         shown, left = cut(regions, _ROWS)
         head = ("id", "calls", "on the host", "launches", "on the device")
         kinds = (NAME, NUMBER, NUMBER, NUMBER, NUMBER)
-        tables.append(Table("compiled regions", head, kinds, shown, (), left, where))
+        tables.append(Table("compiled regions", head[:width], kinds[:width], shown, (), left, where))
     everything = profile.kernels or profile.operators
     whole = sum(one.seconds for one in everything)
     events = []
