@@ -76,3 +76,42 @@ def test_one_kernel_has_neither_list_nor_answer(viewer: Open) -> None:
     assert page.find(".launch-head").count() == 0
     assert page.find(".line-cost").count() == 0
     assert not page.find(".code-answer").first.is_visible()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (640, 360), (390, 844)])
+def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tuple[int, int]) -> None:
+    """Each leads to its evidence: the line that costs most is pinned, memory opens its pane."""
+    shown = captures.layer()
+    page = viewer(shown)
+    page.frame()
+    row = page.find(".answers > .answer")
+    words = [" ".join(text.split()) for text in row.all_inner_texts()]
+    assert [text.rpartition(":")[0] and text.split(" ")[0] for text in words] == [
+        "Cost",
+        "Try",
+        "Memory",
+        "Eager",
+    ]
+    most = max((one for one in shown.cost().rows if one.name), key=lambda one: one.share or 0)
+    assert words[0].startswith(f"Cost {most.name}: {100 * (most.share or 0):.0f} %")
+    for one in page.find(".answer > span").all()[: 4 if viewport[0] < 800 else 1]:
+        assert one.evaluate("e => e.scrollHeight <= e.clientHeight + 1 && e.scrollWidth <= e.clientWidth + 1")
+    for chip in page.find(".flow-noun .flow-count").all():
+        assert chip.evaluate("e => e.scrollWidth <= e.clientWidth"), "no chip is cut"
+    row.first.click()
+    page.frame()
+    assert [pin.endswith(most.name) for pin in page.pins()] == [True]
+    row.nth(2).click()
+    page.frame()
+    assert (
+        page.find(".frame-tab[aria-pressed=true], .frame-tab[aria-selected=true]")
+        .filter(has_text="memory")
+        .count()
+    )
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_the_flow_of_a_small_function_is_its_story(viewer: Open) -> None:
+    page = viewer(captures.sin_cos())
+    assert page.find(".answers").count() == 0
+    assert page.find(".flow-what:visible").count() > 3

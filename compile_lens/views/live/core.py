@@ -26,6 +26,7 @@ from .costs import Costs
 from .findings import finding_head
 from .index import full_title
 from .items import Items
+from .opening import opening
 from .texts import Texts
 
 VERSION = 1
@@ -58,6 +59,7 @@ def core(capture: Record, items: Items, texts: Texts) -> dict[str, object]:
         "outcome": _outcome(capture),
         "eager": _eager(capture),
         "breaks": _breaks(capture),
+        "answers": opening(capture, items),
         "savings": [[*map(line, saving[:3]), saving.large] for saving in outcome.saving(ledger)],
         "ledger": _ledger(capture, ledger, capture.compilations),
         "noSource": line(sentences.no_source(capture)),

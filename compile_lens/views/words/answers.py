@@ -86,7 +86,8 @@ def _answer(bound: Bound | None, neighbours: list[_Neighbour], total: float) -> 
     parts = []
     if bound is not None and bound.kernel.intensity is not None:
         kind = f"{bound.bound}-bound. ".capitalize() if bound.bound else ""
-        parts.append(("", f"{kind}{bound.kernel.intensity:.3g} operations/B."))
+        rate = f"{bound.kernel.intensity:.3g} operations/B" if bound.kernel.intensity else "No arithmetic"
+        parts.append(("", f"{kind}{rate}."))
     neighbours = sorted(neighbours, key=lambda one: -one.saved)
     if not neighbours:
         return Answer(tuple(parts))

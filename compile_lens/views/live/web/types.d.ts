@@ -41,6 +41,8 @@ export interface Core {
     end: number | null;
     next: number;
   }[];
+  /** The answers with which the page of a model opens. */
+  answers: OpeningAnswer[];
   /** `[what, before, after, large]`, `~` marks a modelled figure; a large one has the colour of a saving. */
   savings: [string, string, string, boolean][];
   ledger: Ledger;
@@ -270,6 +272,16 @@ export interface Index {
   unitSets: number[][];
   /** The set of units that each item came from, by number. A Python line has none: `Unit.line` names it. */
   unitsOf: number[];
+}
+
+/** One of the answers with which the page of a model opens. */
+export interface OpeningAnswer {
+  title: string;
+  words: string;
+  /** The item that it is about; -1 for none. */
+  item: number;
+  /** The key of the finding that it leads to; "" for none. */
+  finding: string;
 }
 
 /** A Python line that a compilation works in, or a call in its only one. */

@@ -3,6 +3,8 @@
 "use strict";
 
 import { additions } from "../code/additions.js";
+import { answersRow } from "./answers_row.js";
 import { launchList, markLaunch, mostJoined } from "../code/launches.js";
 
+additions.answersRow = answersRow;
 additions.lists = { launchList, markLaunch, mostJoined };

@@ -1,5 +1,6 @@
 // Parts that only some pages carry; `answers/start.js` puts them here.
 
+/** @import { OpeningAnswer } from "../types.d.ts" */
 /** @import { launchList, markLaunch, mostJoined } from "./launches.js" */
 
 /**
@@ -9,5 +10,11 @@
  * @property {typeof mostJoined} mostJoined
  */
 
-/** @type {{ lists?: KernelLists }} */
+/**
+ * @typedef {object} Additions
+ * @property {KernelLists} [lists]
+ * @property {(answers: OpeningAnswer[], lead: (answer: OpeningAnswer) => void) => HTMLElement} [answersRow]
+ */
+
+/** @type {Additions} */
 export const additions = {};

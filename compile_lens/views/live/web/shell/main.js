@@ -6,6 +6,7 @@ import { Payload } from "../data/payload.js";
 import { Reach } from "../data/reasons.js";
 import { Selection } from "../data/selection.js";
 import { h, plural, put, turnOfOthers } from "../dom.js";
+import { additions } from "../code/additions.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
 import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "../panes/arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
@@ -24,6 +25,7 @@ import { Strip } from "../chain/strip.js";
 
 /** @import { App, Pin } from "../data/app.d.ts" */
 /** @import { PageState } from "./permalink.js" */
+/** @import { OpeningAnswer } from "../types.d.ts" */
 
 /**
  * @param {HTMLElement} host
@@ -107,6 +109,7 @@ class Shell {
         "div",
         { class: "shell-first" },
         pageHeader(model.core, this.find.element, standalone, (more) => this.warned(more)),
+        model.core.answers.length ? additions.answersRow?.(model.core.answers, (answer) => this.answer(answer)) : null,
         this.flow.element,
         this.trouble,
         this.panes.element,
@@ -186,6 +189,17 @@ class Shell {
   warned(more) {
     const there = more !== "eager" && this.model.core.sources.length > 0;
     void Promise.resolve(there && this.panes.next(more)).then((moved) => moved || this.details.open());
+  }
+
+  /** Goes to what an answer is about. @param {OpeningAnswer} answer */
+  answer({ item, finding }) {
+    const at = this.model.core.findings.findIndex(({ key, missing }) => key === finding && !missing);
+    if (at >= 0) this.panes.show(placeOfFinding(finding, at));
+    else if (item < 0) this.details.open();
+    else {
+      this.app.selection.replace([{ items: [item], name: this.model.name(item) }]);
+      this.app.show(this.model.stageOf(item), [item]);
+    }
   }
 
   /** Keys of the findings that can be shown. */

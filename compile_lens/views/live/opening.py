@@ -1,0 +1,91 @@
+"""The answers with which the page of a model opens: where the cost is, what to try first, where the memory is, what ran
+eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compile_lens.measures.cost import cost
+from compile_lens.measures.input_names import PARAMETER
+from compile_lens.measures.ledger import ledger
+from compile_lens.measures.memory_use import MemoryRow, memory_use
+from compile_lens.measures.quantities import graphs
+from compile_lens.record.capture import Record
+from compile_lens.record.figures import Figure
+
+from ..findings.cost import amount, share
+from ..words import outcome
+from ..words.answers import WORTH, answers
+from ..words.characters import line
+from ..words.quantities import bytes_in_short, memory_in_short, plural
+from .items import Items
+
+SMALL = 20
+"""Eager operators of the largest call without these answers: its flow is the story."""
+
+
+def opening(capture: Record, items: Items) -> list[dict[str, object]]:
+    """The ``OpeningAnswer`` of each question that has one; none for a small call and one that failed."""
+    operators = ledger(capture).total.eager_ops
+    if capture.failure is not None or not capture.kernels or operators is None:
+        return []
+    least = operators if isinstance(operators, Figure) else operators.least
+    if least <= SMALL:
+        return []
+    return [*_cost(capture, items), *_try_first(capture, items), *_memory(capture), *_eager(capture)]
+
+
+def _answer(title: str, words: str, item: int | None = None, finding: str = "") -> dict[str, object]:
+    return {"title": title, "words": line(words), "item": -1 if item is None else item, "finding": finding}
+
+
+def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
+    whole = cost(capture)
+    row = next((row for row in whole.rows if row.name and row.share), None)
+    if row is not None:
+        own = amount(whole, row.amount, row.at_least)
+        words = f"{row.name}: {share(row)}, {own} of {amount(whole, whole.total, whole.at_least)}"
+        yield _answer("Cost", words, items.line(row.lines[0].file, row.lines[0].line))
+
+
+def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
+    rows = {address: row.order for row in cost(capture, "kernel").rows for address in row.addresses}
+    every = answers(capture)
+    best = max(every, key=lambda address: every[address].saved, default=None)
+    if best is None:
+        return
+    if not every[best].saved:
+        yield _answer(
+            "Try first", f"nothing: no remedy that applies saves {WORTH:.0%} of the bytes", None, "fusion"
+        )
+        return
+    remedy = dict(every[best].parts)["Try"].removesuffix(" Not timed here.").rstrip(".")
+    saved = bytes_in_short(every[best].saved)
+    words = f"#{rows[best]}, at most {saved} less: {remedy}"
+    yield _answer("Try first", words, items.item(best))
+
+
+def _memory(capture: Record) -> Iterator[dict[str, object]]:
+    use = memory_use(capture, "line")
+    if use.peak is None or not use.rows:
+        return
+    most = max(use.rows, key=lambda row: row.peak or 0)
+    words = f"peak ~{memory_in_short(use.peak)}: {memory_in_short(most.peak or 0)} by {_owner(most)}"
+    yield _answer("Memory", words, None, "memory")
+
+
+def _owner(row: MemoryRow) -> str:
+    if row.name:
+        return row.name
+    return "parameters" if row.kind == PARAMETER else plural(row.tensors, row.kind or "tensor")
+
+
+def _eager(capture: Record) -> Iterator[dict[str, object]]:
+    if outcome.eager_parts_unknown(capture):
+        yield _answer("Eager", "not seen")
+        return
+    places = outcome.eager(capture)
+    breaks, recompiles = len(capture.breaks), len(capture.recompiles)
+    counts = f"{plural(breaks, 'break')}, {plural(recompiles, 'recompile')}"
+    what = plural(len(places), "place") if places else f"nothing: {plural(graphs(capture), 'graph')}"
+    yield _answer("Eager", f"{what}, {counts}")
