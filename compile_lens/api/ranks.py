@@ -11,11 +11,12 @@ from typing import Any
 
 from ..engine.entry import separates_keywords
 from ..errors import UsageError
-from ..measures.ranks import differences, not_compared
+from ..measures.ranks import COMPLETE, differences, not_compared
 from ..record.messages import first_names
 from ..record.program import ProgramRecord
 from ..results.program import Program, Ranks
 from .load import import_trace, logs, rank_of_name
+from .watch import ending
 
 
 def merge(*programs: Program | str | os.PathLike[str]) -> Ranks:
@@ -146,13 +147,11 @@ def rehearse(
     values = RankValues()
     for again in range(4 * world_size + _PASSES):
         by_rank: dict[int, ProgramRecord] = {}
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         values.begin_pass()
         for rank in range(world_size):
             done = run(lambda: function(*args, **(kwargs or {})), rank, world_size, values)
-            ended = (
-                "the call returned" if done.error is None else f"{type(done.error).__name__}: {done.error}"
-            )
+            ended = "the call returned" if done.error is None else ending(done.error)
             by_rank[rank] = ProgramRecord(
                 name=name,
                 environment=environment("", ""),
@@ -160,7 +159,7 @@ def rehearse(
                 created=created,
                 **{**vars(done.seen), "rank": rank, "world": world_size},
             )
-            if done.error is not None:
+            if done.error is not None and ended not in COMPLETE:
                 errors.append(done.error)
             elif not rank and not by_rank[0].evaluations:
                 raise UsageError(

@@ -172,6 +172,36 @@ def test_what_was_issued_before_all_ranks_raised_is_there() -> None:
     assert "✓" not in text and "the program did not end as it should (rank 0, 1)" in text
 
 
+@pytest.mark.parametrize(("code", "sound"), [(0, True), (None, True), (3, False)])
+def test_a_rank_that_exits_ends_alone(code: int | None, sound: bool) -> None:
+    """``SystemExit`` is no ``Exception``, nor is what torch's checkpoints raise."""
+
+    def exits(early: bool) -> None:
+        torch.compile(torch.sin, backend=eager)(torch.ones(3))
+        dist.all_reduce(torch.ones(2))
+        if dist.get_rank() == 1:
+            sys.exit(code)
+        if early:
+            dist.barrier()
+
+    found = rehearse(exits, False, world_size=2)
+    assert [one.ended for one in found.programs] == ["the call returned", f"exit {code}"]
+    assert not found.differences and (not found.not_compared) is sound
+    assert rehearse(exits, True, world_size=2).at("collectives")
+
+
+def test_what_is_no_exception_ends_a_rank_too() -> None:
+    class Refusal(BaseException):
+        pass
+
+    def raises() -> None:
+        torch.compile(torch.cos, backend=eager)(torch.ones(3))
+        if dist.get_rank():
+            raise Refusal("no checkpoint")
+
+    assert [one.ended for one in rehearse(raises, world_size=2).programs][1] == "Refusal: no checkpoint"
+
+
 def test_a_merge_says_that_it_did_not_see_them() -> None:
     base = program()
     one, other = Program(lambda: base), Program(lambda: dataclasses.replace(base, seconds=base.seconds + 1))

@@ -30,7 +30,7 @@ class Rehearsal:
     """The observations of one rank, and the error that ended it."""
 
     seen: Observations
-    error: Exception | None
+    error: BaseException | None
 
 
 _MEMORY: tuple[tuple[Any, str, Callable[[], Any]], ...] = (
@@ -66,7 +66,7 @@ def why_impossible() -> str:
 def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues) -> Rehearsal:
     """Make a call as the process of a rank would. Dynamo's state of it is dropped afterwards, and random numbers,
     Dynamo's memory of sizes, its frame numbers and Python's hook for errors are restored."""
-    raised: list[Exception] = []
+    raised: list[BaseException] = []
     watch = ProgramWatch()
     values.begin_rank()
     with isolation.random_state(), fake_group(rank, world), _memory(), Undo() as undo, undo:
@@ -76,7 +76,9 @@ def rehearse(call: Callable[[], Any], rank: int, world: int, values: RankValues)
         watch.open()
         try:
             call()
-        except Exception as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # also SystemExit, and what torch's checkpoints raise
             raised.append(error)
         finally:
             watch.close("the call returned" if not raised else f"{type(raised[0]).__name__}: {raised[0]}")
