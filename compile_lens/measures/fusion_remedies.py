@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 
-from compile_lens.record.graph import Node
+from compile_lens.record.graph import Frame, Node
 
 SAME_DIMENSIONS = "Reduce over the same dimensions in both."
 SAME_ELEMENTS = (
@@ -50,7 +51,7 @@ class Remedies:
         """Return True if the program has such words where it makes what one of them reads; or its text is not known."""
         members = [self._loops[m] for g in (*ga, *gb) for m in self._groups[g].members if m in self._loops]
         pending = [name for loop in members for name in loop.origins if name in self._aten]
-        texts = [(f.call or f.text) for name in pending for f in self._aten[name].frames]
+        texts = [_outermost(f) for name in pending for f in self._aten[name].frames]
         seen = set(pending)
         for name in pending:
             for source in self._aten[name].inputs:
@@ -58,7 +59,7 @@ class Remedies:
                 if node is not None and node.kind == "view" and source not in seen:
                     seen.add(source)
                     pending.append(source)
-                    texts += [(f.call or f.text) for f in node.frames]
+                    texts += [_outermost(f) for f in node.frames]
         return not texts or any(words.search(text) for text in texts)
 
     def _reductions(self, groups: list[str]) -> set[str]:
@@ -70,6 +71,24 @@ class Remedies:
     def _over_other_dimensions(self, ga: list[str], gb: list[str]) -> bool:
         """Return True if one of them reduces, and not over the last dimension: a reduction over that could be fused."""
         return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
+
+
+def _outermost(frame: Frame) -> str:
+    """Return what a call does to its operands: ``.reshape`` of ``(q @ k.mT).reshape(4, -1)``, whose transpose is a call
+    of its own. The whole line where the call is not known."""
+    if not frame.call:
+        return frame.text
+    try:
+        call = ast.parse(frame.call.strip(), mode="eval").body
+    except SyntaxError:
+        return frame.call
+    if isinstance(call, ast.Call):
+        call = call.func
+    if isinstance(call, ast.Attribute):
+        return f".{call.attr}"
+    if isinstance(call, ast.Subscript):
+        return f"[{ast.unparse(call.slice)}]"
+    return call.id if isinstance(call, ast.Name) else ""
 
 
 def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:

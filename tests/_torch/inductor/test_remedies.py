@@ -322,3 +322,23 @@ def test_a_reduction_of_columns_beside_pointwise_work_has_no_remedy() -> None:
     ]
     assert (found[0].verdict, found[0].reason, found[0].remedy) == ("not fused", "different indices", "")
     assert found[1].verdict == "not fused"
+
+
+def scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    scores = q @ k.transpose(-1, -2) / 8
+    return (scores + 0.1 * scores.tanh()).softmax(-1)
+
+
+def likelihoods(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    return (q @ k.mT * 2).tanh().log_softmax(-1)
+
+
+@pytest.mark.parametrize("function", [scores, likelihoods], ids=lambda f: f.__name__)
+def test_a_transpose_of_an_operand_is_not_told_to_be_between(function: Callable[..., Any]) -> None:
+    """The text of a product holds its operands': ``q @ k.transpose(-1, -2)`` transposes nothing that it makes."""
+    x = torch.linspace(-1, 1, 16 * 32 * 32).reshape(16, 32, 32)
+    capture = compile_lens.capture(function, x, x + 1, backward=False)
+    pairs = [
+        pair for pair in unfused_pairs.all_unfused_pairs(capture) if pair.why.reason == "different loops"
+    ]
+    assert pairs and not any("transpose" in pair.remedy for pair in pairs)
