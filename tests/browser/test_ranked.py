@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from compile_lens import Capture
+
 from . import captures
+from .pages import APP, alive
 from .viewer import Viewer, box
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 Open = Callable[..., Viewer]
 
@@ -115,3 +123,31 @@ def test_the_flow_of_a_small_function_is_its_story(viewer: Open) -> None:
     page = viewer(captures.sin_cos())
     assert page.find(".answers").count() == 0
     assert page.find(".flow-what:visible").count() > 3
+
+
+_SMALL_TARGETS = """
+app => [...app.shadowRoot.querySelectorAll(".shell-first :is(button, input)")].filter((e) => {
+  const { top, left, width, height } = e.getBoundingClientRect();
+  const line = e.closest(".listing, .code-body, .graph-note, .source-pane");
+  return !line && width && top < innerHeight && left < innerWidth && e.checkVisibility() && (width < 44 || height < 44);
+}).map((e) => e.className)
+"""
+
+
+@pytest.mark.parametrize("viewport", [(390, 844), (820, 1180)])
+def test_targets_under_a_finger_are_large(
+    browser: Browser, report: Callable[[Capture], Path], viewport: tuple[int, int]
+) -> None:
+    """WCAG's enhanced size, 44 px, of every control in view outside of lines of text."""
+    width, height = viewport
+    shown = captures.layer()
+    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=True, is_mobile=True)
+    try:
+        page = context.new_page()
+        page.goto(report(shown).as_uri())
+        alive(page)
+        page.locator(".answers").wait_for()
+        assert page.evaluate("matchMedia('(pointer: coarse)').matches")
+        assert page.locator(APP).evaluate(_SMALL_TARGETS) == []
+    finally:
+        context.close()
