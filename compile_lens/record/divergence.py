@@ -41,8 +41,8 @@ CAUSES = {
     MEMORY: "Memory that is reused: a value is overwritten while it is still needed.",
     SETTING: "A setting of Inductor decides it; no single transformation does.",
     PRECISION: "Compiled code keeps values in float32 that eager rounds to half precision after each operator.",
-    ROUNDING: "The difference is of the size of eager's own rounding error: what runs in another order, or in another "
-    "kernel, rounds differently.",
+    ROUNDING: "The difference is of the size of eager's own rounding error, with its sums in this or another order: "
+    "what runs in another order, or in another kernel, rounds differently.",
     NOT_FOUND: "No setting, pass, decomposition, fusion or lowering that was left out makes them agree.",
 }
 """Kinds of causes, each with its sentence."""

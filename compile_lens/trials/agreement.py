@@ -46,6 +46,12 @@ class Agreement:
         """True if nothing differs."""
         return all(c.ok for c in self.checks)
 
+    def accept(self, names: set[str]) -> None:
+        """Let the checks with these names hold."""
+        self.checks = [
+            dataclasses.replace(c, ok=True, special="") if c.name in names else c for c in self.checks
+        ]
+
     def set_aside(self, reasons: dict[str, str], problems: bool = False) -> None:
         """Take the numbers of the checks with these names out of the comparison, with ``problems`` what else differs
         too."""

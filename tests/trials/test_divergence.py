@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import miscompiles
 import pytest
 import torch
 from full_text import full
@@ -119,6 +120,39 @@ def test_another_order_of_a_sum_is_rounding() -> None:
     divergence = compile_lens.divergence(lambda x: (x.sin() * x).sum(1), x)
     assert divergence.agrees and divergence.cause is not None and divergence.cause.kind == "rounding"
     assert divergence.switch is None and divergence.attempts == ()
+
+
+def shifted_wave(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.sin(3 * (x + b))  # here
+
+
+def _long() -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(2**14, 64, generator=generator), torch.randn(64, generator=generator).requires_grad_()
+
+
+@pytest.mark.full
+def test_a_long_sum_of_what_cancels_is_no_error() -> None:
+    """A loop over rows adds one after another: ten times as far from float64 as eager, whose sums are a tree."""
+    x, b = _long()
+    want = torch.autograd.grad(shifted_wave(x, b).sum(), b)[0]
+    rows = torch.zeros(64)
+    for row in torch.cos(3 * (x + b)).detach() * 3:
+        rows += row
+    exact = (torch.cos(3 * (x.double() + b.double())) * 3).sum(0)
+    assert (rows - exact).abs().max() > 3 * (want - exact).abs().max()
+    divergence = compile_lens.divergence(shifted_wave, x, b)
+    assert divergence.agrees, str(divergence)
+    assert divergence.cause is not None and divergence.cause.kind == "rounding"
+
+
+@pytest.mark.full
+def test_a_long_sum_that_is_wrong_is_no_rounding() -> None:
+    with miscompiles.slightly_larger_sums():
+        verification = compile_lens.capture(shifted_wave, *_long(), build=True, keep_inputs=True).verify()
+    assert verification.ok is False
+    (check,) = (one for one in verification.comparisons if not one.ok)
+    assert check.name == "gradient of input 1"
 
 
 def test_a_saved_record_says_why_it_cannot(tmp_path: Path) -> None:

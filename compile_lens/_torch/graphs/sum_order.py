@@ -1,0 +1,47 @@
+"""Sums of eager PyTorch in another order: one number after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+
+class SequentialSums(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+    """Computes sums and means, and the gradient of a convolution's bias, by adding one number after another.
+
+    Eager adds in a tree, whose error hardly grows with the length; a loop over rows adds in sequence. Both are right.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        packet = func.overloadpacket
+        if packet in (aten.sum, aten.mean) and not func._schema.is_mutable:
+            dims = args[1] if len(args) > 1 else (kwargs or {}).get("dim")
+            total = in_sequence(args[0], dims, result)
+            if packet is aten.mean and result.numel():
+                total = total / (args[0].numel() / result.numel())
+            return total.to(result.dtype)
+        if packet is aten.convolution_backward and result[2] is not None:
+            over = [0, *range(2, args[0].dim())]
+            return (*result[:2], in_sequence(args[0], over, result[2]).to(result[2].dtype))
+        return result
+
+
+def in_sequence(x: torch.Tensor, dims: Sequence[int] | None, like: torch.Tensor) -> torch.Tensor:
+    """Return the sum of a tensor over dimensions (all where there is none), in the shape of another; that itself where
+    the order cannot matter."""
+    if not (x.dim() and x.numel() and like.is_floating_point() and x.layout == torch.strided):
+        return like
+    over = [d % x.dim() for d in dims] if dims else list(range(x.dim()))
+    kept = [d for d in range(x.dim()) if d not in over]
+    length = math.prod(x.shape[d] for d in over)
+    # As eager does: half precision is added up in float32.
+    rows = x.to(torch.promote_types(like.dtype, torch.float32)).permute(*over, *kept).reshape(length, -1)
+    start = rows.new_zeros(1, rows.shape[1])
+    return start.index_add_(0, torch.zeros(length, dtype=torch.int64), rows).reshape(like.shape)
