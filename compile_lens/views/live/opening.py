@@ -61,7 +61,8 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
         return
     remedy = dict(every[best].parts)["Try"].removesuffix(" Not timed here.").rstrip(".")
     saved = bytes_in_short(every[best].saved)
-    words = f"#{rows[best]}, at most {saved} less: {remedy}"
+    gain = f", at most {saved} less: "
+    words = f"#{rows[best]} {remedy}" if gain in remedy else f"#{rows[best]}{gain}{remedy}"
     yield _answer("Try first", words, items.item(best))
 
 

@@ -34,7 +34,7 @@ class Answer:
 
 @memoized
 def answers(capture: Record) -> Mapping[Address, Answer]:
-    """The answers of the kernels of a capture."""
+    """The answers of the kernels of a capture. Calls that share a row of the list have the answer of all of them."""
     rows = cost(capture, "kernel").rows
     numbers = {address: row.order for row in rows for address in row.addresses}
     bounds: dict[Address, Bound] = {}
@@ -42,16 +42,18 @@ def answers(capture: Record) -> Mapping[Address, Answer]:
         cid = one.kernel.compilation or capture.compilations[0].id
         bounds[cid, f"{one.kernel.phase}.code", one.kernel.name] = one
     total = cost(capture, "kernel", "bytes").total
-    neighbours: dict[Address, dict[tuple[int, str], _Neighbour]] = {}
+    neighbours: dict[int, dict[tuple[int, str], _Neighbour]] = {}
     for address, other, pair in _pairs(capture):
+        if address not in numbers:
+            continue
         number = 0 if other == address else numbers.get(other, 0)
-        own = neighbours.setdefault(address, {})
+        own = neighbours.setdefault(numbers[address], {})
         known = own.setdefault((number, pair.why.reason), _Neighbour(number, other, pair))
         saved = known.saved + (size(pair.why.saved) or 0)
         own[number, pair.why.reason] = replace(known, saved=saved, pairs=known.pairs + 1)
     return {
-        address: _answer(bounds.get(address), list(neighbours.get(address, {}).values()), total)
-        for address in numbers
+        address: _answer(bounds.get(address), list(neighbours.get(row, {}).values()), total)
+        for address, row in numbers.items()
     }
 
 
@@ -97,13 +99,10 @@ def _answer(bound: Bound | None, neighbours: list[_Neighbour], total: float) -> 
     if remedy is None:
         none = f"no remedy that applies saves {WORTH:.0%} of the bytes" if applicable else "no remedy applies"
         return Answer((*parts, ("Try", f"nothing here: {none}.")))
-    about = (
-        ""
-        if remedy is neighbours[0]
-        else f"against #{remedy.number}: "
-        if remedy.number
-        else "for its two loops: "
-    )
+    about = ""
+    if remedy is not neighbours[0]:
+        whom = f"against #{remedy.number}" if remedy.number else "for its two loops"
+        about = f"{whom}, at most {bytes_in_short(remedy.saved)} less: "
     parts.append(("Try", f"{about}{remedy.pair.remedy.rstrip('.')}. Not timed here."))
     return Answer(tuple(parts), remedy.saved)
 
