@@ -76,7 +76,9 @@ def _use(use: MemoryUse) -> Table:
 
 
 def _total(use: MemoryUse) -> str:
-    peak = "The peak is not known" if use.peak is None else f"Peak {in_memory(use.peak)} ({use.place})"
+    compilation, _, phase = use.place.rpartition(" ")
+    where = f" in the {phase} of compilation {compilation}" if compilation else ""
+    peak = "The peak is not known" if use.peak is None else f"Peak {in_memory(use.peak)}{where}"
     if use.saved is None:
         return f"{peak}."
     return f"{peak}; saved for the backward: {in_memory(use.saved) if use.saved else 'nothing'}."
