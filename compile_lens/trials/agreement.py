@@ -46,10 +46,11 @@ class Agreement:
         """True if nothing differs."""
         return all(c.ok for c in self.checks)
 
-    def accept(self, names: set[str]) -> None:
-        """Let the checks with these names hold."""
+    def accept(self, values: set[tuple[str, str]]) -> None:
+        """Let the checks of these kinds and names hold."""
         self.checks = [
-            dataclasses.replace(c, ok=True, special="") if c.name in names else c for c in self.checks
+            dataclasses.replace(c, ok=True, special="") if (c.kind, c.name) in values else c
+            for c in self.checks
         ]
 
     def set_aside(self, reasons: dict[str, str], problems: bool = False) -> None:

@@ -143,9 +143,9 @@ class Trial:
             failed = [c for c in failed if c.name not in self._of_ties]
         if failed and self._in_sequence is not None:
             again = compared(self._in_sequence, observation, self._reference if reference else None)
-            agree = {c.name for c in again.checks if c.ok}
-            outcome.accept({c.name for c in failed if c.name in agree})
-            failed = [c for c in failed if c.name not in agree]
+            agree = {(c.kind, c.name) for c in again.checks if c.ok and c.has_numbers}
+            outcome.accept(agree)
+            failed = [c for c in failed if (c.kind, c.name) not in agree]
         if failed:
             names = rounded(self.eager, observation, self._nudged, failed)
             outcome.set_aside(dict.fromkeys(names, ROUNDING), problems=True)
