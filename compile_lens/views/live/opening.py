@@ -43,12 +43,8 @@ def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     whole = cost(capture)
     row = next((row for row in whole.rows if row.name and row.share), None)
     if row is not None:
-        own = amount(whole, row.amount, row.at_least)
-        what = "time" if whole.unit == "seconds" else "bytes"
-        phases = {kernel.phase for kernel in capture.kernels}
-        both = ", forward and backward" if len(phases) > 1 else ""
         total = amount(whole, whole.total, whole.at_least)
-        words = f"{row.name}: {share(row)} of the {what}{both}, {own} of {total}"
+        words = f"{row.name}: {share(row)} of {total}{'' if whole.unit == 'seconds' else ' moved'}"
         yield _answer("Cost", words, items.line(row.lines[0].file, row.lines[0].line))
 
 
@@ -76,7 +72,7 @@ def _memory(capture: Record) -> Iterator[dict[str, object]]:
         return
     most = max(use.rows, key=lambda row: row.peak or 0)
     own = memory_in_short(most.peak or 0)
-    words = f"peak ~{memory_in_short(use.peak)}, {own} of it held by {_owner(most)}"
+    words = f"peak ~{memory_in_short(use.peak)}: {own} of it held by {_owner(most)}"
     yield _answer("Memory", words, None, "memory")
 
 
