@@ -52,6 +52,7 @@ def test_keys_select_causes_and_the_address_remembers_them(standalone: Standalon
         page.keyboard.press("j")
     last = causes.count()
     page.locator("details > summary").first.click()
+    page.wait_for_url("**open=*")  # the fold tells of it in a task of its own
     page.reload()
     assert page.locator("[data-on]").count() == 1
     assert causes.nth(last - 1).get_attribute("data-on") is not None
