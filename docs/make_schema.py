@@ -52,7 +52,7 @@ class Turn(TypedDict):
 
 
 class Bound(Turn):
-    """What is known of a count that is not one number."""
+    """Bounds of a count that is not one number."""
 
     text: str
     least: int
@@ -110,7 +110,7 @@ class GraphBreak(TypedDict):
 
 
 class FailureFigures(TypedDict):
-    """What the function or the compiler raised, and the line of the program."""
+    """Error of the function or the compiler, and the line of the program."""
 
     stage: str
     type: str
@@ -123,7 +123,7 @@ class FailureFigures(TypedDict):
 
 
 class CodeDifferences(TypedDict):
-    """What may differ on the device in the code of one graph."""
+    """Differences that are possible on the device in the code of one graph."""
 
     compilation: str
     phase: str
@@ -178,7 +178,7 @@ class Sentence(TypedDict):
 
 
 class Error(TypedDict):
-    """What went wrong."""
+    """An error: its class and its message."""
 
     type: str
     message: str
@@ -285,7 +285,7 @@ class BriefAnswer(TypedDict):
 
 
 class CostRow(TypedDict):
-    """What a line or kernel costs; ``share`` of the total."""
+    """Cost of a line or kernel; ``share`` of the total."""
 
     name: str
     address: str
@@ -304,7 +304,7 @@ class CostRow(TypedDict):
 
 
 class CostOfModules(TypedDict):
-    """What modules of one type cost together; ``launches`` of each."""
+    """Cost of modules of one type together; ``launches`` of each."""
 
     pattern: str
     type: str
@@ -403,7 +403,7 @@ class Comparison(TypedDict):
 
 
 class DifferenceFigures(TypedDict):
-    """What differs between two records: its causes, all of it by level, and what is not known."""
+    """Differences between two records: their causes, all of them by level, and what is not known."""
 
     a: str
     b: str

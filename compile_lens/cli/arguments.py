@@ -126,7 +126,10 @@ def parser() -> argparse.ArgumentParser:
     costly.add_argument("--basis", choices=BASES, help="the unit (default: the first of these that is known)")
 
     large = add(
-        "memory", memory, "Capture a function and print its memory by line, by name or by budget", expressions
+        "memory",
+        memory,
+        "Capture a function, or open a record, and print its memory by line, by name or by budget",
+        expressions,
     )
     _add_call(large)
     _add_target(large, "h100, mps, …")

@@ -40,9 +40,7 @@ def order_differences(
     calls = _aligned(issued)
     by_group: dict[Group, dict[int, list[IssuedCollective]]] = {}
     messages: dict[tuple[int, int, Group, int], tuple[list[IssuedCollective], list[IssuedCollective]]] = {}
-    unmatched = {
-        rank for rank, own in issued.items() if any(is_message(o) and o.peer is None for o in own.distinct)
-    }
+    unmatched = _unmatched({rank: own.distinct for rank, own in issued.items()})
     for rank in sorted(issued):
         for one in calls[rank].issued:
             if not one.collective.group:
@@ -197,6 +195,11 @@ def _message_difference(
     return []
 
 
+def _unmatched(calls: Mapping[int, Sequence[IssuedCollective]]) -> set[int]:
+    """Return the ranks that receive from any rank: which message they take is not known."""
+    return {rank for rank, own in calls.items() if any(is_message(one) and one.peer is None for one in own)}
+
+
 _Event = tuple[object, ...]
 
 
@@ -218,12 +221,7 @@ class _Simulation:
         """By group how many of its ranks are here."""
         self._events: dict[int, list[_Event]] = {rank: [] for rank in calls}
         """By rank the event of each call that it issued."""
-        self._unmatched = {
-            rank
-            for rank, own in self._calls.items()
-            if any(is_message(one) and one.peer is None for one in own)
-        }
-        """Ranks that receive from any rank."""
+        self._unmatched = _unmatched(self._calls)
 
     def run(self) -> dict[int, tuple[int, IssuedCollective, list[int]]]:
         """Return the ranks that wait at the end: the position of the call, the call, and for which ranks."""

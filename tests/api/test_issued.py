@@ -184,9 +184,9 @@ def test_a_rank_that_exits_ends_alone(code: int | None, sound: bool) -> None:
         if early:
             dist.barrier()
 
-    found = rehearse(exits, False, world_size=2)
-    assert [one.ended for one in found.programs] == ["the call returned", f"exit {code}"]
-    assert not found.differences and (not found.not_compared) is sound
+    ranks = rehearse(exits, False, world_size=2)
+    assert [one.ended for one in ranks.programs] == ["the call returned", f"exit {code}"]
+    assert not ranks.differences and (not ranks.not_compared) is sound
     assert rehearse(exits, True, world_size=2).at("collectives")
 
 

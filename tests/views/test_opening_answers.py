@@ -12,8 +12,8 @@ from compile_lens.views.live.opening import opening
 pytestmark = pytest.mark.torch
 
 
-def answers_of(found: object) -> dict[str, str]:
-    return {str(one["title"]): str(one["words"]) for one in opening(found, Items(found))}  # type: ignore[arg-type]
+def answers_of(record: object) -> dict[str, str]:
+    return {str(one["title"]): str(one["words"]) for one in opening(record, Items(record))}  # type: ignore[arg-type]
 
 
 def test_a_small_function_has_no_answers() -> None:
@@ -28,8 +28,8 @@ def test_the_answers_of_a_long_function() -> None:
             x = torch.sin(x) + 1
         return (x @ w).relu()
 
-    found = capture(long, torch.rand(1, 64), torch.rand(64, 1024))
-    answers = answers_of(found)
+    whole = capture(long, torch.rand(1, 64), torch.rand(64, 1024))
+    answers = answers_of(whole)
     assert list(answers) == ["Cost", "Try first", "Memory", "Eager"]
     line = long.__code__.co_firstlineno + 3
     place, share = answers["Cost"].split(" %")[0].split(": ")

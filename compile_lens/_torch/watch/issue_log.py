@@ -17,6 +17,7 @@ class IssueLog:
 
     def __init__(self) -> None:
         self._numbers: dict[IssuedCollective, int] = {}
+        self._distinct: list[IssuedCollective] = []
         self._order: list[int] = []
         self._variants: dict[tuple[int, bool | None], int] = {}
         """By the number of a call, and whether the process waits for it, the number of that variant."""
@@ -30,7 +31,7 @@ class IssueLog:
         if len(self._order) >= LIMIT:
             self.dropped += 1
             return None
-        self._order.append(self._numbers.setdefault(one, len(self._numbers)))
+        self._order.append(self._number(one))
         return len(self._order) - 1
 
     def wait(self, position: int) -> None:
@@ -48,17 +49,21 @@ class IssueLog:
     def _set_waits(self, position: int, waits: bool | None) -> None:
         key = (self._order[position], waits)
         if key not in self._variants:
-            one = replace(list(self._numbers)[key[0]], waits=waits)
-            self._variants[key] = self._numbers.setdefault(one, len(self._numbers))
+            self._variants[key] = self._number(replace(self._distinct[key[0]], waits=waits))
         self._order[position] = self._variants[key]
+
+    def _number(self, one: IssuedCollective) -> int:
+        number = self._numbers.setdefault(one, len(self._distinct))
+        if number == len(self._distinct):
+            self._distinct.append(one)
+        return number
 
     def record(self) -> IssuedCollectives:
         """Return them as plain data."""
         used = sorted(set(self._order))
-        distinct = list(self._numbers)
         numbers = {number: place for place, number in enumerate(used)}
         return IssuedCollectives(
-            tuple(distinct[number] for number in used),
+            tuple(self._distinct[number] for number in used),
             tuple(numbers[number] for number in self._order),
             self.earlier,
             self.groups_before,

@@ -17,7 +17,7 @@ from ..findings.cost import amount, share
 from ..words import outcome
 from ..words.answers import WORTH, answers
 from ..words.characters import line
-from ..words.quantities import bytes_in_short, memory_in_short, plural
+from ..words.quantities import memory_in_short, plural
 from .items import Items
 
 SMALL = 20
@@ -54,16 +54,14 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     best = max(every, key=lambda address: every[address].saved, default=None)
     if best is None:
         return
-    if not every[best].saved:
+    answer = every[best]
+    if not answer.saved:
         yield _answer(
             "Try first", f"nothing: no remedy that applies saves {WORTH:.0%} of the bytes", None, "fusion"
         )
         return
-    remedy = dict(every[best].parts)["Try"].removesuffix(" Not timed here.").rstrip(".")
-    saved = bytes_in_short(every[best].saved)
-    gain = f", at most {saved} less: "
-    words = f"#{rows[best]} {remedy}" if gain in remedy else f"#{rows[best]}{gain}{remedy}"
-    yield _answer("Try first", words, items.item(best))
+    about = f"#{rows[best]} {answer.against}".rstrip()
+    yield _answer("Try first", f"{about}, {answer.gain}: {answer.remedy}", items.item(best))
 
 
 def _memory(capture: Record) -> Iterator[dict[str, object]]:

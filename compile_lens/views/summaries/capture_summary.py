@@ -115,7 +115,7 @@ def _kernels(row: CostRow) -> str:
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:
-    """How often a line calls a library, and what could be tried."""
+    """Say how often a line calls a library, and what could be tried."""
     yield f"{call.operator} is called {call.count} times, and no call needs another's result"
     yield "to try: one call for all of them, on stacked operands (torch.bmm, torch.einsum)"
 

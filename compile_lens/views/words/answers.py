@@ -25,11 +25,18 @@ class Answer:
     """Answer about one kernel.
 
     ``parts`` are labels, ``""`` for none, each with a sentence; ``saved`` are the bytes that its remedy could save at
-    most, 0 without one.
+    most, 0 without one. ``against`` says for whom the remedy is where ``parts`` explain another pair, else ``""``.
     """
 
     parts: tuple[tuple[str, str], ...]
     saved: int = 0
+    remedy: str = ""
+    against: str = ""
+
+    @property
+    def gain(self) -> str:
+        """The most that the remedy saves, in words."""
+        return f"at most {bytes_in_short(self.saved)} less"
 
 
 @memoized
@@ -99,12 +106,12 @@ def _answer(bound: Bound | None, neighbours: list[_Neighbour], total: float) -> 
     if remedy is None:
         none = f"no remedy that applies saves {WORTH:.0%} of the bytes" if applicable else "no remedy applies"
         return Answer((*parts, ("Try", f"nothing here: {none}.")))
-    about = ""
+    against = ""
     if remedy is not neighbours[0]:
-        whom = f"against #{remedy.number}" if remedy.number else "for its two loops"
-        about = f"{whom}, at most {bytes_in_short(remedy.saved)} less: "
-    parts.append(("Try", f"{about}{remedy.pair.remedy.rstrip('.')}. Not timed here."))
-    return Answer(tuple(parts), remedy.saved)
+        against = f"against #{remedy.number}" if remedy.number else "for its two loops"
+    answer = Answer(tuple(parts), remedy.saved, remedy.pair.remedy.rstrip("."), against)
+    about = f"{against}, {answer.gain}: " if against else ""
+    return replace(answer, parts=(*answer.parts, ("Try", f"{about}{answer.remedy}. Not timed here.")))
 
 
 def _pairs(capture: Record) -> Iterator[tuple[Address, Address, UnfusedPair]]:
