@@ -37,3 +37,13 @@ def test_the_answers_of_a_long_function() -> None:
     assert answers["Memory"].startswith("peak ~") and answers["Memory"].count("KiB") == 2
     assert answers["Eager"] == "nothing: 1 graph, 0 breaks, 0 recompiles"
     assert "max-autotune" not in answers["Try first"] or "at most" in answers["Try first"]
+
+
+def test_recompiles_that_were_not_observed_are_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = capture(lambda x: [x.sin() + n for n in range(24)], torch.rand(4))
+    assert answers_of(whole)["Eager"].endswith("0 recompiles")
+    lacking = type(whole).lacks
+    monkeypatch.setattr(
+        type(whole), "lacks", lambda own, *names: "lost" if "recompiles" in names else lacking(own, *names)
+    )
+    assert answers_of(whole)["Eager"].endswith("recompiles not seen")

@@ -10,6 +10,7 @@ from compile_lens.measures.input_names import PARAMETER
 from compile_lens.measures.ledger import ledger
 from compile_lens.measures.memory_use import MemoryRow, memory_use
 from compile_lens.measures.quantities import graphs
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import Figure
 
@@ -17,7 +18,7 @@ from ..findings.cost import amount, share
 from ..words import outcome
 from ..words.answers import WORTH, answers
 from ..words.characters import line
-from ..words.quantities import memory_in_short, plural
+from ..words.quantities import memory_in_short, observed, plural
 from .items import Items
 
 SMALL = 20
@@ -86,6 +87,7 @@ def _eager(capture: Record) -> Iterator[dict[str, object]]:
         return
     places = outcome.eager(capture)
     breaks, recompiles = len(capture.breaks), len(capture.recompiles)
-    counts = f"{plural(breaks, 'break')}, {plural(recompiles, 'recompile')}"
+    again = observed(recompiles, "recompile", capture.lacks(claims.RECOMPILES))
+    counts = f"{plural(breaks, 'break')}, {again or plural(recompiles, 'recompile')}"
     what = plural(len(places), "place") if places else f"nothing: {plural(graphs(capture), 'graph')}"
     yield _answer("Eager", f"{what}, {counts}")
