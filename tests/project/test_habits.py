@@ -69,3 +69,14 @@ def test_tests_run_by_pytest_as_by_python_m_pytest() -> None:
     """``python -m pytest`` puts the root on the path, ``pytest`` does not: helpers are imported by their own names."""
     imports = re.compile(r"^(?:from|import) tests\b", re.M)
     assert not [p for p in ROOT.glob("tests/**/*.py") if imports.search(p.read_text(encoding="utf-8"))]
+
+
+def test_binder_installs_what_the_lessons_and_ci_have() -> None:
+    requirements = (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    (torch_version,) = re.findall(r"^TORCH=(\S+)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.M)
+    assert f"torch=={torch_version}" in requirements
+    (extra,) = (line[2:-1] for line in requirements if line.startswith(".["))
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.search(rf"^{extra} = \[", project, re.M)
+    python = (ROOT / "binder" / "runtime.txt").read_text(encoding="utf-8").strip().partition("-")[2]
+    assert f'"Programming Language :: Python :: {python}"' in project

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from markdown_pages import blocks, sections
+from markdown_pages import FENCED, blocks, sections
 
 import compile_lens
 from compile_lens import cli, versions
@@ -354,6 +354,22 @@ def test_no_block_is_left_out() -> None:
         "diff#on-the-command-line": ["show", "diff"],
         "testing#without-pytest": ["check"],  # in tests/cli/test_check.py
     }
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("README*.md"), *ROOT.glob("tutorials/**/*.md")],
+)
+def test_commands_inside_sentences_and_their_options_exist(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for words in (shlex.split(found) for found in re.findall(r"`(?:[^`]* )?compile-lens ([^`]+)`", text)):
+        with pytest.raises(SystemExit) as left:
+            cli.main([words[0], "--help"])
+        assert left.value.code == 0, words
+        known = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", capsys.readouterr().out))
+        assert {word for word in words[1:] if word.startswith("-")} <= known, words
 
 
 def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
