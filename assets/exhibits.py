@@ -32,7 +32,7 @@ NAMES = (
 )  # fmt: skip
 COLUMNS = {
     "eager ops": "eager_ops", "ATen ops": "aten_ops", "loops": "loops", "groups": "groups", "launches": "launches",
-    "bytes before": "bytes_before", "bytes after": "bytes_after",
+    "bytes before": "moved_before", "bytes after": "bytes_after",
 }  # fmt: skip
 LANGUAGES = {"cpp": "cpp", "triton": "python", "metal": "metal"}
 LONG = 40

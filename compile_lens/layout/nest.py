@@ -6,7 +6,7 @@ for all boxes that are alike: the twelve layers of a transformer are one layout 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -58,6 +58,14 @@ LONGEST_INSIDE = 16
 
 _SIMPLER = 6
 """The same for the second try, where Graphviz had too little time for the first."""
+
+
+CostWords = Callable[[Sequence[str]], str]
+"""A function from the names of nodes to what they cost, in words; ``""`` where that is not known."""
+
+
+def _no_cost(names: Sequence[str]) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,7 @@ def nest_all(
     graphs: Sequence[Graph],
     *,
     modules: Sequence[Mapping[str, str] | None] | None = None,
+    costs: Sequence[CostWords] | None = None,
     whole_limit: int = 200,
     opened: int = 60,
     timeout: float = 20.0,
@@ -137,6 +146,7 @@ def nest_all(
     Args:
         graphs: any stages, and the bodies of higher-order operators as graphs of their own.
         modules: for each graph the ``nn.Module`` paths by node name, or ``None`` for those of its nodes.
+        costs: for each graph a function from the names of nodes to what they cost, in words, for boxes that hold them.
         whole_limit: the most nodes of a graph that is also drawn whole.
         opened: the most boxes in a body of the folded form.
         timeout: seconds for Graphviz and each layout. When they are up, it is tried once more with shorter
@@ -159,7 +169,8 @@ def nest_all(
         whole = _Whole(graph) if 0 < len(graph.nodes) <= whole_limit else None
         folds = fold(graph.nodes, None if modules is None else modules[index], opened)
         wanted = folds.folds and len(graph.nodes) >= FEWEST_FOLDED
-        folded = _Inside(_Flow(folds, types), 0) if graph.nodes and (wanted or whole is None) else None
+        words = costs[index] if costs else _no_cost
+        folded = _Inside(_Flow(folds, types, words), 0) if graph.nodes and (wanted or whole is None) else None
         entries.append((whole, folded))
     placed = _Placed(timeout)
     # Outermost bodies come first: if they cannot be placed, nobody could get to the others.
@@ -193,9 +204,10 @@ class _Whole:
 class _Flow:
     """Who takes whose values in a folded graph, by place in its line."""
 
-    def __init__(self, folds: Fold, types: Mapping[str, str]) -> None:
+    def __init__(self, folds: Fold, types: Mapping[str, str], cost: CostWords) -> None:
         self.folds = folds
         self.types = types
+        self.cost = cost
         at = {node.name: i for i, node in enumerate(folds.line)}
         self.inputs = [[at[name] for name in node.inputs if name in at] for node in folds.line]
         self.users: list[list[int]] = [[] for _ in folds.line]
@@ -243,7 +255,8 @@ class _Inside:
             module = _below(folds.modules[part.start], self.level.module)
             return node_box(folds.line[part.start], labelled, module)
         members = folds.line[part.start : part.stop]
-        return group_box(part.name, members, part.text, self.flow.types.get(part.module, ""))
+        cost = self.flow.cost([node.name for node in members])
+        return group_box(part.name, members, part.text, self.flow.types.get(part.module, ""), cost)
 
     def _flows(self) -> tuple[dict[Pair, list[int]], dict[Side, list[int]]]:
         """Values that go from box to box, and for each side of a box the far nodes outside of this level."""
@@ -318,7 +331,7 @@ class _Bodies:
             notes.append("there is no node to draw")
         elif whole is None:
             count = len(graph.nodes)
-            notes.append(f"{count} nodes are more than the {whole_limit} that are drawn at once")
+            notes.append(f"{count:,} nodes are more than the {whole_limit:,} that are drawn at once")
         unknown = _unknown(graph.nodes)
         if unknown:
             these = "an argument names a node" if unknown == 1 else f"{unknown} arguments name nodes"

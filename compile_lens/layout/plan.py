@@ -51,7 +51,7 @@ Side = tuple[int, bool]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of text in a box: its ``role`` is ``name``, ``target`` or ``small``."""
+    """One line of text in a box: its ``role`` is ``name``, ``target``, ``cost`` or ``small``."""
 
     text: str
     role: str
@@ -170,11 +170,12 @@ def node_box(node: Node, labelled: bool, module: str | None = None) -> PlannedBo
 
 
 def group_box(
-    name: str, members: tuple[Node, ...], text: str = "", module_type: str | None = None
+    name: str, members: tuple[Node, ...], text: str = "", module_type: str | None = None, cost: str = ""
 ) -> PlannedBox:
     """The box of several nodes.
 
-    ``text`` is what it says in place of its name, ``module_type`` its class where the caller knows it.
+    ``text`` is what it says in place of its name, ``module_type`` its class where the caller knows it, ``cost`` what
+    the nodes cost, in words.
     """
     lines = [Line(shorten(text or name, 36), "name")]
     if module_type is None:
@@ -182,7 +183,9 @@ def group_box(
         module_type = types.pop() if len(types) == 1 else ""
     if module_type:
         lines.append(Line(shorten(module_type, 36), "target"))
-    lines.append(Line(f"holds {len(members)} nodes", "target"))
+    lines.append(Line(f"holds {len(members):,} nodes", "target"))
+    if cost:
+        lines.append(Line(shorten(cost, 36), "cost"))
     kinds = Counter(n.kind for n in members)
     common = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))[:3]
     rest = len(members) - sum(count for _, count in common)

@@ -21,10 +21,9 @@ from compile_lens.record.graph import Frame, Graph
 
 from .address import MODULE, Address, line_address, walk
 from .chain import Chain
-from .launch_costs import BASES, MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, amounts, launch_costs, measured
+from .launch_costs import MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, launch_list
 from .memo import memoized
-from .roofline import Roofline, roofline
-from .traffic import traffic
+from .roofline import Roofline
 
 By = Literal["line", "kernel", "module"]
 BY = ("line", "kernel", "module")
@@ -194,22 +193,9 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
     """
     if by not in BY:
         raise UsageError(f"by={by!r} is not one of {', '.join(map(repr, BY))}")
-    if basis not in ("", *BASES):
-        raise UsageError(f"basis={basis!r} is not one of {', '.join(map(repr, BASES))}")
-    line = roofline(capture)
-    moved = [bound.kernel for bound in line.bounds]
-    seconds, unmeasured = measured(capture, moved)
-    if basis == MEASURED_TIME and (unmeasured or not moved):
-        raise UsageError(f"basis={basis!r}: {unmeasured or 'no kernel was generated'}")
-    if basis == ROOFLINE and line.speed is None:
-        raise UsageError(f"basis={basis!r}: the speeds of the device are not known: {line.note}")
-    chosen = basis or (
-        MEASURED_TIME if moved and not unmeasured else ROOFLINE if line.speed is not None else MOVED
-    )
-    notes = list(traffic(capture).notes)
-    if unmeasured and capture.profile is not None:
-        notes.append(unmeasured)
-    launches = list(launch_costs(capture, line.bounds, amounts(chosen, line, seconds)))
+    priced = launch_list(capture, basis)
+    launches, chosen, line = list(priced.launches), priced.basis, priced.line
+    notes = list(priced.notes)
     whole = _Sum()
     for launch in launches:
         whole.add(launch, 1.0)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from compile_lens.errors import UsageError
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 
+from .chain import Chain
 from .launch_accesses import Access, LaunchAccesses, size
-from .roofline import Bound, Roofline
-from .traffic import KernelTraffic
+from .memo import memoized
+from .roofline import Bound, Roofline, roofline
+from .traffic import KernelTraffic, traffic
 
 MEASURED_TIME, ROOFLINE, MOVED = "measured", "roofline", "bytes"
 BASES = (MEASURED_TIME, ROOFLINE, MOVED)
@@ -20,7 +23,49 @@ Key = tuple[str, str, str]
 """Compile id, phase and name of a kernel."""
 
 
-def measured(capture: Record, moved: Iterable[KernelTraffic]) -> tuple[dict[Key, float], str]:
+@dataclass(frozen=True)
+class LaunchList:
+    """The launches of a capture in the order of the code, with their costs on one basis.
+
+    Attributes:
+        basis: one of ``BASES``.
+        line: the roofline of the capture.
+        notes: why parts of the costs are not known.
+    """
+
+    basis: str
+    line: Roofline
+    launches: tuple[LaunchCost, ...]
+    notes: tuple[str, ...]
+
+
+@memoized
+def launch_list(capture: Record, basis: str = "") -> LaunchList:
+    """The launches with their costs on a basis; without one, on the first of ``BASES`` that is known.
+
+    Raises:
+        UsageError: ``basis`` is none of them, or one that the record does not have.
+    """
+    if basis not in ("", *BASES):
+        raise UsageError(f"basis={basis!r} is not one of {', '.join(map(repr, BASES))}")
+    line = roofline(capture)
+    moved = [bound.kernel for bound in line.bounds]
+    seconds, unmeasured = _measured(capture, moved)
+    if basis == MEASURED_TIME and (unmeasured or not moved):
+        raise UsageError(f"basis={basis!r}: {unmeasured or 'no kernel was generated'}")
+    if basis == ROOFLINE and line.speed is None:
+        raise UsageError(f"basis={basis!r}: the speeds of the device are not known: {line.note}")
+    chosen = basis or (
+        MEASURED_TIME if moved and not unmeasured else ROOFLINE if line.speed is not None else MOVED
+    )
+    notes = list(traffic(capture).notes)
+    if unmeasured and capture.profile is not None:
+        notes.append(unmeasured)
+    launches = tuple(_launch_costs(capture, line.bounds, _amounts(chosen, line, seconds)))
+    return LaunchList(chosen, line, launches, tuple(notes))
+
+
+def _measured(capture: Record, moved: Iterable[KernelTraffic]) -> tuple[dict[Key, float], str]:
     """Measured seconds of one call by kernel, and which kernels have none."""
     if capture.profile is None:
         return {}, "no kernel was timed: benchmark(f, x, by='kernel') or capture.join(trace)"
@@ -45,7 +90,7 @@ _Amount = tuple["float | None", bool]
 """An amount, and whether it is a lower bound."""
 
 
-def amounts(basis: str, line: Roofline, seconds: Mapping[Key, float]) -> Callable[[Key, Bound], _Amount]:
+def _amounts(basis: str, line: Roofline, seconds: Mapping[Key, float]) -> Callable[[Key, Bound], _Amount]:
     """A function from a kernel to what all of its launches cost."""
 
     def amount(key: Key, bound: Bound) -> _Amount:
@@ -86,7 +131,7 @@ class LaunchCost:
         return self.key[1]
 
 
-def launch_costs(
+def _launch_costs(
     capture: Record, bounds: Iterable[Bound], amount: Callable[[Key, Bound], _Amount]
 ) -> Iterator[LaunchCost]:
     next_bound = iter(bounds)
@@ -135,3 +180,42 @@ def _parts(own: list[tuple[Access, ...]], place: int) -> tuple[tuple[tuple[str, 
     if not total:
         return tuple((node, 1 / len(weights)) for node in weights), share
     return tuple((node, weight / total) for node, weight in weights.items()), share
+
+
+@dataclass(frozen=True)
+class NodeCost:
+    """Part that some nodes of one graph have in the launches: the orders of these, and the cost of the part.
+
+    ``amount`` is ``None`` where the cost of none of them is known, ``at_least`` says that not all is.
+    """
+
+    orders: frozenset[int] = frozenset()
+    amount: float | None = None
+    at_least: bool = False
+
+    def __add__(self, other: NodeCost) -> NodeCost:
+        known = [one.amount for one in (self, other) if one.amount is not None]
+        return NodeCost(
+            self.orders | other.orders, sum(known) if known else None, self.at_least or other.at_least
+        )
+
+
+@memoized
+def node_costs(capture: Record) -> Mapping[tuple[str, str, str], NodeCost]:
+    """The part in the launches of each node of the ATen graphs of a phase, before and after the post-grad passes.
+
+    What a post-grad node costs is shared equally by the ATen nodes that it came from.
+    """
+    costs: dict[tuple[str, str, str], NodeCost] = {}
+    chain = Chain(capture)
+    for launch in launch_list(capture).launches:
+        for node, share in launch.parts:
+            address = (launch.key[0], f"{launch.phase}.post_grad", node)
+            above = chain.up(address) if address in chain else ()
+            origins = [up for up in above if up[1] == launch.phase]
+            for place, part in [(address, share), *((up, share / len(origins)) for up in origins)]:
+                amount = None if launch.amount is None else launch.amount * part
+                partly = launch.at_least or amount is None
+                own = NodeCost(frozenset([launch.order]), amount, partly)
+                costs[place] = costs.get(place, NodeCost()) + own
+    return costs

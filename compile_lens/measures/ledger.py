@@ -75,8 +75,8 @@ class Row:
             that are looked at, once; by an index as many as are gathered or placed (which ones depends on data).
         notes: why each figure that is ``None`` is; figures with one reason share a line.
         exists: whether the capture has such a phase at all, seen or not.
-        eager_bytes: bytes that eager PyTorch's own operators read and write. Not a column: one of them may be many
-            ATen operators, of which ``bytes_before`` is the sum.
+        eager_bytes: bytes that eager PyTorch's own operators read and write: one of them may be many ATen operators,
+            of which ``bytes_before`` is the sum.
         copied_bytes: those of them that copy a tensor before a part of the copy is written, and that the graph handed
             to Inductor does not move: it writes in place.
     """
@@ -93,6 +93,12 @@ class Row:
     exists: bool = True
     eager_bytes: Figure | AtLeast | None = None
     copied_bytes: int = 0
+
+    @property
+    def moved_before(self) -> Figure | AtLeast | None:
+        """Bytes that eager PyTorch's operators move; where that is not known, those of the ATen operators, each by
+        itself."""
+        return self.bytes_before if self.eager_bytes is None else self.eager_bytes
 
     @property
     def figures(self) -> tuple[Figure | AtLeast | None, ...]:

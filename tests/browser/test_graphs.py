@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -440,6 +441,8 @@ def test_of_equal_layers_the_first_is_open_and_the_others_say_so(viewer: Open) -
     assert pane.locator(".heading").all_text_contents() == ["layers.0 = layers.1 = layers.2"]
     said = [text for text in pane.locator(".target").all_text_contents() if text.startswith("= ")]
     assert [text.partition(",")[0] for text in said] == ["= layers.0"] * 2
+    parts = [text for text in pane.locator(".small").all_text_contents() if "launch" in text]
+    assert len(parts) >= 2 and all(re.fullmatch(r"\d+ launch(es)?, ~.* k?B", text) for text in parts), parts
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from compile_lens import Capture
+from compile_lens.record.graph import Source
 
 from . import captures
 from .pages import APP, alive
@@ -151,3 +153,35 @@ def test_targets_under_a_finger_are_large(
         assert page.locator(APP).evaluate(_SMALL_TARGETS) == []
     finally:
         context.close()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_steps_and_columns_have_a_definition_with_the_focus(viewer: Open) -> None:
+    page = viewer(captures.layer())
+    definition = page.find(".definition")
+    assert not definition.is_visible()
+    for step in page.find(".flow-verb[data-means], .launch-head [data-means]").all():
+        step.focus()
+        page.page.keyboard.press("Shift+Tab")
+        page.page.keyboard.press("Tab")
+        assert definition.is_visible()
+        assert definition.text_content() == step.get_attribute("data-means")
+    page.page.keyboard.press("Escape")
+    assert not definition.is_visible()
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_a_function_of_a_library_is_one_row_below_those_of_the_program(viewer: Open) -> None:
+    shown = captures.layer()
+    library = Source(
+        "/usr/lib/python3/site-packages/given/norm.py", 7, "norm", "def norm(x):\n    return x - x.mean()\n"
+    )
+    page = viewer(dataclasses.replace(shown, sources=(library, *shown.sources)))
+    last = page.find(".source-part").last
+    fold = last.locator(".listing-fold[aria-expanded]")
+    assert page.find(".source-part .listing-fold[aria-expanded]").count() == 1
+    assert (fold.text_content() or "").endswith("norm, library")
+    assert not last.locator(".source-head").is_visible() and last.locator(".listing-line").count() == 0
+    fold.click()
+    page.frame()
+    assert last.locator(".source-head").is_visible() and last.locator(".listing-line").count() >= 2

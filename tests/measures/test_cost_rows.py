@@ -11,6 +11,7 @@ from samples import sample
 import compile_lens
 from compile_lens.errors import UsageError
 from compile_lens.measures.cost import Cost, cost
+from compile_lens.measures.launch_costs import NodeCost, node_costs
 from compile_lens.record.benchmark import (
     BY_LINE,
     Benchmark,
@@ -305,3 +306,28 @@ def test_why_takes_modules() -> None:
     compile_lens.expect(capture).not_fused("module:layers.0.norm", "module:layers.0.up", phase="forward")
     for row in capture.cost("module").rows:
         assert not row.address or capture.chain.kernels(row.address)
+
+
+def test_nodes_have_their_part_in_the_launches() -> None:
+    costs = node_costs(hand_made())
+    own = {node: costs["0/0", "inference.post_grad", node] for node in ("a", "b", "mm", "mm_1")}
+    assert own == {
+        "a": NodeCost(frozenset([1]), 2 * LARGE),
+        "b": NodeCost(frozenset([1]), 2 * LARGE),
+        "mm": NodeCost(frozenset([2]), 3 * LARGE),
+        "mm_1": NodeCost(frozenset([3]), 3 * LARGE),
+    }
+    assert own["a"] + own["b"] + own["mm"] == NodeCost(frozenset([1, 2]), 7 * LARGE)
+    unknown = NodeCost(frozenset([4]), None, True)
+    assert own["a"] + unknown == NodeCost(frozenset([1, 4]), 2 * LARGE, True)
+    assert unknown + unknown == unknown
+
+
+def test_the_nodes_of_a_graph_share_all_of_its_cost() -> None:
+    captured = compile_lens.capture(
+        torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3))), torch.ones(4, 8)
+    )
+    total = cost(captured).total
+    for keys in (("forward", "backward"), ("forward.post_grad", "backward.post_grad")):
+        shared = [one.amount for (_, stage, _), one in node_costs(captured).items() if stage in keys]
+        assert sum(filter(None, shared)) == pytest.approx(total), keys

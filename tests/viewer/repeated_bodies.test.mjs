@@ -89,3 +89,19 @@ test("what an input inside of a box feeds does not count, as the input does not"
   assert.deepEqual(said(alike(residual(0), 0)), ["6: layers.0"]);
   assert.deepEqual(said(alike(residual(1), 0)), [], "what an operation in it feeds does");
 });
+
+test("a layer that computes nearly the same says in how many nodes it differs, and is open if it is the first", () => {
+  const long = (first) => [[first, [], false], ...Array.from({ length: 10 }, (_, i) => ["mul", [i], i === 9])];
+  const found = alike(layers(long("sin"), long("mul"), long("mul")), 0);
+  assert.deepEqual(said(found), ["3: layers.1"]);
+  assert.deepEqual(
+    [...found.near].map(([body, { box, nodes }]) => [body, box.name, nodes]),
+    [[1, "layers.1", 1]],
+  );
+  assert.deepEqual([...found.firsts], [1]);
+  const last = alike(layers(long("mul"), long("mul"), long("sin")), 0);
+  assert.deepEqual([...last.near.keys()], [3]);
+  assert.deepEqual([...alike(layers(PLAIN, [["sin", [], false], PLAIN[1]]), 0).near], [], "half of it differs");
+  const two = alike(layers(long("sin"), long("mul")), 0);
+  assert.deepEqual([...two.near.keys()], [1, 2], "each is near the other");
+});

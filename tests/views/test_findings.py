@@ -150,7 +150,11 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
     large = found["forward: too large, 1 pair"]
     assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")
     (row,) = large.rows
-    assert cells(row)[:3] == ("op0 · sin, pow_1, cos", "op1 · pow_2, cos", "~8,000 B")
+    assert cells(row)[:3] == (
+        "torch.sin(x) ** 2 + torch.cos(x) ** 2 (example.py:5) · op0",
+        "torch.sin(x) ** 2 + torch.cos(x) ** 2 (example.py:5) · op1",
+        "~8,000 B",
+    )
     assert "3 > 2 nodes" in cells(row)[3] and large.kinds[3] == NOTE
     every = found["forward: every decision"]
     assert every.room == LIVE and len(every.rows) == 2

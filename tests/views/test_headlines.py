@@ -96,9 +96,10 @@ def test_bytes_before_say_whose_they_are_also_where_they_became_more() -> None:
     row = dataclasses.replace(graph(2, 75, 60).total, eager_bytes=Figure(40, MODELLED), launches=Figure(2))
     _, moved = (saved(each) for each in saving(_ledger(row)))
     assert moved == "memory traffic, eager operators before, none saved by fusion: ~40 B → ~60 B"
-    assert basis_note([row]).endswith("bytes before: each ATen operator by itself")
-    same = dataclasses.replace(row, eager_bytes=row.bytes_before)
-    assert "ATen" not in basis_note([same])
+    assert row.moved_before == 40 and "ATen" not in basis_note([row])
+    unknown = dataclasses.replace(row, eager_bytes=None)
+    assert unknown.moved_before == 75
+    assert basis_note([unknown]).endswith("bytes before: each ATen operator by itself")
 
 
 def test_none_saved_is_said_only_where_eager_pytorch_moves_and_launches_no_more() -> None:

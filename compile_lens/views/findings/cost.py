@@ -67,11 +67,13 @@ def cost(capture: Record) -> Finding | None:
 
 
 def share(row: CostRow | ModuleTotal) -> str:
-    """A share in percent: ``39 %``; a dash for what is not known."""
-    if row.share is None:
-        return NOT_KNOWN
-    percent = 100 * row.share
-    return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
+    """The share of a row in percent: ``39 %``; a dash for what is not known."""
+    return NOT_KNOWN if row.share is None else percent(row.share)
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1 in percent: ``39 %``."""
+    return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
 def amount(cost: Cost, value: float | None, at_least: bool = False) -> str:

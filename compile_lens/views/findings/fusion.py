@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.measures.user_words import UserWords
+from compile_lens.measures.written_attention import written_attention
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import REASONS, Decision
@@ -13,6 +15,7 @@ from compile_lens.record.messages import first_names
 
 from ..document import LIVE, NAME, NOTE, NUMBER, TEXT, Finding, Prose, Row, Section, Table, cut
 from ..words import quantities, sentences
+from ..words.attention import attention_by_lines, attention_words
 from .places import Place, bytes_cell, places
 
 KEY, TITLE = "fusion", "Fusion decisions"
@@ -30,14 +33,14 @@ def fusion(capture: Record) -> Finding | None:
     seen = [place for place in places(capture) if place.graph("groups") is not None]
     if not seen:
         return None
-    sections: list[Section] = []
+    sections: list[Section] = _attention(capture)
     brief: list[str] = []
     count = 0
     silent = [p.title for p in seen if p.phase not in dict(p.compilation.decisions)]
     for place in seen:
         pairs = unfused_pairs(capture, place.compilation.id, place.phase)
         count += len(pairs)
-        reasons = _reasons(place, pairs)
+        reasons = _reasons(place, pairs, UserWords(capture, place.compilation.id, place.phase))
         sections += reasons
         brief += [f"{table.title}: {table.words[0]}" for table in reasons]
         if not pairs:
@@ -55,6 +58,12 @@ def fusion(capture: Record) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
+def _attention(capture: Record) -> list[Section]:
+    """Attentions that are written out, by their lines."""
+    said = [f"To try: {attention_words(own)}" for own in attention_by_lines(written_attention(capture))]
+    return [Prose("attention written out", tuple(said))] if said else []
+
+
 def _nothing(place: Place) -> str:
     groups = place.graph("groups")
     working = [n for n in groups.calls if n.kind != "nop"] if groups else []
@@ -67,23 +76,26 @@ def _nothing(place: Place) -> str:
     return f"No two of the {len(working)} groups touch common data that fusing them could save."
 
 
-def _reasons(place: Place, pairs: Sequence[UnfusedPair]) -> list[Table]:
+def _reasons(place: Place, pairs: Sequence[UnfusedPair], words: UserWords) -> list[Table]:
     """A table for each kind of reason, the most bytes at stake first."""
     kinds: dict[str, list[UnfusedPair]] = {}
     for pair in pairs:
         kinds.setdefault(pair.why.reason, []).append(pair)
     tables = []
-    groups = Groups(place)
     # Everyone expects that nothing fuses with a call of a library: what is less plain comes first.
     for reason, pairs_of in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_stake(item[1]))):
-        pairs_of.sort(key=lambda pair: -(pair.why.saved or 0))
-        rows, left = cut([_pair(place, groups, pair) for pair in pairs_of], PAIRS)
-        words = list(dict.fromkeys(pair.why.sentence for pair in pairs_of))
-        words += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in pairs_of) if remedy]
+        alike: dict[tuple[str, str, str], list[UnfusedPair]] = {}
+        for pair in pairs_of:
+            names = words.group(pair.first), words.group(pair.second)
+            alike.setdefault((*names, sentences.touching(pair)), []).append(pair)
+        every = sorted(alike.items(), key=lambda item: -_stake(item[1]))
+        rows, left = cut([_alike(place, names, pairs_alike) for names, pairs_alike in every], PAIRS)
+        said = list(dict.fromkeys(pair.why.sentence for pair in pairs_of))
+        said += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in pairs_of) if remedy]
         title = f"{place.title}: {reason}, {quantities.plural(len(pairs_of), 'pair')}"
         head = ("first", "second", "could save", "shown by")
         kinds_of = (NAME, NAME, NUMBER, NOTE)
-        tables.append(Table(title, head, kinds_of, rows, tuple(words), left, "capture.why(a, b)"))
+        tables.append(Table(title, head, kinds_of, rows, tuple(said), left, "capture.why(a, b)"))
     return tables
 
 
@@ -91,10 +103,19 @@ def _stake(pairs: Sequence[UnfusedPair]) -> int:
     return sum(pair.why.saved or 0 for pair in pairs)
 
 
-def _pair(place: Place, groups: Groups, pair: UnfusedPair) -> Row:
-    shown = "; ".join((sentences.touching(pair), *_shown(pair)))
-    cells = (groups.named(pair.first), groups.named(pair.second), bytes_cell(pair.why.saved), shown)
-    return Row(cells, (place.at("groups", pair.first), place.at("groups", pair.second)))
+def _alike(place: Place, names: tuple[str, str, str], pairs: Sequence[UnfusedPair]) -> Row:
+    """The row of pairs of the same lines: in equal layers each line has one."""
+    *both, touching = names
+    if both[0] == both[1]:  # two groups of one line
+        both = [
+            f"{name} · {group}" for name, group in zip(both, (pairs[0].first, pairs[0].second), strict=True)
+        ]
+    first, second = (name.replace("`", "") for name in both)
+    known = [pair.why.saved for pair in pairs if pair.why.saved is not None]
+    count = f"{len(pairs)} pairs, such as {pairs[0].first} and {pairs[0].second}" if len(pairs) > 1 else ""
+    shown = "; ".join(filter(None, (count, touching, *_shown(pairs[0]))))
+    cells = (first, second, bytes_cell(sum(known) if known else None), shown)
+    return Row(cells, tuple(place.at("groups", name) for pair in pairs for name in (pair.first, pair.second)))
 
 
 def _shown(pair: UnfusedPair) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from compile_lens.measures.ledger import Ledger
 from compile_lens.measures.ledger import ledger as ledger_of
+from compile_lens.measures.program import is_library
 from compile_lens.measures.source_units import instances
 from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record.breaks import Ending
@@ -122,12 +123,15 @@ def _source(
     count = source.text.count("\n") + 1
     numbers = range(source.first_line, source.first_line + count)
     known = ((number, items.line(source.file, number)) for number in numbers)
+    of_library = is_library(Frame(source.file, source.first_line, source.name))
+    facts = ("library", costs.of_source(source.file, source.first_line, count))
     return {
         "file": line(source.file),
         "first": source.first_line,
         "name": line(source.name),
         "ran": [line(words) for words in sentences.ran_by(modules)],
         "share": line(costs.of_modules(modules)),
+        "library": ", ".join(filter(None, facts)) if of_library else "",
         "code": code,
         "items": [[number, item] for number, item in known if item is not None],
         "costs": costs.lines(source.file, source.first_line, count),

@@ -7,9 +7,10 @@ from compile_lens.measures.cost import Cost, CostRow, cost
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code
 
-from ..findings.cost import amount, launches_of_each, share
+from ..findings.cost import amount, launches_of_each, percent, share
 from ..words.answers import answers
 from ..words.characters import line
+from ..words.sentences import COST_COLUMNS
 
 
 class Costs:
@@ -21,11 +22,15 @@ class Costs:
         self._answers = answers(capture)
         self._modules = cost(capture, "module")
         self._codes = [code for compilation in capture.compilations for code in compilation.code.values()]
+        phases = {phase for compilation in capture.compilations for phase in compilation.code}
+        self._phases = " of both phases" if {"forward", "backward"} <= phases else ""
         lines = cost(capture)
-        self._lines = {}
+        self._lines: dict[tuple[str, int], tuple[float, str, str]] = {}
+        self._shares = {(row.lines[0].file, row.lines[0].line): row.share for row in lines.rows if row.name}
         for row in lines.rows if len(lines.rows) > 1 else ():
             if row.name:
-                words = f"{share(row)} of the {_what(lines.unit)}: {amount(lines, row.amount, row.at_least)}"
+                whole = f"{_what(lines.unit)}{self._phases}"
+                words = f"{share(row)} of the {whole}: {amount(lines, row.amount, row.at_least)}"
                 place = row.lines[0].file, row.lines[0].line
                 self._lines[place] = (_bar(row, lines), share(row), words)
 
@@ -62,17 +67,25 @@ class Costs:
         known = ((number, self._lines.get((file, number))) for number in range(first, first + count))
         return [[number, *one] for number, one in known if one is not None]
 
+    def of_source(self, file: str, first: int, count: int) -> str:
+        """The share of the lines of a source; ``""`` where it is not known of any."""
+        shares = (self._shares.get((file, number)) for number in range(first, first + count))
+        known = [one for one in shares if one is not None]
+        return percent(sum(known)) if known else ""
+
     def core(self) -> dict[str, object] | None:
-        """The unit, and where it comes from; nothing where no list of kernels is ranked."""
+        """The unit, and what the columns of the list mean; nothing where no list of kernels is ranked."""
         if not any(len(code.kernels) > 1 for code in self._codes):
             return None
-        return {"what": _what(self._kernels.unit), "origin": line(self._kernels.origin)}
+        origin = line(self._kernels.origin)
+        columns = {**COST_COLUMNS, "amount": f"{COST_COLUMNS['amount']} {origin}."}
+        return {"what": _what(self._kernels.unit), "columns": columns}
 
     def of_modules(self, paths: tuple[str, ...]) -> str:
         """The share of repeated modules that run one method; ``""`` where it is not of all of them."""
         for one in self._modules.modules:
             if paths and set(paths) == set(one.paths):
-                return f"{share(one)}, {launches_of_each(one)} each"
+                return f"{share(one)}{self._phases}, {launches_of_each(one)} each"
         return ""
 
 

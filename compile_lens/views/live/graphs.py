@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
-from compile_lens.layout.nest import Body, Geometry, Nest, nest_all
+from compile_lens.layout.nest import Body, CostWords, Geometry, Nest, nest_all
 from compile_lens.measures.chain import walk
+from compile_lens.measures.cost import cost
+from compile_lens.measures.launch_costs import NodeCost, node_costs
 from compile_lens.measures.ledger import MODELLED, Figure
 from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
 
+from ..findings.cost import amount as cost_amount
 from ..words import sentences
 from ..words.characters import Strings, block, line
-from ..words.quantities import amount
+from ..words.quantities import amount, plural
 from .core import frame_line
 from .index import Path, full_title, modules
 from .items import Items, SeenStage
@@ -37,6 +40,7 @@ class Graphs:
         self._scenes: dict[int, list[tuple[str, str, int]]] = {}
         graphs: list[Graph] = []
         paths: list[Mapping[str, str]] = []
+        costs: list[CostWords] = []
         for seen in items.stages:
             if isinstance(seen.stage, Graph):
                 scenes = self._scenes.setdefault(seen.number, [])
@@ -44,7 +48,8 @@ class Graphs:
                     scenes.append((line(path[:-1]) or full_title(seen.stage.key), path, len(graphs)))
                     graphs.append(graph)
                     paths.append({n.name: self._module(seen, path + n.name)[0] for n in graph.nodes})
-        self._nest: Nest = nest_all(graphs, modules=paths)
+                    costs.append(_cost_words(capture, (seen.id, seen.stage.key), path))
+        self._nest: Nest = nest_all(graphs, modules=paths, costs=costs)
 
     def of(self, seen: SeenStage) -> dict[str, object]:
         """The data of one stage."""
@@ -111,6 +116,21 @@ class Graphs:
             if node.members:
                 above = self._items.above[seen.start + local]
                 yield local, [up for up in above if loops.start <= up < loops.start + len(loops.names)]
+
+
+def _cost_words(capture: Record, stage: tuple[str, str], path: str) -> CostWords:
+    """A function from nodes of a graph to their part in the launches: ``3 launches, ~12.6 MB``."""
+    costs, whole = node_costs(capture), cost(capture, "kernel")
+
+    def words(names: Sequence[str]) -> str:
+        own = [one for name in names if (one := costs.get((*stage, path + name))) is not None]
+        if not own:
+            return ""
+        all_of_them = sum(own, NodeCost())
+        price = cost_amount(whole, all_of_them.amount, all_of_them.at_least)
+        return f"{plural(len(all_of_them.orders), 'launch', 'launches')}, {price}"
+
+    return words
 
 
 class _Tensors:

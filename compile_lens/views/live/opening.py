@@ -14,7 +14,7 @@ from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import Figure
 
-from ..findings.cost import amount, share
+from ..findings.cost import amount, percent, share
 from ..words import outcome
 from ..words.answers import WORTH, answers
 from ..words.characters import line
@@ -58,11 +58,14 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     answer = every[best]
     if not answer.saved:
         yield _answer(
-            "Try first", f"nothing: no remedy that applies saves {WORTH:.0%} of the bytes", None, "fusion"
+            "Try first",
+            f"nothing: no remedy that applies saves {percent(WORTH)} of the bytes",
+            None,
+            "fusion",
         )
         return
-    about = f"#{rows[best]} {answer.against}".rstrip()
-    yield _answer("Try first", f"{about}, {answer.gain}: {answer.remedy}", items.item(best))
+    about = f"in {answer.place}" if answer.place else f"for #{rows[best]} {answer.against}".rstrip()
+    yield _answer("Try first", f"{answer.short_remedy} {about}: {answer.gain}", items.item(best))
 
 
 def _memory(capture: Record) -> Iterator[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from compile_lens.measures.chain import Chain
@@ -13,6 +13,7 @@ from compile_lens.measures.library_calls import RepeatedCall, repeated_calls
 from compile_lens.measures.memory_use import memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
+from compile_lens.measures.written_attention import written_attention
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import MEASURED, MODELLED, Figure
@@ -23,6 +24,7 @@ from compile_lens.record.missing import by_reason
 
 from ..findings.cost import amount, share
 from ..words import labels, outcome, quantities, stamp
+from ..words.attention import attention_advice, attention_by_lines
 from ..words.quantities import plural
 from .failure_summary import failure_rows
 from .summary import Part, Row, Summary, sentence
@@ -90,12 +92,14 @@ def _cost(capture: Record) -> Part | None:
         return None
     cost = cost_of(capture, "line")
     pairs = _pairs_by_line(capture)
+    attentions = _attentions_by_line(capture)
     repeated = {(call.frame.function, labels.place(call.frame)): call for call in repeated_calls(capture)}
     rows = []
     for row in cost.rows[:COSTS]:
         call = next((repeated[key] for f in row.lines if (key := (f.function, row.name)) in repeated), None)
         actions = _actions(pairs.get(row.name, [])) if call is None else _one_call(call)
-        lines = [("", _kernels(row)), *(("", words) for words in actions)]
+        advice = attentions.get(row.name, actions)
+        lines = [*(("", words) for words in advice), ("", _kernels(row))]
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
         rows.append(Row(head, row.name or "code without a line", row.expression, tuple(lines)))
     total = amount(cost, cost.total, cost.at_least)
@@ -108,6 +112,15 @@ def _cost(capture: Record) -> Part | None:
     )
 
 
+def _attentions_by_line(capture: Record) -> dict[str, Iterable[str]]:
+    """What to try at each line of an attention that is written out."""
+    return {
+        labels.place(frame): (attention_advice(own),)
+        for own in attention_by_lines(written_attention(capture))
+        for frame in own[0].frames
+    }
+
+
 def _kernels(row: CostRow) -> str:
     bound = f", {row.bound}-bound" if row.bound else ""
     launches = plural(row.launches, "launch", "launches")
@@ -116,8 +129,8 @@ def _kernels(row: CostRow) -> str:
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:
     """Say how often a line calls a library, and what could be tried."""
-    yield f"{call.operator} is called {call.count} times, and no call needs another's result"
     yield "to try: one call for all of them, on stacked operands (torch.bmm, torch.einsum)"
+    yield f"{call.operator} is called {call.count} times, and no call needs another's result"
 
 
 def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
@@ -130,9 +143,9 @@ def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
         if best.why.saved is None
         else f", at most {quantities.amount(Figure(best.why.saved, MODELLED))} saved by fusing"
     )
-    yield f"not fused: {best.why.pair} ({best.phase}{saved}): {best.why.answer}"
     if best.remedy:
         yield f"to try: {best.remedy}"
+    yield f"not fused: {best.why.pair} ({best.phase}{saved}): {best.why.answer}"
 
 
 def _pairs_by_line(capture: Record) -> dict[str, list[UnfusedPair]]:

@@ -112,8 +112,7 @@ COLUMNS: tuple[LedgerColumn, ...] = (
         ledger=False, compared={},
     ),
     _column(
-        "bytes_before", "bytes before", "memory traffic, each ATen operator by itself",
-        _figure("bytes_before", BYTES),
+        "bytes_before", "bytes before", "memory traffic of eager PyTorch's operators", _figure("moved_before", BYTES),
     ),
     _column(
         "bytes_after", "bytes after", "memory traffic of the fused groups", _figure("bytes_after", BYTES),
@@ -167,17 +166,27 @@ def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
         return ""
     shown = cells or [quantity(figure) for row in rows for figure in row.figures]
     known = [cell for cell in shown if isinstance(cell, Quantity)]
-    separate = any(row.bytes_before not in (None, row.eager_bytes) for row in rows)
+    aten = any(row.eager_bytes is None is not row.bytes_before for row in rows)
     notes = ["counts are measured"]
     notes += [f"~ is modelled {FROM_SIZES}"] * any(cell.evidence == MODELLED for cell in known)
     notes += ["— is not known"] * any(isinstance(cell, Absence) for cell in shown)
-    notes += ["bytes before: each ATen operator by itself"] * separate
+    notes += ["bytes before: each ATen operator by itself"] * aten
     return "; ".join(notes)
 
 
 def notes(ledger: Ledger) -> tuple[str, ...]:
     """The reasons why figures of a ledger are not known, each once."""
-    return tuple(dict.fromkeys(note for row in ledger.rows[:-1] for note in row.notes))
+    every = (_note(row, note) for row in ledger.rows[:-1] for note in row.notes)
+    return tuple(dict.fromkeys(filter(None, every)))
+
+
+def _note(row: Row, note: str) -> str:
+    """A note of a row without the bytes before, where those of eager PyTorch are known; ``""`` if it has no other."""
+    columns, colon, reason = note.removeprefix(f"{row.name} ").partition(": ")
+    if row.moved_before is None or "bytes before" not in columns:
+        return note
+    others = [column for column in columns.split(", ") if column != "bytes before"]
+    return f"{row.name} {', '.join(others)}{colon}{reason}" if others else ""
 
 
 def ledger_table(

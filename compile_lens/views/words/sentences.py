@@ -53,6 +53,28 @@ COUNTED = (
 NO_CODE = "this target has no such code"
 UNCHANGED = "no pass changed them"
 
+VERBS = {
+    "traced": "Dynamo runs the function symbolically and records its tensor calls in a graph, up to a graph break.",
+    "joint": "Autograd adds the gradient; the joint graph is then cut into a forward and a backward.",
+    "decomposed": "Calls become ATen operators, larger ones several smaller ones.",
+    "inlined": "An operator is computed in the loop that reads its value, and needs no buffer of its own.",
+    "fused": "Loops join into one group, whose values stay in registers; separate are pairs of groups that share data.",
+    "generated": "Each group becomes a kernel; the wrapper around them launches kernels and calls libraries.",
+}
+"""Definitions of the steps from one stage to the next."""
+
+COST_COLUMNS = {
+    "order": "The number of the first launch in the order of the code, which sorting does not change.",
+    "lines": "The Python lines, or calls, of which the kernel computes operators, in their colours.",
+    "kernel": "The name in the generated code, without what all names begin with.",
+    "times": "How often one call launches it; equal library calls are one row.",
+    "limit": "What bounds the kernel at the roofline of the device: the bytes that it moves, or its arithmetic.",
+    "kind": "How the kernel's loops are made; a library call has none.",
+    "amount": "What all launches of the row cost:",
+    "share": "Share of the cost of one call, forward and backward; a click sorts by it.",
+}
+"""Definitions of the columns of the ranked kernels."""
+
 PAGE: dict[str, dict[str, str | dict[str, str]]] = {
     ENGLISH: {
         "ledger": LEDGER,
@@ -68,6 +90,7 @@ PAGE: dict[str, dict[str, str | dict[str, str]]] = {
         "modelled": labels.FROM_SIZES,
         "noWork": NO_WORK,
         "unsaidOrigin": UNSAID_ORIGIN,
+        "verbs": VERBS,
     }
 }
 """The strings of the live page that are the same for every capture, by language and by the page's name for them."""

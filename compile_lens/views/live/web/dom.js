@@ -46,6 +46,14 @@ export function put(element, ...children) {
 }
 
 /**
+ * The attributes of what has a definition: a tooltip for a pointer, and the sentence for `controls/definitions.js`.
+ * @param {string} [words]
+ */
+export function meaning(words) {
+  return words ? { title: words, "data-means": words } : {};
+}
+
+/**
  * A button with a visible text or, with `label`, a sign that is named for screen readers and in its tooltip. The name of
  * one with a word on it begins with that: who speaks to the page says what is seen.
  * @param {string} text

@@ -91,6 +91,8 @@ export interface Words {
   /** The reason why nothing is above a node that may have come from anything before it. */
   unsaidOrigin: string;
   /** Words for a node that does no work, by its kind. */
+  /** Definitions of the steps from one stage to the next, by their names. */
+  verbs: Record<string, string>;
   noWork: {
     input: string;
     output: string;
@@ -134,14 +136,16 @@ export interface Source {
   items: [number, number][];
   /** Its modules' share of the cost, in words; "" where that is not known. */
   share: string;
+  /** Of a function of a library its facts in short: `library, 5 %`; "" for a function of the program's. */
+  library: string;
   /** `[line number, length of a bar from 0 to 1, share of the cost in percent, and in words]`. */
   costs: [number, number, string, string][];
 }
 
-/** The unit of all costs (`time`, `bytes`), and where it comes from. */
+/** The unit of all costs (`time`, `bytes`), and what the columns of ranked kernels mean. */
 export interface CoreCost {
   what: string;
-  origin: string;
+  columns: Record<"order" | "lines" | "kernel" | "times" | "limit" | "kind" | "amount" | "share", string>;
 }
 
 /** The cost of one kernel. Equal library calls are one row, and have the same cost. */
@@ -450,7 +454,7 @@ export interface BodyBox {
   /** The node's name, or the module path or span of the nodes it holds. */
   name: string;
   kind: string;
-  /** `[text, role]`, role `name`, `target` or `small`. */
+  /** `[text, role]`, role `name`, `target`, `cost` or `small`. */
   lines: [string, string][];
   /** Locals of the nodes it stands for. */
   members: number[];

@@ -3,7 +3,7 @@
 
 import { labelOf } from "../data/reasons.js";
 import { isNeeded, SELF } from "../data/selection.js";
-import { button, grouped, h, plural, put, shortened } from "../dom.js";
+import { button, grouped, h, meaning, plural, put, shortened } from "../dom.js";
 import { placeOf } from "../panes/arrangement.js";
 import { flowSteps, phasesOf } from "../panes/flow_steps.js";
 import { Popover } from "../controls/popover.js";
@@ -179,7 +179,7 @@ export class Flow {
         class: noun.stage < 0 ? "flow-noun flow-missing" : "flow-noun",
         "data-stage": noun.stage,
         "aria-pressed": "false",
-        title: noun.missing || noun.meaning,
+        ...meaning(noun.missing || noun.meaning),
         onclick: () => this.click(noun),
       },
       count,
@@ -191,6 +191,8 @@ export class Flow {
 
   /** @param {Verb} verb */
   arrow({ name, note, place, stopped = false }) {
+    const means = this.app.model.core.words.verbs[name.split(" ")[0]];
+    const title = [note ? `${name}: ${note}` : name, means].filter(Boolean).join("\n");
     if (stopped || !place) {
       // Nothing to open: what was said of it stands beside the source.
       return h(
@@ -198,7 +200,7 @@ export class Flow {
         { class: stopped ? "flow-between flow-stopped" : "flow-between" },
         h(
           "span",
-          { class: "flow-verb flow-idle" },
+          { class: "flow-verb flow-idle", ...meaning(means) },
           h("span", { class: "flow-name" }, name),
           h("span", { class: "flow-arrow", "aria-hidden": "true" }),
           stopped ? h("span", { class: "flow-note" }, "stopped here") : null,
@@ -208,7 +210,7 @@ export class Flow {
     const act = () => this.tell.show(place);
     const chip = h(
       "button",
-      { type: "button", class: "flow-verb", title: note ? `${name}: ${note}` : name, onclick: act },
+      { type: "button", class: "flow-verb", ...meaning(means), title, onclick: act },
       h("span", { class: "flow-name" }, name),
       h("span", { class: "flow-arrow", "aria-hidden": "true" }),
       note ? h("span", { class: "flow-note" }, note) : null,

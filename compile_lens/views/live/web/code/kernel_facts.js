@@ -1,6 +1,6 @@
 // The facts of a kernel: its head above its source, and the links of its lines.
 
-import { button, h, shortened } from "../dom.js";
+import { button, h, plural, shortened } from "../dom.js";
 
 /** @import { App } from "../data/app.d.ts" */
 /** @import { KernelData, Remark } from "../types.d.ts" */
@@ -66,10 +66,13 @@ export function kernelHead(app, kernel, go) {
  */
 export function kernelChips(kernel) {
   const costs = kernelCosts(kernel);
+  // Equal library calls share a row, which counts all of them.
+  const times = kernel.cost?.times ?? 0;
+  const launched = times > kernel.launches ? `${kernel.launches} of ${plural(times, "launch", "launches")}` : "";
   return [
     kernel.languageTitle,
     kernel.kind !== kernel.language ? kernel.kind : "",
-    kernel.launched,
+    launched || kernel.launched,
     kernel.moved,
     ...kernel.facts,
   ].filter((fact) => fact !== "" && !costs.includes(fact));

@@ -2,7 +2,7 @@
 
 import { lookOf } from "../data/units.js";
 import { answerStrip } from "./answer.js";
-import { h } from "../dom.js";
+import { h, meaning } from "../dom.js";
 
 /** @import { Units } from "../data/units.js" */
 /** @import { CoreCost, KernelCost, KernelData } from "../types.d.ts" */
@@ -139,27 +139,31 @@ export function launchList(units, kernels, open, about) {
     shown.forEach((i, place) => (tabs[i].style.order = String(place)));
     heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === ranked)));
   };
+  const means = about?.columns;
   const heads = ["#", "share"].map((words, i) =>
     h(
       "button",
       {
         type: "button",
         class: i ? "launch-share" : "launch-number",
-        title: i ? about?.origin : "order of launch",
+        ...meaning(i ? means?.share : means?.order),
         onclick: () => sort(i > 0),
       },
       words,
     ),
   );
+  const limits = kernels.some(({ cost }) => cost?.limit);
+  const column = (/** @type {string} */ name, /** @type {string} */ words, /** @type {string | undefined} */ said) =>
+    h("span", { class: name, tabindex: 0, ...meaning(said) }, words);
   const head = h(
     "div",
     { class: "launch-head" },
     heads[0],
-    h("span", { class: "launch-bar" }, "lines"),
-    h("span", { class: "code-name" }, "kernel"),
-    h("span", { class: "launch-times" }),
-    h("span", { class: "launch-kind" }, kernels.some(({ cost }) => cost?.limit) ? "limit" : "kind"),
-    h("span", { class: "launch-bytes" }, about?.what),
+    column("launch-bar", "lines", means?.lines),
+    column("code-name", "kernel", means?.kernel),
+    column("launch-times", "×", means?.times),
+    column("launch-kind", limits ? "limit" : "kind", limits ? means?.limit : means?.kind),
+    column("launch-bytes", about?.what ?? "", means?.amount),
     heads[1],
   );
   sort(about !== null);

@@ -34,6 +34,11 @@ export class SourcePane {
     /** True if it is of one capture, whose costs it shows. */
     this.alone = !wrap;
     const { sources } = app.model.core;
+    // The program's own functions come first. Where there are none, those of libraries are what is looked at.
+    const order = sources
+      .map((source, number) => ({ source, number }))
+      .sort((one, other) => Number(one.source.library !== "") - Number(other.source.library !== ""));
+    this.folding = sources.some(({ library }) => !library);
     /** @type {Map<number, Map<number, string>>} */
     this.signs = new Map();
     /** The first character of each that the other's has otherwise. @type {Map<number, Map<number, number>>} */
@@ -44,13 +49,13 @@ export class SourcePane {
     }
     this.scroller = h("div", { class: "source-scroll" });
     /** @type {{ section: HTMLElement, listing: Listing }[]} */
-    this.parts = sources.map((source, number) => this.part(source, this.signs.get(number)));
+    this.parts = order.map(({ source, number }) => this.part(source, this.signs.get(number)));
     this.table = new CompilationTable(app);
     this.scroller.append(...this.parts.map(({ section }) => section), this.table.element);
     if (sources.length === 0)
       this.scroller.append(h("p", { class: "listing-empty" }, "the record holds no Python source"));
     /** @type {HTMLSelectElement | null} */
-    this.list = sources.length > MANY_SOURCES ? this.jumps(sources) : null;
+    this.list = sources.length > MANY_SOURCES ? this.jumps(order.map(({ source }) => source)) : null;
     this.finder = new Finder(app, () => this.parts.map(({ listing }) => listing));
     this.element = h(
       "div",
@@ -72,12 +77,16 @@ export class SourcePane {
    * @param {Source} source
    * @param {Map<number, string>} [signs]
    */
-  part({ file, first, name, ran, share, code, items, costs }, signs) {
+  part({ file, first, name, ran, share, library, code, items, costs }, signs) {
     /** @type {Map<number, number[]>} */
     const links = new Map();
     for (const [number, item] of items) links.set(number - first + 1, [...(links.get(number - first + 1) ?? []), item]);
+    const notes = notesIn(this.app.model.core, { file, first, code });
+    const folded = this.folding && library !== "" && !signs && notes.size === 0;
+    const label = [[shortened(name, HEADING), ran[0]].filter(Boolean).join(" "), library].join(", ");
     const listing = new Listing(this.app, {
-      notes: notesIn(this.app.model.core, { file, first, code }),
+      notes,
+      folds: folded ? [{ first: 1, last: code.text.split("\n").length, label }] : [],
       text: code,
       label: `source of ${shortened(name, HEADING)}`,
       first,
@@ -93,7 +102,7 @@ export class SourcePane {
     const place = `${file.split(/[\\/]/).pop()}:${first}`;
     const section = h(
       "section",
-      { class: "source-part" },
+      { class: folded ? "source-part source-library" : "source-part" },
       h(
         "div",
         { class: "source-head" },

@@ -1,6 +1,7 @@
 // The words of a drawing: labels for screen readers, and tooltips.
 
 import { grouped, plural, shortened } from "../dom.js";
+import { heldWords } from "./views.js";
 
 /** @import { BodyBox, GraphData, TensorFacts } from "../types.d.ts" */
 
@@ -55,7 +56,7 @@ export class GraphWords {
         .join(", ");
     }
     const saved = this.savedIn(box);
-    const parts = [shortened(box.name, TIP_COLUMNS), `holds ${plural(box.members.length, "node")}`];
+    const parts = [shortened(box.name, TIP_COLUMNS), `holds ${heldWords(box)}`];
     if (partOf(box)) parts.push(partOf(box));
     if (saved) parts.push(`${saved} ${this.saved}`);
     return parts.join(", ");
@@ -114,6 +115,8 @@ export class GraphWords {
       box.name,
       `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`,
     ];
+    const cost = box.lines.find(([, role]) => role === "cost");
+    if (cost) lines.push(`their part in the generated code: ${cost[0]}`);
     if (partOf(box)) lines.push(partOf(box));
     const saved = this.savedIn(box);
     if (saved) lines.push(`${saved} of them ${this.saved}`);

@@ -1,7 +1,7 @@
 // The elements of single boxes, edges and stubs: made once, and drawn again where they have moved or grown.
 
 import { apartLines, apartPairs } from "../data/not_fused.js";
-import { plural, s } from "../dom.js";
+import { s } from "../dom.js";
 import { halfway } from "./curves.js";
 import {
   barShapes,
@@ -16,7 +16,7 @@ import {
   translate,
 } from "./shapes.js";
 import { hasSlot, unitShapes, unitsOfBox } from "./unit_shapes.js";
-import { BoxView, EdgeView } from "./views.js";
+import { BoxView, EdgeView, heldWords } from "./views.js";
 
 /** @import { Apart } from "../data/not_fused.js" */
 /** @import { Drawing } from "./drawing.js" */
@@ -97,7 +97,7 @@ export class Pieces {
     const title = s("title", {}, this.drawing.words.tip(box));
     if (inside) {
       element.prepend(s("rect", { class: "graph-frame", width: pixel(w), height: pixel(h), rx: 6 }));
-      card.replaceChildren(title, ...barShapes(box, w, plural(box.members.length, "node"), view.same));
+      card.replaceChildren(title, ...barShapes(box, w, heldWords(box), view.same));
       element.append(inside.element);
     } else {
       const banded = view.units.size > 1 && hasSlot(box);

@@ -5,38 +5,97 @@
 /** Graphs with more bodies are not looked through: each is read from its text only when it is drawn. */
 const MOST_BODIES = 600;
 
+/** Boxes that differ in at most this share of their nodes are similar. */
+const SIMILAR = 0.1;
+
 /**
- * For each body of the numbered boxes of a body (`layers.1`) that computes the same as one before it, that box.
+ * @typedef {object} Alike
+ * @property {Map<number, BodyBox>} like by body the box before it that computes the same
+ * @property {Map<number, { box: BodyBox, nodes: number }>} near by body of one that computes the same as none, a similar
+ *   box, and in how many nodes they differ
+ * @property {Set<number>} firsts bodies of the first of those among which some are alike or similar
+ */
+
+/**
+ * Which of the numbered boxes of a body (`layers.1`) compute the same, or nearly so.
  * @param {Pick<GraphData, "bodies" | "layouts" | "outputs" | "tensors">} data
  * @param {number} body
- * @returns {{ like: Map<number, BodyBox>, firsts: Set<number> }} by body; `firsts` are bodies of the first of
- * those among which some are alike
+ * @returns {Alike}
  */
 export function alike(data, body) {
   /** @type {Map<number, string>} */
   const known = new Map();
-  /** @type {Map<string, BodyBox>} */
-  const first = new Map();
   /** @type {Map<number, BodyBox>} */
   const like = new Map();
   /** @type {Set<number>} */
   const firsts = new Set();
-  /** The body that stands first, by series. @type {Map<string, number>} */
-  const top = new Map();
-  if (data.bodies.length > MOST_BODIES) return { like, firsts };
+  /** @type {Alike["near"]} */
+  const near = new Map();
+  /** The boxes of each series, by what they compute. @type {Map<string, Map<string, BodyBox[]>>} */
+  const every = new Map();
+  if (data.bodies.length > MOST_BODIES) return { like, near, firsts };
   for (const box of data.bodies[body]?.boxes ?? []) {
     const series = /^(.*\.|)\d+$/.exec(box.name)?.[1];
     if (box.body < 0 || series === undefined) continue;
-    if (!top.has(series)) top.set(series, box.body);
-    const shape = `${series} ${shapeOf(data, box.body, known)}`;
-    const before = first.get(shape);
-    if (before === undefined) first.set(shape, box);
-    else {
-      like.set(box.body, before);
-      firsts.add(top.get(series) ?? before.body);
-    }
+    const shapes = every.get(series) ?? new Map();
+    const shape = shapeOf(data, box.body, known);
+    const equal = [...(shapes.get(shape) ?? []), box];
+    every.set(series, shapes.set(shape, equal));
+    if (equal.length > 1) like.set(box.body, equal[0]);
   }
-  return { like, firsts };
+  for (const shapes of every.values()) {
+    const classes = [...shapes.values()];
+    const [usual, next] = [...classes].sort((one, other) => other.length - one.length);
+    for (const equal of classes) {
+      const other = equal === usual ? next : usual;
+      const nodes = equal.length === 1 && other ? differing(data, equal[0].body, other[0].body) : 0;
+      if (nodes > 0) near.set(equal[0].body, { box: other[0], nodes });
+    }
+    if (classes.some((equal) => equal.length > 1 || near.has(equal[0].body))) firsts.add(classes[0][0].body);
+  }
+  return { like, near, firsts };
+}
+
+/**
+ * The number of nodes in which two bodies differ; 0 where they differ in more than those of similar ones do, or in edges
+ * only.
+ * @param {Pick<GraphData, "bodies" | "layouts" | "outputs" | "tensors">} data
+ * @param {number} one
+ * @param {number} other
+ */
+function differing(data, one, other) {
+  const [own, others] = [one, other].map((body) => nodesIn(data, body));
+  const without = (/** @type {string[]} */ from, /** @type {string[]} */ those) => {
+    const left = [...those];
+    return from.filter((node) => left.indexOf(node) < 0 || (left.splice(left.indexOf(node), 1), false)).length;
+  };
+  const nodes = Math.max(without(own, others), without(others, own));
+  return nodes <= SIMILAR * Math.min(own.length, others.length) ? nodes : 0;
+}
+
+/**
+ * What each node in a body computes, those in its boxes too.
+ * @param {Pick<GraphData, "bodies" | "layouts" | "outputs" | "tensors">} data
+ * @param {number} body
+ * @returns {string[]}
+ */
+function nodesIn(data, body) {
+  const sources = sourcesIn(data, body);
+  return data.bodies[body].boxes.flatMap((box, i) => {
+    if (sources.has(i)) return [];
+    return box.body < 0 ? [JSON.stringify(contentOf(data, box))] : nodesIn(data, box.body);
+  });
+}
+
+/**
+ * The kind of a box, its operator or class, and the sizes of what it makes.
+ * @param {Pick<GraphData, "bodies" | "layouts" | "outputs" | "tensors">} data
+ * @param {BodyBox} box
+ */
+function contentOf(data, { kind, lines, members }) {
+  const targets = lines.filter(([text, role]) => role === "target" && !text.startsWith("holds "));
+  const shapes = members.length === 1 ? data.outputs[members[0]].map((tensor) => data.tensors[tensor].shape) : [];
+  return [kind, targets.map(([text]) => text), shapes];
 }
 
 /** @typedef {Pick<GraphData, "bodies" | "layouts">} Bodies */
@@ -110,12 +169,10 @@ function shapeOf(data, body, known) {
   const places = new Map();
   /** @type {unknown[]} */
   const inside = [];
-  boxes.forEach(({ kind, lines, members, body: inner }, i) => {
+  boxes.forEach((box, i) => {
     if (sources.has(i)) return;
     places.set(i, places.size);
-    const targets = lines.filter(([text, role]) => role === "target" && !text.startsWith("holds "));
-    const shapes = members.length === 1 ? data.outputs[members[0]].map((tensor) => data.tensors[tensor].shape) : [];
-    inside.push([kind, targets.map(([text]) => text), shapes, inner < 0 ? "" : shapeOf(data, inner, known)]);
+    inside.push([...contentOf(data, box), box.body < 0 ? "" : shapeOf(data, box.body, known)]);
   });
   const edges = data.layouts[layout].edges
     .filter(({ ends }) => !ofSources(data, boxes[ends[0]], boxes[ends[1]]))

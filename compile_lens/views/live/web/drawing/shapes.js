@@ -101,22 +101,25 @@ export function tagShapes(name, text, right, top) {
   ];
 }
 
-/** The left edge of the name in a bar, after the sign that closes the box. */
+/** The left edge of the name in a bar, after the sign that closes the box, and the gap between it and the count. */
 const HEADING = 28;
+const COUNT_GAP = 10;
 
 /**
- * Keeps the name in the bar of an open box in view, and the sign beside it, where the box is wider than the window.
+ * Keeps the words in the bar of an open box in view, and the sign before them, where the box is wider than the window.
  * @param {BoxView} view
  * @param {number} left of what is in view
  * @param {number} right
  */
 export function keepHeading(view, left, right) {
   const [x, , w] = view.at;
-  const heading = view.card?.querySelector(".heading");
+  const [heading, count] = [".heading", ".count"].map((name) => view.card?.querySelector(name));
   if (!heading || !view.opener) return;
-  const room = Math.min(w, right - x) - HEADING - (heading.textContent ?? "").length * LINE_SIZES.name * CHARACTER - 8;
+  const across = (heading.textContent ?? "").length * LINE_SIZES.name * CHARACTER;
+  const room = Math.min(w, right - x) - HEADING - across - 8;
   const shift = pixel(Math.max(0, Math.min(left - x, room)));
   heading.setAttribute("x", String(HEADING + shift));
+  count?.setAttribute("x", String(pixel(HEADING + shift + across + COUNT_GAP)));
   view.opener.setAttribute("transform", `translate(${15 + shift} 13)`);
 }
 
@@ -135,7 +138,7 @@ export function barShapes(box, w, words, same = "") {
   const round = `M0 ${FRAME_BAR}V6a6 6 0 0 1 6-6H${pixel(w - 6)}a6 6 0 0 1 6 6V${FRAME_BAR}z`;
   const heading = s("text", { class: "heading", x: HEADING, y: 17.5 }, name, suffix && s("tspan", {}, suffix));
   const shapes = [s("path", { class: "bar", d: round }), heading];
-  if (rest >= words.length) shapes.push(s("text", { class: "count", x: pixel(w - 10), y: 17.5 }, words));
+  if (rest >= words.length) shapes.push(s("text", { class: "count", y: 17.5 }, words));
   return shapes;
 }
 

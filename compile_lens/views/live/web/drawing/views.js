@@ -1,6 +1,6 @@
 // The pieces of a drawing while it is on the page, and their places.
 
-import { s, shortened } from "../dom.js";
+import { grouped, plural, s, shortened } from "../dom.js";
 import { alike } from "./repeated_bodies.js";
 
 /** @import { BodyBox, GraphData } from "../types.d.ts" */
@@ -20,8 +20,11 @@ export class LevelView {
     const { boxes, labels, stubs, layout: number } = data.bodies[body];
     const layout = data.layouts[number];
     this.parent = parent;
+    const { like, near } = alike(data, body);
     /** Its boxes that look like one before them, by the body inside. */
-    this.like = alike(data, body).like;
+    this.like = like;
+    /** Those that nearly look like another. */
+    this.near = near;
     this.x = 0;
     this.y = 0;
     /** @type {Rectangle} */
@@ -44,6 +47,12 @@ export class LevelView {
     this.halos = s("g", { class: "halos" });
     this.element = s("g", { class: "level" }, this.halos, this.lines, this.cards);
   }
+}
+
+/** The number of nodes in a box, after what they cost where that is known. @param {BodyBox} box */
+export function heldWords({ lines, members }) {
+  const cost = lines.find(([, role]) => role === "cost");
+  return [...(cost ? [cost[0]] : []), plural(members.length, "node")].join(", ");
 }
 
 /** A node or a group of nodes. Its place is counted from the corner of the whole drawing. */
@@ -96,22 +105,25 @@ export class BoxView {
   /** The box with the lines that it shows: of one that looks like another, that it does. @returns {BodyBox} */
   get shown() {
     const first = this.level.like.get(this.box.body);
-    if (!first) return this.box;
-    return {
-      ...this.box,
-      lines: this.box.lines.map(([text, role]) => [
-        text.replace(/^holds (?=\d+ nodes)/, `= ${shortened(first.name, 16)}, `),
-        role,
-      ]),
-    };
+    const count = `${grouped(this.box.members.length)} nodes`;
+    const words = first ? `= ${shortened(first.name, 16)}, ${count}` : this.similar;
+    if (!words) return this.box;
+    return { ...this.box, lines: this.box.lines.map(([text, role]) => [text.replace(/^holds .*/, words), role]) };
+  }
+
+  /** The box that nearly computes the same, in words; "" for none. */
+  get similar() {
+    const near = this.level.near.get(this.box.body);
+    return near ? `≈ ${shortened(near.box.name, 16)}, differs in ${plural(near.nodes, "node")}` : "";
   }
 
   /** The boxes that compute the same as this one, the first of them, in words; "" for none. */
   get same() {
     const { like, boxes } = this.level;
     const names = boxes.filter(({ box }) => like.get(box.body) === this.box).map(({ box }) => shortened(box.name, 16));
+    if (names.length === 0) return this.similar;
     if (names.length < 3) return names.map((name) => `= ${name}`).join(" ");
-    return `= ${names[0]} … ${names[names.length - 1]}`;
+    return `= ${names[0]} … ${names[names.length - 1].replace(/^.*\./, "")}`;
   }
 
   /**

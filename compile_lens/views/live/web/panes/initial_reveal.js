@@ -45,7 +45,10 @@ export async function firstLook(app, shown, first, phone) {
   }
   code?.follow(wanted);
   for (const frame of others) {
-    if (!frame.far(wanted)) continue;
+    // Functions of libraries stay folded until a reader asks for them.
+    const folds = frame.place.stage === PYTHON && model.core.sources.some(({ library }) => library);
+    const distance = frame.far(wanted);
+    if (!distance || (folds && distance === Infinity)) continue;
     const far = new Map(frame.own(wanted).map((item) => [item, frame.far([item])]));
     frame.follow([...far.keys()].sort((one, other) => Number(far.get(one)) - Number(far.get(other)) || one - other));
     const note = frame.pane?.note;

@@ -1,6 +1,6 @@
 // The ledger as a table: what there was to do, and what fusion left of it.
 
-import { h } from "../dom.js";
+import { h, meaning } from "../dom.js";
 
 /** @import { Ledger } from "../types.d.ts" */
 
@@ -18,12 +18,12 @@ export function ledgerTable(ledger, caption, explain) {
     "tr",
     {},
     h("td", {}),
-    ledger.columns.map(({ title, meaning }) =>
+    ledger.columns.map(({ title, meaning: words }) =>
       h(
         "th",
-        { scope: "col", title: explain ? null : meaning },
+        { scope: "col", tabindex: explain ? null : 0, ...(explain ? {} : meaning(words)) },
         title,
-        explain ? h("span", { class: "ledger-meaning" }, meaning) : null,
+        explain ? h("span", { class: "ledger-meaning" }, words) : null,
       ),
     ),
   );

@@ -10,6 +10,7 @@ import { additions } from "../code/additions.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
 import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "../panes/arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
+import { Definitions } from "../controls/definitions.js";
 import { Details } from "../panes/details.js";
 import { FindAll } from "./find.js";
 import { toFirstHits } from "../panes/reveal.js";
@@ -124,6 +125,7 @@ class Shell {
       frames: () => this.panes.shown,
       closed: () => this.closed(),
     });
+    new Definitions(this.element);
     this.begun = false;
     this.resting = false;
     this.restless = false;
