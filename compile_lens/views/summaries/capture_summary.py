@@ -256,7 +256,11 @@ def _not_fused(capture: Record) -> Part | None:
         return None
     pairs = all_unfused_pairs(capture)
     silent = capture.lacks(claims.DECISIONS)
-    fact = f"{plural(len(pairs), 'pair')} that share data" if pairs else "no two groups that share data"
+    fact = (
+        plural(len(pairs), "pair that shares data", "pairs that share data")
+        if pairs
+        else "no two groups that share data"
+    )
     return Part("Not fused", fact + (f" (reasons not seen: {silent})" if silent else ""))
 
 
