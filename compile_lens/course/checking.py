@@ -17,7 +17,7 @@ from ..views.story.model import text
 from ..views.words.characters import flat
 from . import state, wording
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need, Question
-from .facts import FACTS, absent, not_observed, said
+from .facts import FACTS, Number, absent, not_observed, said
 from .lessons import exercise, question
 from .reference import captured, differs, plain_error
 from .wording import Shown, slips, tell
@@ -201,12 +201,15 @@ def solution(key: str | float) -> Words:
 
 @dataclass(frozen=True, repr=False)
 class Prediction(Shown):
-    """An answer that was given blind; ``reveal(capture)`` shows it beside the truth."""
+    """An answer that was given blind, or ``()`` where there is none yet; ``reveal(capture)`` shows it beside the
+    truth."""
 
     asked: Question
     answer: tuple[int, ...]
 
     def __repr__(self) -> str:
+        if not self.answer:
+            return tell("no guess yet", question=wording.asked(self.asked), names=_names(self.asked))
         named = zip(self.asked.parts, self.answer)
         answer = tell(", ").join(f"{wording.part(name)} {value:,}" for (name, _), value in named)
         return tell("predicted", question=wording.asked(self.asked), said=answer)
@@ -219,8 +222,7 @@ class Prediction(Shown):
         reasons = (*_other_target(capture, self.asked), *(absent(fact, capture) for fact in facts), *unknown)
         if reason := next(filter(None, reasons), ""):
             raise UsageError(tell("no answer", key=self.asked.key, why=reason))
-        truth = tuple(said(fact, value) for fact, value in zip(facts, values))
-        return Reveal(self, truth, tuple(a == value for a, value in zip(self.answer, values)))
+        return Reveal(self, tuple(said(fact, value) for fact, value in zip(facts, values)), tuple(values))
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,14 +231,21 @@ class Reveal(Shown):
 
     prediction: Prediction
     truth: tuple[str, ...]
-    right: tuple[bool, ...]
+    values: tuple[Number, ...]
+
+    @property
+    def right(self) -> tuple[bool, ...]:
+        """True for each number of the answer that is the capture's; ``()`` where there is no answer."""
+        return tuple(a == value for a, value in zip(self.prediction.answer, self.values))
 
     def __repr__(self) -> str:
+        answer = self.prediction.answer or (None,) * len(self.values)
         lines = [wording.asked(self.prediction.asked)]
-        parts = zip(self.prediction.asked.parts, self.prediction.answer, self.truth, self.right)
-        for (name, _), value, truth, right in parts:
-            what = "as said" if right else "other than said"
-            lines.append(tell(what, name=wording.part(name), value=value, truth=truth))
+        for (name, _), value, truth, fact in zip(
+            self.prediction.asked.parts, answer, self.truth, self.values
+        ):
+            what = "no guess" if value is None else "as said" if value == fact else "other than said"
+            lines.append(tell(what, name=wording.part(name), value=value or 0, truth=truth))
         return "\n".join(lines)
 
 
@@ -255,14 +264,17 @@ def _names(asked: Question) -> str:
     return ", ".join(wording.part(name) for name, _ in asked.parts)
 
 
-def predict(key: str, *answer: int) -> Prediction:
+def predict(key: str, *answer: int | None) -> Prediction:
     """Keep the answer to a question of a lesson, before the code runs.
 
     Gives a ``Prediction``, whose ``reveal(capture)`` shows both. Where no answer is given, it is the one that was kept.
-    Raises ``UsageError`` for a question that there is not, or an answer of another form.
+    A part that is ``None`` is not guessed yet, as in a lesson that nobody has filled in: nothing is kept then. Raises
+    ``UsageError`` for a question that there is not, or an answer of another form.
     """
     wanted = question(key)
     key = wanted.key
+    if None in answer and len(answer) == len(wanted.parts):
+        return Prediction(wanted, state.load().answer(key) or ())
     if not answer:
         kept = state.load().answer(key)
         if kept is None:

@@ -31,6 +31,8 @@ QUESTIONS: dict[str, str] = {
     "12.loop": "40 个行列式，一个一个地算：几次启动？",
     "12.batch": "2,000 个行列式，同时算：几次启动？",
     "12.buckets": "六层，每层 1 MiB，桶的大小是 25 MB：编译几个图？",
+    "13.launches": "本课的块在 eager PyTorch 里运行 25 个算子。编译之后：几次启动？",
+    "13.graphs": "块在中间要一个数，x.abs().max().item()。Dynamo 产生几个图？",
 }
 """The text of each question."""
 
@@ -132,6 +134,8 @@ MESSAGES: dict[str, str] = {
     "no C++": "它没有 C++ 内核；请为 CPU 捕获",
     "other target": "问题问的是 {device}；捕获时请写 target={target!r}",
     "predicted": "{question}\n你说：{said}。已经记下；接着运行看看。",
+    "no guess yet": "{question}\n还没有猜：把每个 None 换成一个数（{names}），再运行一遍这个单元格。",
+    "no guess": "  {name}：没有猜；捕获里有 {truth}",
     "as said": "  {name}：你说 {value:,}，捕获里正是 {truth}",
     "other than said": "  {name}：你说 {value:,}，而捕获里是 {truth}",
     "no question": "没有 {key!r} 这个问题；{there}",

@@ -105,3 +105,10 @@ REPEATED = Slip(
     "Its backward computes nothing: the gradient of one number is passed on to many, and only repeated for them.",
 )
 """The backward of a sum, and no more."""
+
+VALUE_NEEDED = Slip(
+    (Need("breaks", AT_LEAST, 1),),
+    "Python still needs to know a value while the function runs. Leave the value in a tensor, and say with operators "
+    "on tensors what is to become of it.",
+)
+"""A graph break where Python asks a tensor for its value."""

@@ -45,6 +45,8 @@ ENGLISH: dict[str, str] = {
     "no C++": "it has no kernel in C++; capture it for a CPU",
     "other target": "the question is about {device}; capture with target={target!r}",
     "predicted": "{question}\nYou say: {said}. Kept; now run on and see.",
+    "no guess yet": "{question}\nNo guess yet: put a number in place of each None ({names}), and run this cell again.",
+    "no guess": "  {name}: no guess; the capture has {truth}",
     "as said": "  {name}: you said {value:,}, and the capture has {truth}",
     "other than said": "  {name}: you said {value:,}, but the capture has {truth}",
     "no question": "there is no question {key!r}; {there}",

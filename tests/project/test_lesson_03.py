@@ -22,7 +22,7 @@ def test_it_shows_what_it_asks() -> None:
     calls = [line.split() for line in cells["sizes"].splitlines()]
     assert [call[2] for call in calls] == ["0/0", "0/1", "-", "-"], "for which calls it was compiled"
     assert [call[-1] for call in calls] == ["0/0", "0/1", "0/1", "0/1"], "which form ran"
-    assert "you said 4, but the capture has 2 compilations" in cells["sizes-reveal"]
+    assert "no guess; the capture has 2 compilations" in cells["sizes-reveal"]
     assert cells["reason"].splitlines()[0] == "0/0 began with the first call"
     assert re.search(r"0/1 began since in 0/0: .*size mismatch.* expected 8, actual 16", cells["reason"])
     symbol = re.fullmatch(r"L\['x'\]\.size\(0\) is (s\d+); it was 16 then\n", cells["symbol"])
@@ -31,7 +31,7 @@ def test_it_shows_what_it_asks() -> None:
     assert any_size.replace(symbol[1], "8").replace("arg1_1", "arg0_1") == eight
     assert "arg0_1[" in eight and "arg1_1[" in any_size and "arg0_1" not in any_size
     assert cells["guards"].strip() == "2 <= L['x'].size()[0]"
-    assert "you said 12, but the capture has 8 compilations" in cells["numbers"]
+    assert "no guess; the capture has 8 compilations" in cells["numbers"]
     changes = re.findall(r"s was ([\d.]+), now ([\d.]+):  return x\*\*s\n", cells["numbers-watch"])
     assert changes == [(str(0.5 + n), str(1.5 + n)) for n in range(7)]
     assert re.findall(r"^(\w[\w ]*?) +power (\d+)$", cells["numbers-limit"], re.M) == [

@@ -38,8 +38,8 @@ def test_it_shows_the_cut() -> None:
     assert default == "default     keeps 3: primals_1, sin, cos"
     assert chosen == "Inductor's  keeps 1: primals_1"
     assert again == "computed in both halves: cos, sin"
-    assert "default: you said 2, but the capture has 3 values saved" in cells["reveal"]
-    assert "Inductor's: you said 2, but the capture has 1 value saved" in cells["reveal"]
+    assert "default: no guess; the capture has 3 values saved" in cells["reveal"]
+    assert "Inductor's: no guess; the capture has 1 value saved" in cells["reveal"]
     assert cells["cost"].splitlines() == [
         "default     stores 3, loads 4, computes sin_1 and cos_1",
         "Inductor's  stores 1, loads 2, computes cos and sin",

@@ -22,7 +22,7 @@ NAME = lessons.named("07")
 @pytest.mark.exhaustive
 def test_it_reads_registers() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
-    assert re.findall(r"you said 1, but the capture has (\d+) numbers at a time", cells["run"]) == [
+    assert re.findall(r"no guess; the capture has (\d+) numbers at a time", cells["run"]) == [
         "16",
         "32",
     ]

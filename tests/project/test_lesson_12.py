@@ -37,8 +37,8 @@ def test_a_loop_is_not_a_batch() -> None:
         [40, 41],
         [2000, 1],
     ]
-    assert "you said 1, but the capture has 41 launches" in cells["loop-reveal"]
-    assert "you said 2,000, but the capture has 1 launch" in cells["loop-reveal"]
+    assert "no guess; the capture has 41 launches" in cells["loop-reveal"]
+    assert "no guess; the capture has 1 launch" in cells["loop-reveal"]
     ten, twenty, batch = map(_numbers, cells["closed"].splitlines())
     assert (ten[:2], twenty[:2], batch[:2]) == ([10, 1], [20, 1], [2000, 1])
     assert twenty[2] > 1.8 * ten[2] and batch[2] < ten[2], "the code grows with the number of matrices"
@@ -83,7 +83,7 @@ def test_buckets_are_graphs() -> None:
     assert [row[:2] for row in rows] == [[25, 2], [3, 3], [2, 4], [1, 6]]
     assert len({row[2] for row in rows}) == 1, "the launches are the same in all four"
     assert [row[3:] for row in rows] == [[1, 5], [3, 3], [2, 2, 2], [1] * 6], "what DDP sends"
-    assert "you said 1, but the capture has 2 graphs compiled by themselves" in cells["buckets-reveal"]
+    assert "no guess; the capture has 2 graphs compiled by themselves" in cells["buckets-reveal"]
 
 
 class _Layers(torch.nn.Module):

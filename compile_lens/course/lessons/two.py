@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, EXACTLY, UNBROKEN, Exercise, Input, Need, Question, Slip
+from ..exercise import AT_LEAST, EXACTLY, UNBROKEN, VALUE_NEEDED, Exercise, Input, Need, Question, Slip
 
 _WHOLE = (*UNBROKEN, Need("graphs", EXACTLY, 1))
 _X = (Input((8,)),)
@@ -30,12 +30,6 @@ def scaled(x: Any) -> Any:
     """Takes a number out of a tensor, and goes on with it."""
     return x * x.abs().max().item() + 1
 
-
-_BROKEN = Slip(
-    (Need("breaks", AT_LEAST, 1),),
-    "Python still needs to know a value while the function runs. Leave the value in a tensor, and say with operators "
-    "on tensors what is to become of it.",
-)
 
 EXERCISES = (
     Exercise(
@@ -64,7 +58,7 @@ EXERCISES = (
         "Write this function so that it becomes one graph without a break: x + 1 if x.sum() > 0, else x - 1.",
         _X,
         _WHOLE,
-        (_BROKEN,),
+        (VALUE_NEEDED,),
         (
             "The `if` needs a number in Python. What chooses between two tensors, element by element?",
             "Compute both ways, and let torch.where choose.",
@@ -77,7 +71,7 @@ EXERCISES = (
         "Write this function so that it becomes one graph without a break: x * x.abs().max().item() + 1.",
         _X,
         _WHOLE,
-        (_BROKEN,),
+        (VALUE_NEEDED,),
         (
             "What does .item() give that the tensor itself would not give?",
             "A tensor of one element multiplies as well as a number does.",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import eight, eleven, five, four, nine, one, seven, six, ten, three, twelve, two, zero
+from . import eight, eleven, five, four, nine, one, seven, six, ten, thirteen, three, twelve, two, zero
 from .common import Made, Mistake
 
-_LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve)
+_LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen)
 
 RIGHT: dict[str, list[Made]] = {key: made for lesson in _LESSONS for key, made in lesson.RIGHT.items()}
 """Programs that do what is asked, in different ways."""
