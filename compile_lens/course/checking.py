@@ -280,12 +280,12 @@ def predict(key: str, *answer: int | None) -> Prediction:
         if kept is None:
             raise UsageError(tell("answer first", key=key, names=_names(wanted)))
         return Prediction(wanted, kept)
-    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in answer)
-    if len(answer) != len(wanted.parts) or not whole:
+    numbers = tuple(n for n in answer if isinstance(n, int) and not isinstance(n, bool))
+    if len(answer) != len(wanted.parts) or len(numbers) != len(answer):
         what = "asks for" if len(wanted.parts) > 1 else "asks for one"
         count = len(wanted.parts)
         raise UsageError(tell(what, key=key, count=count, names=_names(wanted), answer=answer))
-    if min(answer) < 0:  # every fact is a count
+    if min(numbers) < 0:  # every fact is a count
         raise UsageError(tell("negative", key=key, answer=answer))
-    state.predicted(key, answer)
-    return Prediction(wanted, answer)
+    state.predicted(key, numbers)
+    return Prediction(wanted, numbers)
