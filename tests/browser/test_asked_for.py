@@ -207,6 +207,40 @@ def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int
 
 
 @WIDE
+def test_find_counts_over_all_panes_and_closes_what_it_opened(viewer: Open, viewport: tuple[int, int]) -> None:
+    page = viewer(captures.layer())
+    page.opened()
+    total = page.find(".find-total")
+    folds, boxes = page.find(".listing-fold[aria-expanded=true]"), page.find(".graph-frame")
+    before = folds.count(), boxes.count()
+    page.find(".find-all").fill("softmax")
+    settle(page.page)
+    said = total.inner_text()
+    found, parts = int(said.split()[0]), said.partition("found")[2].split(";")
+    assert found == sum(int(part.split()[0]) for part in parts) and len(parts) >= 2
+    assert any(" in Python source" in part for part in parts)
+    page.find(".find-all").fill("include")
+    settle(page.page)
+    page.page.keyboard.press("Enter")
+    settle(page.page)
+    assert folds.count() > before[0], "a match was folded"
+    page.page.keyboard.press("Escape")
+    settle(page.page)
+    assert (folds.count(), boxes.count()) == before and not total.is_visible()
+
+
+@WIDE
+def test_find_says_what_became_of_a_call(viewer: Open, viewport: tuple[int, int]) -> None:
+    """By hand: ATen has no operator of that name, for it is a product, an error function and a sum."""
+    page = viewer(capture(lambda x: torch.nn.functional.gelu(x) + 1, torch.rand(8)))
+    page.opened()
+    page.find(".find-all").fill("gelu")
+    settle(page.page)
+    (part,) = (part for part in page.find(".find-total").inner_text().split(";") if "decomposed" in part)
+    assert part.strip().startswith("0 in inference: decomposed into mul, erf, add")
+
+
+@WIDE
 def test_the_step_of_tracing_opens_a_tab_as_others_do(viewer: Open, viewport: tuple[int, int]) -> None:
     for shown, text in ((captures.sin_cos(), "Guards"), (captures.graph_break(), "Graph break")):
         page = viewer(shown)

@@ -3,7 +3,7 @@
 import { grouped, h, plural, put, shortened } from "../dom.js";
 import { Drawing } from "../drawing/drawing.js";
 import { alike } from "../drawing/repeated_bodies.js";
-import { around } from "./view_anchor.js";
+import { around, restoring } from "./view_anchor.js";
 import { Halos } from "../drawing/halos.js";
 import { GraphInput } from "./input.js";
 import { Minimap } from "./minimap.js";
@@ -62,7 +62,7 @@ export class GraphPane {
     this.search = new SearchBox(
       new NodeSearch(data, names),
       {
-        found: (locals) => this.found(locals),
+        found: restoring(this, (locals) => this.found(locals)),
         go: (local) => this.goTo(local),
         leave: () => this.input.focus(this.drawing.roving),
       },

@@ -78,6 +78,7 @@ export class SearchBox {
       !searching ? "" : length === 0 ? "none" : this.at < 0 ? `${total} found` : `${grouped(this.at + 1)} of ${total}`,
     );
     this.steps.hidden = length === 0;
+    this.input.dispatchEvent(new CustomEvent("found", { detail: [length, false] }));
   }
 
   /**

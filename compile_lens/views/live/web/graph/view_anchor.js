@@ -22,6 +22,25 @@ export function around(pane, open) {
 }
 
 /**
+ * What is told of the matches of a search: when nothing is looked for any more, the boxes that it opened close.
+ * @param {GraphPane} pane
+ * @param {(locals: number[]) => void} found
+ */
+export function restoring(pane, found) {
+  /** @type {Set<number> | null} */
+  let before = null;
+  return (/** @type {number[]} */ locals) => {
+    if (pane.search.query.trim() !== "") before ??= pane.open;
+    else if (before) {
+      const open = before;
+      before = null;
+      if ([...pane.open].some((body) => !open.has(body))) around(pane, open);
+    }
+    found(locals);
+  };
+}
+
+/**
  * The box next to the middle of a view, of those that stay when others are open, the innermost of several; frames
  * that stay open are only ground.
  * @param {BoxView[]} boxes

@@ -25,6 +25,8 @@ export class Finder {
     this.more = false;
     this.current = -1;
     this.timer = 0;
+    /** The folds that were open before the search; null while nothing is looked for. @type {Map<Listing, boolean[]> | null} */
+    this.before = null;
     this.input = h("input", {
       type: "search",
       class: "finder-input",
@@ -73,6 +75,7 @@ export class Finder {
     clearTimeout(this.timer);
     this.timer = 0;
     const wanted = this.input.value;
+    if (wanted) this.before ??= new Map(this.listings().map((listing) => [listing, [...listing.folds.open]]));
     for (const { listing } of this.searched) listing.find("");
     this.searched = [];
     this.total = 0;
@@ -87,9 +90,24 @@ export class Finder {
       }
     }
     this.total += this.names.find(wanted);
+    if (!wanted) this.restore();
     if (show && this.total) this.go(this.firstInView());
     this.tell();
     if (show && wanted) this.app.say(this.total ? `${this.words()} matches` : "no match");
+  }
+
+  /** Closes the folds that were opened for a match. */
+  restore() {
+    for (const [listing, before] of this.before ?? []) {
+      const { folds, rows } = listing;
+      const opened = before.flatMap((open, fold) => (!open && folds.open[fold] ? [fold] : []));
+      if (opened.length === 0) continue;
+      for (const fold of opened) folds.set(fold, false);
+      rows.active = Math.min(rows.active, folds.rows - 1);
+      rows.arrange();
+      listing.shade();
+    }
+    this.before = null;
   }
 
   firstInView() {
@@ -131,6 +149,7 @@ export class Finder {
     put(this.count, status);
     this.element.classList.toggle("nothing", status === "no match");
     this.previous.disabled = this.next.disabled = this.total === 0;
+    this.input.dispatchEvent(new CustomEvent("found", { detail: [this.total, this.more] }));
   }
 
   close() {

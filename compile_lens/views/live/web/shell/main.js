@@ -12,6 +12,7 @@ import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "../panes/arrang
 import { CompilationTabs } from "./compilation_tabs.js";
 import { Definitions } from "../controls/definitions.js";
 import { Details } from "../panes/details.js";
+import { becameWords } from "./became.js";
 import { FindAll } from "./find.js";
 import { toFirstHits } from "../panes/reveal.js";
 import { Flow } from "../chain/flow.js";
@@ -87,6 +88,10 @@ class Shell {
     this.find = new FindAll(
       () => this.panes.shown.map((frame) => frame.element),
       () => this.flow.focusPhase(),
+      (element, wanted) => {
+        const stage = this.panes.shown.find((frame) => frame.element === element)?.place.stage ?? -1;
+        return stage > PYTHON && !model.isCode(stage) ? becameWords(this.app, stage, wanted) : "";
+      },
     );
     this.flow = new Flow(
       this.app,
