@@ -207,7 +207,9 @@ def test_the_search_knows_the_names_of_kernels(viewer: Open, viewport: tuple[int
 
 
 @WIDE
-def test_find_counts_over_all_panes_and_closes_what_it_opened(viewer: Open, viewport: tuple[int, int]) -> None:
+def test_find_counts_over_all_panes_and_closes_what_it_opened(
+    viewer: Open, viewport: tuple[int, int]
+) -> None:
     page = viewer(captures.layer())
     page.opened()
     total = page.find(".find-total")

@@ -6,11 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
 from compile_lens import Capture
 from compile_lens.record.graph import Source
+from compile_lens.views.summaries.capture_summary import summary
+from compile_lens.views.summaries.short_text import issue
 
 from . import captures
 from .pages import APP, alive
@@ -185,3 +188,27 @@ def test_a_function_of_a_library_is_one_row_below_those_of_the_program(viewer: O
     fold.click()
     page.frame()
     assert last.locator(".source-head").is_visible() and last.locator(".listing-line").count() >= 2
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_a_graph_is_saved_as_a_drawing_and_as_a_picture(viewer: Open) -> None:
+    """What is saved stands by itself: without classes of the page, and with all boxes that the page draws."""
+    page = viewer(captures.layer())
+    pane = page.find(".frame:has(.graph-svg)").first
+    pane.locator(".node").first.wait_for()
+    page.find(".top-about").click()
+    saved = {}
+    for name in ("SVG", "PNG"):
+        with page.page.expect_download() as download:
+            page.find(".about-share button").get_by_text(name, exact=True).click()
+        saved[name] = Path(download.value.path()).read_bytes()
+    drawn = ElementTree.fromstring(saved["SVG"])
+    assert drawn.tag == "{http://www.w3.org/2000/svg}svg" and b"class=" not in saved["SVG"]
+    words = {"".join(element.itertext()) for element in drawn.iter() if element.tag.endswith("}text")}
+    assert set(pane.locator(".node .name").all_text_contents()) <= words
+    assert saved["PNG"].startswith(b"\x89PNG") and len(saved["PNG"]) > 5_000
+
+
+def test_the_markdown_for_an_issue_is_short() -> None:
+    text = issue(summary(captures.layer()))
+    assert text.startswith("### ") and text.count("\n") <= 30

@@ -64,7 +64,9 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
             "fusion",
         )
         return
-    about = f"in {answer.place}" if answer.place else f"for #{rows[best]} {answer.against}".rstrip()
+    one_file = len({source.file for source in capture.sources}) == 1
+    place = f"lines {answer.place.rpartition(':')[2]}" if one_file else answer.place
+    about = f"in {place}" if answer.place else f"for #{rows[best]} {answer.against}".rstrip()
     yield _answer("Try first", f"{answer.short_remedy} {about}: {answer.gain}", items.item(best))
 
 
@@ -74,7 +76,7 @@ def _memory(capture: Record) -> Iterator[dict[str, object]]:
         return
     most = max(use.rows, key=lambda row: row.peak or 0)
     own = memory_in_short(most.peak or 0)
-    words = f"peak ~{memory_in_short(use.peak)}: {own} of it held by {_owner(most)}"
+    words = f"peak ~{memory_in_short(use.peak)}: {own} by {_owner(most)}"
     yield _answer("Memory", words, None, "memory")
 
 

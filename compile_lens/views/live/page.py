@@ -24,9 +24,9 @@ from ..render.html.markup import around, dark_where_preferred
 from ..render.html.markup import text as escaped
 from ..subjects.capture import document
 from ..summaries.capture_summary import summary
-from ..summaries.short_text import in_file
+from ..summaries.short_text import in_file, issue
 from ..words import stamp
-from ..words.characters import short
+from ..words.characters import block, short
 from .code import Codes
 from .core import core
 from .findings import finding_part, findings_data, told
@@ -84,7 +84,10 @@ def live(capture: Record, standalone: bool = False) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
     codes = (code for compilation in capture.compilations for code in compilation.code.values())
     several = standalone or any(len(code.kernels) > 1 for code in codes)
-    return alive(encoded(capture), "answers" if several else "")
+    data = encoded(capture)
+    if several:
+        data["issue"] = packed(_json(block(issue(summary(capture)))))
+    return alive(data, "answers" if several else "")
 
 
 def alive(parts: dict[str, str], addition: str = "") -> str:

@@ -16,8 +16,7 @@ from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.measures.written_attention import written_attention
 from compile_lens.record.capture import Record
 
-from .attention import attention_by_lines, attention_words
-from .labels import places
+from .attention import attention_by_lines, attention_place, attention_words
 from .quantities import bytes_in_short
 
 WORTH = 0.01
@@ -97,10 +96,8 @@ def _attentions(capture: Record, numbers: Mapping[Address, int], gain: _Gain) ->
     by_row: dict[int, Answer] = {}
     for own in attention_by_lines(written_attention(capture)):
         saved = sum(one.moved for one in own)
-        words = f"{gain.words(saved, most=False)} in the forward"
-        answer = Answer(
-            (("Try", attention_words(own)),), saved, own[0].call, "", places(own[0].frames), words
-        )
+        words = f"{gain.words(saved, most=False)} in forward"
+        answer = Answer((("Try", attention_words(own)),), saved, "SDPA", "", attention_place(own), words)
         for address in (address for one in own for address in one.kernels):
             if address in numbers:
                 by_row.setdefault(numbers[address], answer)

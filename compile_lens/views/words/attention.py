@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from compile_lens.measures.written_attention import WrittenAttention
 
-from .labels import places
-from .quantities import bytes_in_short, plural
+from .labels import place, places
+from .quantities import bytes_in_short, plural, ranges
 
 
 def attention_by_lines(every: Iterable[WrittenAttention]) -> list[list[WrittenAttention]]:
@@ -18,12 +18,21 @@ def attention_by_lines(every: Iterable[WrittenAttention]) -> list[list[WrittenAt
     return list(groups.values())
 
 
+def attention_place(own: Sequence[WrittenAttention]) -> str:
+    """The lines of some attentions of the same lines: ``model.py:11–13``."""
+    names = {place(frame).rpartition(":")[0] for frame in own[0].frames}
+    runs = ranges({frame.line for frame in own[0].frames})
+    if len(names) != 1:
+        return places(own[0].frames)
+    return f"{names.pop()}:{', '.join(str(a) if a == b else f'{a}–{b}' for a, b in runs)}"
+
+
 def attention_words(own: Sequence[WrittenAttention]) -> str:
     """Say what could take the place of some attentions of the same lines, and what need not move then."""
     times = f" {plural(len(own), 'time')}" if len(own) > 1 else ""
     moved = bytes_in_short(sum(one.moved for one in own))
     return (
-        f"{own[0].call} in place of {places(own[0].frames)}, which write attention out{times}: where a fused kernel "
+        f"{own[0].call} in place of {attention_place(own)}, which write attention out{times}: where a fused kernel "
         f"computes it, scores and weights (~{moved} in the forward) are neither written nor read. Not timed here."
     )
 
@@ -31,4 +40,4 @@ def attention_words(own: Sequence[WrittenAttention]) -> str:
 def attention_advice(own: Sequence[WrittenAttention]) -> str:
     """The same in a line."""
     moved = bytes_in_short(sum(one.moved for one in own))
-    return f"to try: {own[0].call} in {places(own[0].frames)}: ~{moved} less in the forward"
+    return f"to try: {own[0].call} in {attention_place(own)}: ~{moved} less in the forward"

@@ -54,12 +54,12 @@ NO_CODE = "this target has no such code"
 UNCHANGED = "no pass changed them"
 
 VERBS = {
-    "traced": "Dynamo runs the function symbolically and records its tensor calls in a graph, up to a graph break.",
-    "joint": "Autograd adds the gradient; the joint graph is then cut into a forward and a backward.",
-    "decomposed": "Calls become ATen operators, larger ones several smaller ones.",
-    "inlined": "An operator is computed in the loop that reads its value, and needs no buffer of its own.",
-    "fused": "Loops join into one group, whose values stay in registers; separate are pairs of groups that share data.",
-    "generated": "Each group becomes a kernel; the wrapper around them launches kernels and calls libraries.",
+    "traced": "Dynamo records the tensor calls of the function in a graph, up to a graph break.",
+    "joint": "Autograd adds the gradient; the joint graph is then cut into forward and backward.",
+    "decomposed": "Calls become ATen operators, large ones several small ones.",
+    "inlined": "An operator is computed in the loop that reads its value, without a buffer.",
+    "fused": "Loops join into groups; separate are pairs of groups that share data.",
+    "generated": "Groups become kernels, which the wrapper launches.",
 }
 """Definitions of the steps from one stage to the next."""
 

@@ -4,7 +4,13 @@
 
 import { additions } from "../code/additions.js";
 import { answersRow } from "./answers_row.js";
+import { Definitions } from "../controls/definitions.js";
+import { FindTotal } from "./find_total.js";
+import { shareRow } from "./share.js";
 import { launchList, markLaunch, mostJoined } from "../code/launches.js";
 
 additions.answersRow = answersRow;
+additions.shareRow = shareRow;
+additions.findTotal = (page) => new FindTotal(page);
+additions.define = (host) => void new Definitions(host);
 additions.lists = { launchList, markLaunch, mostJoined };

@@ -1,7 +1,19 @@
 // Parts that only some pages carry; `answers/start.js` puts them here.
 
+/** @import { App, Pane } from "../data/app.d.ts" */
 /** @import { OpeningAnswer } from "../types.d.ts" */
 /** @import { launchList, markLaunch, mostJoined } from "./launches.js" */
+
+/**
+ * What these parts know of the page.
+ * @typedef {object} PageOfCapture
+ * @property {App} app
+ * @property {boolean} standalone whether the page is its own, and has an address
+ * @property {{ shown: { element: HTMLElement, pane: Pane | null, place: { stage: number } }[] }} panes
+ * @property {() => string} hash of what is shown
+ */
+
+/** @typedef {{ element: HTMLElement, begin: (wanted: string, fields: Element[]) => void }} FindTotal */
 
 /**
  * @typedef {object} KernelLists
@@ -13,6 +25,9 @@
 /**
  * @typedef {object} Additions
  * @property {KernelLists} [lists]
+ * @property {(page: PageOfCapture) => FindTotal} [findTotal]
+ * @property {(host: HTMLElement) => void} [define]
+ * @property {(page: PageOfCapture) => HTMLElement} [shareRow]
  * @property {(answers: OpeningAnswer[], lead: (answer: OpeningAnswer) => void) => HTMLElement} [answersRow]
  */
 

@@ -32,6 +32,8 @@ export interface Pane {
   far?(items: number[]): number;
   /** The words of a graph above its drawing. */
   readonly note?: HTMLElement;
+  /** The drawing of a graph. */
+  readonly drawing?: { element: SVGSVGElement; complete(): void };
   /** The kernel of code that opened first, counted from 1, and why that one. */
   readonly first?: { page: number; why: string };
   /** Items of what is shown and has a colour, from the top, each with the pixels from the view to it. */

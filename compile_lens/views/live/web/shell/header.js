@@ -20,12 +20,13 @@ const LEADS = { break: "go to the next line", recompile: "go to the next of them
  * @param {HTMLElement} find the search over all panes
  * @param {boolean} standalone whether the page is its own: its name is then the first of all headings
  * @param {(more: string) => void} lead goes to where more is said of a warning
+ * @param {HTMLElement | undefined} share what one gives to others
  * @returns {HTMLElement}
  */
-export function pageHeader(core, find, standalone, lead) {
+export function pageHeader(core, find, standalone, lead, share) {
   const { warnings, state } = core.outcome;
   const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
-  const content = h("div", {}, aboutCapture(core), keyList());
+  const content = h("div", {}, aboutCapture(core), share, keyList());
   const more = new Popover(about, content, { name: "about this capture", right: true });
   const place = placeOfCapture(core);
   const top = h(

@@ -10,9 +10,7 @@ import { additions } from "../code/additions.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
 import { OUTCOME, placeOf, placeOfFinding, STORY, TRACED } from "../panes/arrangement.js";
 import { CompilationTabs } from "./compilation_tabs.js";
-import { Definitions } from "../controls/definitions.js";
 import { Details } from "../panes/details.js";
-import { becameWords } from "./became.js";
 import { FindAll } from "./find.js";
 import { toFirstHits } from "../panes/reveal.js";
 import { Flow } from "../chain/flow.js";
@@ -88,10 +86,7 @@ class Shell {
     this.find = new FindAll(
       () => this.panes.shown.map((frame) => frame.element),
       () => this.flow.focusPhase(),
-      (element, wanted) => {
-        const stage = this.panes.shown.find((frame) => frame.element === element)?.place.stage ?? -1;
-        return stage > PYTHON && !model.isCode(stage) ? becameWords(this.app, stage, wanted) : "";
-      },
+      additions.findTotal?.(this),
     );
     this.flow = new Flow(
       this.app,
@@ -114,7 +109,7 @@ class Shell {
       h(
         "div",
         { class: "shell-first" },
-        pageHeader(model.core, this.find.element, standalone, (more) => this.warned(more)),
+        pageHeader(model.core, this.find.element, standalone, (more) => this.warned(more), additions.shareRow?.(this)),
         model.core.answers.length ? additions.answersRow?.(model.core.answers, (answer) => this.answer(answer)) : null,
         this.flow.element,
         this.trouble,
@@ -130,7 +125,7 @@ class Shell {
       frames: () => this.panes.shown,
       closed: () => this.closed(),
     });
-    new Definitions(this.element);
+    additions.define?.(this.element);
     this.begun = false;
     this.resting = false;
     this.restless = false;
@@ -315,8 +310,10 @@ class Shell {
       event.composedPath()[0] instanceof HTMLInputElement || event.composedPath()[0] instanceof HTMLSelectElement;
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
     const why = () => {
-      const at = this.model.core.findings.findIndex((one) => !one.missing);
-      if (at >= 0) this.panes.show(placeOfFinding(this.model.core.findings[at].key, at));
+      const { findings } = this.model.core;
+      const fusion = findings.findIndex(({ key, missing }) => key === "fusion" && !missing);
+      const at = fusion >= 0 ? fusion : findings.findIndex(({ missing }) => !missing);
+      if (at >= 0) this.panes.show(placeOfFinding(findings[at].key, at));
     };
     const phase = (/** @type {string[]} */ ...names) => {
       const known = this.model.core.compilations[this.compilation]?.lanes.find((lane) => names.includes(lane.phase));

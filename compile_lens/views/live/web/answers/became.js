@@ -1,17 +1,22 @@
 // What a call that Dynamo recorded became in a later graph, where nothing bears its name.
 
-/** @import { App } from "../data/app.d.ts" */
+import { PYTHON } from "../data/model.js";
+
+/** @import { PageOfCapture } from "../code/additions.js" */
 
 /** Names before the rest is only counted. */
 const FEW = 3;
 
 /**
- * `decomposed into amax, sub, exp +2`; "" where no call that Dynamo recorded has the word in its name.
- * @param {App} app
- * @param {number} stage a graph
+ * `decomposed into amax, sub, exp +2`; "" where no call that Dynamo recorded has the word in its name, and for a pane
+ * that shows no graph.
+ * @param {PageOfCapture} page
+ * @param {ParentNode} pane
  * @param {string} wanted
  */
-export function becameWords({ model, chain }, stage, wanted) {
+export function becameWords({ app: { model, chain }, panes }, pane, wanted) {
+  const stage = panes.shown.find(({ element }) => element === pane)?.place.stage ?? PYTHON;
+  if (stage <= PYTHON || model.isCode(stage)) return "";
   const { stages, names } = model.index;
   const word = wanted.trim().toLowerCase();
   const first = model.stage(stages[stage]?.compilation ?? -1, "dynamo");
