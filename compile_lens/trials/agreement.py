@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ import torch
 from .._torch.ground import values
 from .._torch.ground.values import Shape
 from ..record.verification import ALIAS, CHANGED, GRADIENT, RESULT, ValueCheck
+from .distances import Distances, distances
 from .observation import MISSING, Observation
 from .snapshot import PIECE, Snapshot, alike, dense, pieces, widest
 
@@ -306,8 +306,9 @@ def compare(
     *,
     kind: str = RESULT,
     problem: str = "",
+    known: Distances | None = None,
 ) -> ValueCheck:
-    """One tensor against eager's; ``problem`` is what else differs."""
+    """One tensor against eager's; ``problem`` is what else differs, ``known`` the distances if they were taken."""
     dtype, same = want.dtype, actual.dtype == want.dtype and actual.is_nested == want.is_nested
     actual, want = dense(actual), dense(want)
     shape = tuple(want.shape)
@@ -315,23 +316,29 @@ def compare(
     reference = None if reference is None or reference.shape != shape else reference
     same = same and actual.shape == want.shape
     exact = not (dtype.is_floating_point or dtype.is_complex)
-    rtol, atol = TOLERANCES.get(dtype, DEFAULT)
-    ok = same and (torch.equal(actual, want) if exact else _close(actual, want, rtol, atol))
-    difference = _max_abs(actual, want) if same else float("inf")
-    scale = _max(want)
-    if same and not ok and not exact and reference is not None:
+    if known is None:
+        tolerance = TOLERANCES.get(dtype, DEFAULT)
+        known = distances(actual if same else None, want, reference, tolerance)
+    ok = same and (torch.equal(actual, want) if exact else known.close)
+    difference = known.apart if same else math.inf
+    if (
+        same
+        and not ok
+        and not exact
+        and reference is not None
+        and not (known.special or known.special_of_eager)
+    ):
         # Long sums differ by their order: no worse than eager's own distance from the truth is no error.
-        own = _max_abs(want, reference)
-        finite = all(bool(x.isfinite().all() and y.isfinite().all()) for x, y in _widest(actual, want))
-        ok = finite and 0 < own < math.inf and _max_abs(actual, reference) <= AS_GOOD * own
+        own = known.error_of_eager.largest
+        ok = 0 < own < math.inf and known.error.largest <= AS_GOOD * own
     return ValueCheck(
         name=name,
         dtype=_name(dtype),
         shape=shape,
         max_abs=difference,
-        max_rel=difference / scale if scale else difference,
-        eager_abs=None if reference is None else _max_abs(want, reference),
-        compiled_abs=None if reference is None or not same else _max_abs(actual, reference),
+        max_rel=difference / known.scale if known.scale else difference,
+        eager_abs=None if reference is None else known.error_of_eager.largest,
+        compiled_abs=None if reference is None or not same else known.error.largest,
         ok=ok and not problem,
         kind=kind,
         problem=problem,
@@ -355,39 +362,3 @@ def _special(got: torch.Tensor, want: torch.Tensor) -> str:
     where = f" at {list(at)}" if at else ""
     count = f" (and {more:,} more)" if more else ""
     return f"{widest(got[at]).item():.6g} where eager has {widest(want[at]).item():.6g}{where}{count}"
-
-
-def _close(actual: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -> bool:
-    if actual.element_size() < 2:  # eight bits of floating point: what torch can compare is wider
-        actual, want = actual.float(), want.float()
-    parts = pieces(actual, want)
-    return all(bool(torch.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)) for a, b in parts)
-
-
-def _widest(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yield the parts of tensors in double precision."""
-    return (tuple(map(widest, parts)) for parts in pieces(*tensors))
-
-
-def _max_abs(a: torch.Tensor, b: torch.Tensor) -> float:
-    """The largest difference: infinite where one alone is a NaN or an infinity."""
-    if not a.numel():
-        return 0.0
-    return max(float(gap(x, y).max()) for x, y in _widest(a, b))
-
-
-def _max(x: torch.Tensor) -> float:
-    """The largest finite size."""
-    if not x.numel():
-        return 0.0
-    sizes = (part.abs() for (part,) in _widest(x))
-    return max(float(size.masked_fill(~size.isfinite(), 0.0).max()) for size in sizes)
-
-
-def gap(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return the differences: infinite where one alone is a NaN or an infinity."""
-    gap = (a - b).abs()
-    if bool(gap.isfinite().all()):
-        return gap
-    gap = gap.masked_fill(alike(a, b), 0.0)
-    return gap.masked_fill(gap.isnan(), math.inf)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 from collections.abc import Mapping
 
 import torch
 
+from .._torch.graphs.sum_order import SUMS, SequentialSums
 from .._torch.graphs.tie_order import UNORDERED, Ties
 from .._torch.inductor.launch_values import LaunchValues, Sample
 from ..record.capture import Record
@@ -27,10 +27,10 @@ from ..record.kernel_values import (
     GraphValues,
     KernelValue,
 )
-from .agreement import compare, gap
+from .agreement import DEFAULT, TOLERANCES, compare
+from .distances import distances
 from .observation import perturb
 from .rounding import as_far
-from .snapshot import pieces, widest
 from .trial import NUDGES
 
 NOT_RUN = "no call ran the code that stores it"
@@ -64,8 +64,9 @@ class KernelValues:
 
     def _compared(self, sample: Sample) -> KernelValue:
         compiled, eager, wide = sample.compiled, sample.eager, sample.wide
-        check = compare(sample.value, compiled, eager, wide)
         floating = eager.is_floating_point()
+        apart = distances(compiled, eager, wide, TOLERANCES.get(eager.dtype, DEFAULT), ulps=floating)
+        check = compare(sample.value, compiled, eager, wide, known=apart)
         return KernelValue(
             sample.value,
             AGREES if check.ok else self._outcome(sample, check.eager_abs, check.compiled_abs),
@@ -76,12 +77,12 @@ class KernelValues:
             shape=check.shape,
             buffer=sample.buffer,
             launch_line=sample.line,
-            eager=_relative(eager, wide),
-            compiled=_relative(compiled, wide),
-            eager_ulps=_ulps(eager, wide) if floating else None,
-            compiled_ulps=_ulps(compiled, wide) if floating else None,
-            eager_special=_special(eager),
-            compiled_special=_special(compiled),
+            eager=apart.relative(apart.error_of_eager),
+            compiled=apart.relative(apart.error),
+            eager_ulps=apart.error_of_eager.ulps if floating else None,
+            compiled_ulps=apart.error.ulps if floating else None,
+            eager_special=apart.special_of_eager,
+            compiled_special=apart.special,
             first_special=check.special,
         )
 
@@ -97,6 +98,11 @@ class KernelValues:
         }
         if not off.isdisjoint(reference.above(sample.node)):
             return FOLLOWS
+        if reference.of_targets(sample.node, SUMS):
+            with contextlib.suppress(Exception):  # an operator refuses a mode, in whatever way
+                again = sample.again(mode=SequentialSums())
+                if compare(sample.value, sample.compiled, again, sample.wide).ok:
+                    return ROUNDING
         nudged = []
         for seed in range(NUDGES):
             with contextlib.suppress(Exception):  # an operator refuses other numbers, in whatever way
@@ -202,34 +208,3 @@ def _with_reason(value: KernelValue, compile_id: str, not_run: Mapping[str, str]
 
 def _kernel(code: Code, line: int) -> Kernel | None:
     return next((kernel for kernel in code.kernels if line in kernel.launch_lines), None)
-
-
-def _relative(value: torch.Tensor, wide: torch.Tensor) -> float:
-    """Return the norm of the difference, divided by the norm of the float64 value; infinite where one alone has a NaN
-    or an infinity."""
-    if not value.numel():
-        return 0.0
-    scale = difference = 0.0
-    for part, truth in pieces(value, wide):
-        exact = widest(truth)
-        scale = math.hypot(scale, float(exact.masked_fill(~exact.isfinite(), 0.0).norm()))
-        difference = math.hypot(difference, float(gap(widest(part), exact).norm()))
-    return difference / scale if scale else difference
-
-
-def _ulps(value: torch.Tensor, wide: torch.Tensor) -> float:
-    """Return the largest error of an element in units in the last place of its type."""
-    if not value.numel():
-        return 0.0
-    info, largest = torch.finfo(value.dtype), 0.0
-    for part, truth in pieces(value, wide):
-        exact = widest(truth)
-        exponent = torch.frexp(exact.abs().masked_fill(~exact.isfinite(), 1.0)).exponent
-        spacing = torch.ldexp(torch.full_like(exact, info.eps), exponent - 1).clamp_min(info.tiny * info.eps)
-        largest = max(largest, float((gap(widest(part), exact) / spacing).max()))
-    return largest
-
-
-def _special(value: torch.Tensor) -> int:
-    number = value.is_floating_point() or value.is_complex()
-    return sum(int((~widest(part).isfinite()).sum()) for (part,) in pieces(value)) if number else 0

@@ -127,9 +127,10 @@ def perturb(tensors: list[torch.Tensor], seed: int) -> None:
             torch.inference_mode() if tensor.is_inference() else torch.no_grad(),
         ):
             for _, part in plain_parts(tensor):
-                signs = torch.randint(0, 2, tuple(part.shape), generator=generator, dtype=torch.int8) * 2 - 1
-                step = torch.finfo(part.dtype).eps
-                part.mul_((1 + step * signs.to(torch.float64)).to(part.dtype))
+                step, count = torch.finfo(part.dtype).eps, part.numel()
+                drawn = torch.randint(-(2**63), 2**63 - 1, (count // 8 + 1,), generator=generator)
+                signs = drawn.view(torch.int8)[:count].bitwise_and_(1).view(part.shape)
+                part.mul_(signs.to(part.dtype).mul_(2 * step).add_(1 - step))
 
 
 def _state(

@@ -8,9 +8,10 @@ import torch
 
 from .._torch.ground import values
 from ..record.verification import ALIAS, ValueCheck
-from .agreement import AS_GOOD, DEFAULT, TOLERANCES, as_snapshot, gap
+from .agreement import AS_GOOD, DEFAULT, TOLERANCES, as_snapshot
+from .distances import gap
 from .observation import Observation
-from .snapshot import Snapshot, dense, widest
+from .snapshot import Snapshot, dense, pieces, widest
 
 ROUNDING = (
     "it depends on how numbers in between are rounded: eager on inputs that differ by one unit in the last place gives "
@@ -75,11 +76,19 @@ def as_far(mine: Any, its: Any, others: list[Any]) -> bool:
         moved = torch.stack([o != its for o in tensors]).any(0)
         return int((mine != its).sum()) <= AS_GOOD * int(moved.sum())
     rtol, atol = TOLERANCES.get(its.dtype, DEFAULT)
-    wide = widest(its)
-    apart = gap(widest(mine), wide)
-    spread = torch.stack([gap(widest(o), wide) for o in tensors]).amax(0)
-    beyond = apart > AS_GOOD * spread + atol + rtol * wide.abs().nan_to_num(0.0, 0.0, 0.0)
-    differs = apart > atol + rtol * wide.abs().nan_to_num(0.0, 0.0, 0.0)
+    beyond = differs = 0
+    farthest = widest_spread = 0.0
+    for part, want, *rest in pieces(mine, its, *tensors):
+        wide = widest(want)
+        apart, most = gap(widest(part), wide)
+        farthest = max(farthest, most)
+        spread = torch.zeros_like(apart)
+        for one in rest:
+            other, most = gap(widest(one), wide)
+            widest_spread = max(widest_spread, most)
+            torch.maximum(spread, other, out=spread)
+        allowed = atol + rtol * wide.abs().nan_to_num(0.0, 0.0, 0.0)
+        beyond += int((apart > AS_GOOD * spread + allowed).sum())
+        differs += int((apart > allowed).sum())
     # A number that happens not to move in so few runs stands among others that do.
-    few = int(beyond.sum()) <= int(differs.sum()) / 10
-    return few and float(apart.max()) <= AS_GOOD * float(spread.max())
+    return beyond <= differs / 10 and farthest <= AS_GOOD * widest_spread

@@ -14,8 +14,8 @@ from .._torch.ground.program_hooks import without_torch_function
 
 OWN_CLASSES = (torch.Tensor, torch.nn.Parameter)
 
-PIECE = 2**20
-"""Elements that are compared at a time: what they take in double precision stays small beside a large tensor."""
+PIECE = 2**15
+"""Elements that are compared at a time: in double precision they fit in a cache, and one thread computes with them."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
 
+SUMS = frozenset(
+    getattr(packet, name)
+    for packet in (aten.sum, aten.mean, aten.convolution_backward)
+    for name in packet.overloads()
+)
+"""Operators whose sums have another order in ``SequentialSums``."""
+
 
 class SequentialSums(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
     """Computes sums and means, and the gradient of a convolution's bias, by adding one number after another.
