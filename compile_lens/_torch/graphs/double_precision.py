@@ -71,6 +71,8 @@ class DoublePrecision(TorchDispatchMode):  # type: ignore[misc]  # torch is not 
             raise NotInDoubleError(f"{func} may depend on the precision of its arguments")
         writes = func._schema.is_mutable
         args, kwargs = _pytree.tree_map(lambda v: _dtype(v) if writes else _wide(v), (args, kwargs))
+        if func is torch.ops.prims.convert_element_type.default and args[0].dtype == args[1]:
+            return args[0]  # of a graph, in which nothing writes to it
         result = func(*args, **kwargs)
         return result if writes else _pytree.tree_map(_wide, result)
 

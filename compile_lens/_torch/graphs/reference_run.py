@@ -12,6 +12,7 @@ import torch.fx
 
 from . import operator_kinds
 from .double_precision import DoublePrecision
+from .packed_values import pack, unpacked
 from .provenance import view_path
 
 CONSTRUCTED = frozenset(
@@ -116,9 +117,21 @@ class ReferenceRun:
         with self._modes():
             for one in self._missing(node):
                 self._run(one)
-        value = self._env[node]
+        value = self._value(node)
         self._read(node)
         return value
+
+    def pack(self, own: ReferenceRun) -> None:
+        """Keep what is still to be read as its difference from the same values in their own types, which is half as
+        large."""
+        pack(self._env, own._env)
+
+    def release(self) -> None:
+        """Forget all but what was given: it would be computed again."""
+        self._env = {node: value for node, value in self._env.items() if node.op == "placeholder"}
+
+    def _value(self, node: torch.fx.Node) -> Any:
+        return unpacked(self._env[node])
 
     def _missing(self, node: torch.fx.Node) -> list[torch.fx.Node]:
         missing: dict[torch.fx.Node, None] = {}
@@ -139,7 +152,7 @@ class ReferenceRun:
             if node.op == "get_attr":
                 result: Any = torch.fx.graph_module._get_attr(self.graph.gm, str(node.target))
             else:
-                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._env.__getitem__)
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), self._value)
                 assert callable(node.target)
                 result = node.target(*args, **kwargs)
         except Exception as error:  # an operator refuses in its own way

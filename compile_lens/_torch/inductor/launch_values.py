@@ -152,7 +152,10 @@ class LaunchValues:
                 result = call(args)
             finally:
                 self._running.pop((compile_id, phase), None)
-            if opened is not None and phase == "forward" and (compile_id, "backward") in self.graphs:
+            if opened is not None and phase != "forward":
+                opened.own.release()
+                opened.wide.release()
+            elif opened is not None and (compile_id, "backward") in self.graphs:
                 opened.memory = _memory(result)
                 self._open.setdefault(compile_id, []).append(opened)
             return result
@@ -221,6 +224,9 @@ class LaunchValues:
                 graph.missing[value] = str(error)
             except Exception as error:  # an observer disturbs no call
                 graph.missing[value] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+        if opened is not None and phase == "forward":  # what is left waits for the backward
+            with contextlib.suppress(Exception):  # they are as good as they are
+                opened.wide.pack(opened.own)
 
     def _compare(self, compile_id: str, phase: str, opened: OpenCall, buffer: str, compiled: Any) -> None:
         """Hand one value over. It is forgotten before the next is computed."""
@@ -231,6 +237,8 @@ class LaunchValues:
         if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
             graph.missing[value] = OTHER_SHAPE
             return
+        if wide.shape != eager.shape:
+            raise NotRunError("its shape in float64 is another")
         self._reader(
             Sample(
                 compile_id,
