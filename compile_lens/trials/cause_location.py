@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from .._torch.ground.limit import Limit
 from ..measures.address import Address
 from ..measures.chain import Chain
 from ..record.compilation import Compilation
-from ..record.divergence import PASS, RootCause, Transformation
+from ..record.divergence import OPERATOR, PASS, RootCause, Transformation
 from ..record.graph import Frame
 from ..record.kernel import Kernel
 from ..record.lowering import Rewrite
@@ -82,3 +83,24 @@ def _operators(text: str) -> tuple[str, ...]:
     """Return the operators of nodes in the text of a rewrite: those that a pass removes are in no recorded graph."""
     calls = (line.partition(" = ")[2].partition("(") for line in text.splitlines())
     return tuple(dict.fromkeys(name for name, call, _ in calls if call))
+
+
+def operators_of_graphs(capture: Capture) -> list[str]:
+    """Return the names of the operators of the graphs that Dynamo captured."""
+    graphs = (c.graphs.get("dynamo") for c in capture.compilations)
+    return [n.name for graph in graphs if graph is not None for n in graph.nodes if n.op.startswith("call_")]
+
+
+def joined(limit: Limit) -> Transformation:
+    """Return the first and the last operator that a limit allows, as one."""
+    first, last = limit.first[OPERATOR], limit.last[OPERATOR]
+    if limit.most - limit.least == 1:
+        return last
+    frames = dict.fromkeys((*first.frames, *last.frames))
+    return dataclasses.replace(
+        first,
+        name=f"{first.name} … {last.name}",
+        nodes=(*first.nodes, *last.nodes),
+        frames=tuple(sorted(frames, key=lambda f: (f.file, f.line, f.column or 0))),
+        operators=tuple(dict.fromkeys((*first.operators, *last.operators))),
+    )

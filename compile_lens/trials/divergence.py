@@ -44,7 +44,7 @@ from ..record.divergence import (
 from ..record.verification import DISAGREES, Verification
 from ..results.capture import Capture
 from ..results.divergence import Divergence
-from .cause_location import located
+from .cause_location import joined, located, operators_of_graphs
 from .kernel_values import KernelValues
 from .switches import Switch, applied
 from .trial import Trial, draws, shows_unwritten
@@ -269,20 +269,9 @@ class _Search:
     # The search -------------------------------------------------------------------------------------------------
 
     def _cause(self) -> tuple[RootCause, Attempt | None]:
-        outcomes: dict[str, bool | None] = {}
-        for backend in LEVELS:
-            outcomes[backend] = self._attempt(f"backend={backend!r}", backend=backend)
-            if outcomes[backend] is not False:
-                break
-        *differ, last = outcomes
-        if outcomes[last] is False:
-            return RootCause(LEVELS[last]), None
-        if differ:
-            if outcomes[last] is None:
-                return RootCause(NOT_FOUND), None
-            lowest = differ[-1]
-            cause = RootCause(LEVELS[lowest]) if len(differ) > 1 else self._decomposition(lowest)
-            return self._of_operators(cause, backend=lowest), None
+        above = self._above_inductor()
+        if above is not None:
+            return above, None
         switch = self._setting()
         name = switch.name.partition("=")[0] if switch is not None else ""
         kinds = [PASS, FUSION, LOWERING]
@@ -295,10 +284,39 @@ class _Search:
         cause = RootCause(SETTING if switch is not None else NOT_FOUND)
         return self._of_operators(cause), switch
 
-    def _decomposition(self, backend: str) -> RootCause:
-        """Return the cause of a difference that begins where operators are decomposed and the graph is split."""
-        counted = Limit()
-        self._verified(limit=counted, backend=backend)
+    def _above_inductor(self) -> RootCause | None:
+        """Return the cause of a difference that is there without Inductor; None if there is none, or that is not
+        known."""
+        backends = list(LEVELS)
+        limits = {backend: Limit() for backend in backends}
+
+        def agrees(level: int) -> bool | None:
+            backend = backends[level]
+            return self._attempt(f"backend={backend!r}", backend=backend, limit=limits[backend])
+
+        if agrees(0) is not False:
+            return None
+        low, high = 0, len(backends)  # the highest level that differs, the lowest that agrees
+        while high - low > 1:
+            middle = (low + high) // 2
+            outcome = agrees(middle)
+            if outcome is None:
+                return RootCause(NOT_FOUND)
+            low, high = (low, middle) if outcome else (middle, high)
+        lowest = backends[low]
+        if LEVELS[lowest] == DYNAMO:
+            return RootCause(DYNAMO)
+        return self._of_operators(self._of_level(lowest, limits[lowest]), backend=lowest)
+
+    def _of_level(self, backend: str, counted: Limit) -> RootCause:
+        """Return the cause of a difference that begins where operators are decomposed or the graph is split."""
+        if LEVELS[backend] != PARTITION:
+            return RootCause(LEVELS[backend])
+        merge = self._transformation(PASS, counted, backend=backend)
+        if merge is not None:
+            return located(self.built, merge)
+        if backend != next(iter(LEVELS)):
+            return RootCause(PARTITION)
         transformation = self._transformation(DECOMPOSITION, counted, backend=backend)
         if transformation is not None:
             return located(self.built, transformation)
@@ -358,7 +376,7 @@ class _Search:
         from the first to the last of them, which it takes both."""
         if cause.transformation is not None:
             return cause
-        total = len(_operators_of_graphs(self.built))
+        total = len(operators_of_graphs(self.built))
         lowest, highest = 0, total
         limit = Limit(OPERATOR, total)
         if not total or self._compiled_alone(limit, total, **how) is not False:
@@ -379,7 +397,7 @@ class _Search:
                 lowest, limit = middle, attempt
             else:
                 agree = middle
-        return dataclasses.replace(cause, transformation=_joined(limit))
+        return dataclasses.replace(cause, transformation=joined(limit))
 
     def _compiled_alone(self, limit: Limit, total: int, **how: Any) -> bool | None:
         first, last = limit.least + 1, limit.most
@@ -405,27 +423,6 @@ class _Search:
         if transformation is not None:
             cause = dataclasses.replace(located(self.built, transformation), kind=PRECISION)
         return cause, switch
-
-
-def _operators_of_graphs(capture: Capture) -> list[str]:
-    """Return the names of the operators of the graphs that Dynamo captured."""
-    graphs = (c.graphs.get("dynamo") for c in capture.compilations)
-    return [n.name for graph in graphs if graph is not None for n in graph.nodes if n.op.startswith("call_")]
-
-
-def _joined(limit: Limit) -> Transformation:
-    """Return the first and the last operator that a limit allows, as one."""
-    first, last = limit.first[OPERATOR], limit.last[OPERATOR]
-    if limit.most - limit.least == 1:
-        return last
-    frames = dict.fromkeys((*first.frames, *last.frames))
-    return dataclasses.replace(
-        first,
-        name=f"{first.name} … {last.name}",
-        nodes=(*first.nodes, *last.nodes),
-        frames=tuple(sorted(frames, key=lambda f: (f.file, f.line, f.column or 0))),
-        operators=tuple(dict.fromkeys((*first.operators, *last.operators))),
-    )
 
 
 def _is_nearer(verification: Verification) -> bool:

@@ -33,6 +33,9 @@ def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, 
     lineage = graph_chain.joint_of(draft)
     if lineage is not None:
         partitioner.query_default(draft, lineage, graph)
+    limit = in_slot(LIMIT)
+    if limit is not None and not limit.allows(PASS, lambda: _merging(draft, real, graph, result)):
+        return graph
     if lineage is None or not lineage.follows(graph):  # the graph of a body
         return result
     where = patterns.place_of(real)
@@ -42,6 +45,22 @@ def partitioner_cse(draft: Draft, real: Any, graph: torch.fx.Graph, *args: Any, 
     sizes = len(graph.nodes), len(result.nodes)
     draft.passes.append(Pass("forward", inspect.unwrap(real).__name__, *sizes, rewrites))
     return result
+
+
+def _merging(draft: Draft, real: Any, graph: torch.fx.Graph, result: torch.fx.Graph) -> Transformation:
+    """Return the description of a merge: of nodes that compute something else in the new graph, which no merge should
+    leave; if there is none, of all that were merged."""
+    new = {node.name: node for node in result.nodes}
+    other = [
+        node for node in graph.nodes if node.name in new and _constants(node) != _constants(new[node.name])
+    ]
+    merged = [node for _, kept, gone in merges(graph, result) for node in (kept, *gone)]
+    return of_nodes(PASS, inspect.unwrap(real).__name__, other or merged, draft)
+
+
+def _constants(node: torch.fx.Node) -> Any:
+    """Return the operator of a node and all arguments that are no nodes."""
+    return str(torch.fx.node.map_arg((node.target, node.args, node.kwargs), lambda one: "node"))
 
 
 @hook("torch._inductor.freezing:fx_graph_cse", claims.REWRITES, claims.ORIGINS)
