@@ -4,20 +4,26 @@
 
 Of each entry the first three samples of float32 and of bfloat16 are called, with gradients. Where ``divergence`` says
 that compiled code is wrong, plain ``torch.compile`` is compared with eager by ``torch.testing.assert_close``: if these
-agree, the accusation is false. Results are kept in a file, and a run that was cut off goes on where it stopped.
+agree, the accusation is false. All samples of an entry are one call first, which takes one compile; unless every value
+of it is compared and agrees, each sample is called by itself. Results are kept in a file, and a run that was cut off
+goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import random
+import resource
 import time
 import warnings
 from typing import Any
 
 import opinfo
 import torch
+
+import compile_lens
 
 SAMPLES = 3
 DTYPES = (torch.float32, torch.bfloat16)
@@ -65,36 +71,73 @@ def plain_agrees(op: Any, dtype: torch.dtype, number: int) -> bool:
 
 def judged(name: str, op: Any) -> dict[str, Any]:
     """Return one row: the verdicts by dtype and sample, and the problems."""
-    import compile_lens
-
-    row: dict[str, Any] = {"name": name, "ok": True, "verdicts": {}, "problems": []}
-    started = time.perf_counter()
-    for dtype in (d for d in DTYPES if d in op.dtypes):
-        for number in range(SAMPLES):
-            key = f"{str(dtype).removeprefix('torch.')} {number}"
-            try:
-                call = call_of(op, dtype, number)
-                if call is None:
-                    break
-                torch._dynamo.reset()
-                divergence = compile_lens.divergence(call[0], *call[1], kwargs=call[2])
-                cause = divergence.cause
-                row["verdicts"][key] = divergence.verification.verdict
-                if divergence.agrees is False:
-                    text = f"{key}: {cause and cause.kind}: {' '.join(str(divergence).split())[:1500]}"
-                    if opinfo_refuses(op, dtype, number) or not plain_agrees(op, dtype, number):
-                        row["verdicts"][key] = f"differs in plain torch too: {text}"
-                    else:
-                        row["problems"].append(text)
-            except Exception as error:  # of whatever kind: it is a row of the table, not its end
-                told = f"{key}: {type(error).__name__}: {str(error).strip()[:300]}"
-                if opinfo_refuses(op, dtype, number):
-                    row["verdicts"][key] = f"torch refuses it: {told}"
-                else:
-                    row["problems"].append(told)
+    row: dict[str, Any] = {"name": name, "ok": True, "verdicts": {}, "problems": [], "together": False}
+    started, used = time.perf_counter(), processor_seconds()
+    keys = [(dtype, number) for dtype in DTYPES if dtype in op.dtypes for number in range(SAMPLES)]
+    with contextlib.suppress(Exception):  # of whatever kind: each is then called by itself
+        row["verdicts"] = agreeing(op, keys)
+    row["together"] = bool(row["verdicts"])
+    if not row["together"]:
+        for key in keys:
+            judge_sample(row, op, *key)
     row["ok"] = not row["problems"]
     row["seconds"] = round(time.perf_counter() - started, 1)
+    row["processor"] = round(processor_seconds() - used, 1)
     return row
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of the compilers that it has run."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def label(dtype: torch.dtype, number: int) -> str:
+    """Return the key of a sample in a row."""
+    return f"{str(dtype).removeprefix('torch.')} {number}"
+
+
+def agreeing(op: Any, keys: list[tuple[torch.dtype, int]]) -> dict[str, str]:
+    """Return the verdicts of all samples, called one after another in one graph; none unless each value agrees."""
+    calls = {key: call for key in keys if (call := call_of(op, *key)) is not None}
+    samples = [(args, kwargs) for _, args, kwargs in calls.values()]
+    operator = op.get_op()
+
+    def every(samples: list[tuple[Any, Any]]) -> list[Any]:
+        return [operator(*args, **kwargs) for args, kwargs in samples]
+
+    torch._dynamo.reset()
+    divergence = compile_lens.divergence(every, samples)
+    verification = divergence.verification
+    whole = divergence.agrees and len(divergence.capture.compilations) == 1
+    if not whole or verification.not_compared or verification.not_run or verification.random:
+        return {}
+    return {label(*key): verification.verdict for key in calls}
+
+
+def judge_sample(row: dict[str, Any], op: Any, dtype: torch.dtype, number: int) -> None:
+    """Add the verdict of one sample to a row, or its problem; nothing if there are fewer samples."""
+    key = label(dtype, number)
+    try:
+        call = call_of(op, dtype, number)
+        if call is None:
+            return
+        torch._dynamo.reset()
+        divergence = compile_lens.divergence(call[0], *call[1], kwargs=call[2])
+        cause = divergence.cause
+        row["verdicts"][key] = divergence.verification.verdict
+        if divergence.agrees is False:
+            text = f"{key}: {cause and cause.kind}: {' '.join(str(divergence).split())[:1500]}"
+            if opinfo_refuses(op, dtype, number) or not plain_agrees(op, dtype, number):
+                row["verdicts"][key] = f"differs in plain torch too: {text}"
+            else:
+                row["problems"].append(text)
+    except Exception as error:  # of whatever kind: it is a row of the table, not its end
+        told = f"{key}: {type(error).__name__}: {str(error).strip()[:300]}"
+        if opinfo_refuses(op, dtype, number):
+            row["verdicts"][key] = f"torch refuses it: {told}"
+        else:
+            row["problems"].append(told)
 
 
 def opinfo_refuses(op: Any, dtype: torch.dtype, number: int) -> bool:
