@@ -11,6 +11,7 @@ YOURS = {"your call": "capture(f, x)", "your cell": "a page, a text, a file"}
 ROOMS = {
     "cli": "the same calls, typed in a terminal",
     "course": "questions, exercises, progress",
+    "playground": "an editor, and the page that follows",
     "api": "the public functions",
     "trials": "runs the code: verify, benchmark",
     "engine": "one capture, here or in the child",
@@ -31,6 +32,8 @@ CALLS = (
         ("your call", "api"),
         ("cli", "api"),
         ("course", "api"),
+        ("cli", "playground"),
+        ("playground", "engine"),
         ("api", "trials"),
         ("api", "engine"),
         ("trials", "engine"),

@@ -71,6 +71,11 @@ class Child:
         return self._number == message.READY
 
     @property
+    def pid(self) -> int:
+        """The number of its process, which leads a session of its own."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         """True if it can take a request."""
         if self.owner != os.getpid() or self._process.returncode is not None:

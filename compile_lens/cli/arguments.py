@@ -13,12 +13,13 @@ from ..measures.launch_costs import BASES
 from ..measures.memory_use import BY as MEMORY_BY
 from ..versions import __version__
 from . import commands
-from .agents.commands import mcp, skill
+from .agents.commands import declare as declare_agents
 from .check import check
 from .compare import compare, diff, merge, what_if
 from .cost import cost, memory
 from .divergence import divergence
 from .output import EXIT_CODES
+from .play import declare as declare_play
 from .run_command import run
 from .upgrade import upgrade
 
@@ -347,24 +348,8 @@ def parser() -> argparse.ArgumentParser:
     _add_full(merged)
     _add_out(merged, "ranks")
 
-    agent = add(
-        "mcp",
-        mcp,
-        "Answer a coding agent over the Model Context Protocol, on standard input and output",
-        "Code runs\nin a process of its own, in FOLDER, with limits. No port is opened. Needs the extra [mcp].",
-    )
-    agent.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help="default: here")
-    agent.add_argument(
-        "--seconds", type=float, default=300.0, metavar="N", help="of one call (default: %(default)g)"
-    )
-    agent.add_argument(
-        "--memory", type=float, default=16.0, metavar="GiB", help="of one process (default: %(default)g)"
-    )
-
-    skilled = add("skill", skill, "Print what a coding agent should know of compile_lens, or write it")
-    skilled.add_argument("--write", type=Path, metavar="DIR", help="write SKILL.md and AGENTS.md there")
-    skilled.add_argument("--overwrite", action="store_true", help="replace files that differ")
-
+    declare_agents(add)
+    declare_play(add)
     add("doctor", commands.doctor, "Say what works on this machine, what does not, and what to install")
     return whole
 

@@ -49,7 +49,7 @@ const scripts = await texts(".js");
 async function ownNames() {
   const code = [...scripts.values()].join("\n");
   const types = (await readFile(`${WEB}/types.d.ts`, "utf8")).replace(/\/\*[^]*?\*\//g, "");
-  const known = new Set(`${types}\n${scripts.get("boot/boot.js")}`.match(/\w+/g));
+  const known = new Set(`${types}\n${scripts.get("boot/boot.js")}\n${scripts.get("boot/door.js")}`.match(/\w+/g));
   for (const [, name] of code.matchAll(/["'`](\w+)["'`]/g)) known.add(name);
   for (const [, name] of code.matchAll(/dataset\.(\w+)/g)) known.add(name);
   const own = [...code.matchAll(/this\.(\w{3,}) = |^  (?:async |get )?(\w{3,})\(.*\) \{$/gm)].map((m) => m[1] ?? m[2]);
@@ -75,7 +75,7 @@ function reached(/** @type {string} */ start) {
 }
 
 const base = reached("shell/start.js");
-const ADDITIONS = ["answers", "compare"];
+const ADDITIONS = ["answers", "compare", "play"];
 /** Names that the additions take from the script: path and name, each under a short key. @type {Map<string, string>} */
 const keys = new Map();
 for (const [path, taken] of ADDITIONS.flatMap((name) => [...reached(`${name}/start.js`)]))
@@ -127,9 +127,24 @@ await build({
     { in: `${WEB}/compare/start.css`, out: "compare" },
     { in: `${WEB}/program/start.js`, out: "program" },
     { in: `${WEB}/program/start.css`, out: "program" },
+    { in: `${WEB}/boot/door.js`, out: "door" },
+    { in: `${WEB}/play/start.css`, out: "play" },
+    { in: `${WEB}/play/beside.css`, out: "beside" },
   ],
   logLevel: "warning",
   outExtension: { ".js": ".min.js", ".css": ".min.css" },
+  outdir,
+});
+
+// The editor of the playground is mostly CodeMirror, whose names are its own business: a bundle that the script sees by
+// one name.
+await build({
+  ...SHORT,
+  entryPoints: [{ in: `${WEB}/editor/start.js`, out: "editor" }],
+  format: "iife",
+  globalName: "editor$",
+  nodePaths: ["node_modules"],
+  outExtension: { ".js": ".min.js" },
   outdir,
 });
 

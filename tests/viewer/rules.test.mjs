@@ -9,9 +9,11 @@ import { fileURLToPath } from "node:url";
 const VIEWER = join(dirname(fileURLToPath(import.meta.url)), "../../compile_lens/views/live");
 const LONGEST = 400;
 
-/** The rooms from the top down; what stands in one knows only those behind it. `boot` is known to none. */
+/** The rooms from the top down; what stands in one knows only those behind it. `boot` and `editor` are known to none. */
 const ORDER = [
   "boot",
+  "editor",
+  "play",
   "compare",
   "answers",
   "program",
@@ -66,9 +68,12 @@ function sources() {
   );
 }
 
-/** The files that a file names, by their paths. */
+/** The files that a file names, by their paths. The editor alone may name packages too, which have none. */
 function named(path, text, pattern = IMPORT) {
-  return [...text.matchAll(pattern)].map((match) => posix.join(posix.dirname(path), match.slice(1).find(Boolean)));
+  return [...text.matchAll(pattern)]
+    .map((match) => match.slice(1).find(Boolean))
+    .filter((name) => !(room(path) === "editor" && /^@(?:codemirror|lezer)\//.test(name)))
+    .map((name) => posix.join(posix.dirname(path), name));
 }
 
 /** The room of a file: its folder, or itself at the top. */
@@ -161,6 +166,11 @@ test("the pages carry every file", () => {
     "answers/start.css",
     "program/start.js",
     "program/start.css",
+    "boot/door.js",
+    "editor/start.js",
+    "play/start.js",
+    "play/start.css",
+    "play/beside.css",
   ])
     visit(start);
   assert.deepEqual(

@@ -127,8 +127,17 @@ def _inside(addition: str) -> dict[str, str]:
     if not addition:
         names = {"script": "viewer.min.js.zlib", "style": "viewer.min.css.zlib"}
         return {kind: based(_bytes(name)) for kind, name in names.items()}
-    script = built("viewer.min.js").removesuffix(_CLOSING) + built(f"{addition}.min.js") + _CLOSING
-    return {"script": packed(script), "style": packed(built("viewer.min.css") + built(f"{addition}.min.css"))}
+    return {"script": packed(script(addition)), "style": packed(style(addition))}
+
+
+def script(addition: str, before: str = "") -> str:
+    """The script with an addition, which stands inside it, and what that needs ``before`` it."""
+    return built("viewer.min.js").removesuffix(_CLOSING) + before + built(f"{addition}.min.js") + _CLOSING
+
+
+def style(addition: str) -> str:
+    """The style of the page's inside, with that of an addition."""
+    return built("viewer.min.css") + built(f"{addition}.min.css")
 
 
 _CLOSING = "})();"
@@ -184,6 +193,12 @@ def encoded(capture: Record) -> dict[str, str]:
             else:
                 large[name] = packed(_json(_late(part)), LEVEL_LARGE)
     return {"small": packed(f"{{{','.join(small)}}}"), **large}
+
+
+def plain_parts(capture: Record) -> dict[str, str]:
+    """The parts as JSON, by name, each for itself and not packed: for a page that gets new ones while it is open."""
+    with no_collection():
+        return {name: _json(part) for name, part in parts(capture).items()}
 
 
 @contextlib.contextmanager

@@ -59,6 +59,8 @@ export interface App {
   selection: Selection;
   /** The number of the compilation that is shown. */
   compilation: number;
+  /** True if the program stands in an editor beside the page. */
+  edited?: boolean;
   /** Shows another compilation. */
   choose(compilation: number): void;
   /** Says a short sentence to screen readers. */

@@ -57,11 +57,12 @@ export function heightOfSource({ sources, compilations, breaks, outcome }) {
  * @param {number} width pixels
  * @param {boolean} below whether the graph stands below the source
  * @param {string} phase that is wanted first
+ * @param {boolean} own whether the source is one of the panes
  * @returns {Group[]} the most wanted first
  */
-export function usualGroups(model, compilation, width, below, phase) {
+export function usualGroups(model, compilation, width, below, phase, own) {
   const { core, index } = model;
-  const python = core.sources.length > 0 || index.stages[0].count > 0;
+  const python = own && (core.sources.length > 0 || index.stages[0].count > 0);
   const places = usualPlaces(core.compilations[compilation], width, python, below, phase);
   const groups = places.map((place) => [place]);
   if (endedBadly(core)) return before(model, groups, placeOfOutcome());

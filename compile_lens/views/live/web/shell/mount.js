@@ -24,10 +24,11 @@ import { followPointer } from "../controls/pointer.js";
  * @param {Open} open
  */
 export function comeAlive(several, open) {
-  const root = /** @type {HTMLElement & { compileLens?: Unpacked }} */ (
+  const root = /** @type {(HTMLElement & { compileLens?: Unpacked }) | null | undefined} */ (
     document.currentScript?.closest(".compile-lens")
   );
-  const unpacked = /** @type {Unpacked} */ (root.compileLens);
+  const unpacked = root?.compileLens;
+  if (!root || !unpacked) return; // the playground opens its pages itself
   if (several !== "comparison" in unpacked.parts) return;
   delete root.compileLens;
   start(root, unpacked, open).catch(unpacked.failed);

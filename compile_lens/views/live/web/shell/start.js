@@ -2,7 +2,7 @@
 //
 // Folders import downwards in this order, never up, types too:
 //
-//     compare → shell → chain → panes → findings → fusion → graph → drawing → code → listing → controls → data → dom, types
+//     compare, play → answers → shell → chain → panes → findings → fusion → graph → drawing → code → listing → controls → data → dom, types
 //
 // `boot` stands alone: it is a script of its own. A test holds this (`rules.test.mjs`).
 

@@ -1,0 +1,47 @@
+"""The command ``play``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from ..errors import UsageError
+from .output import OK
+
+ABOUT = (
+    "Serves one\nbrowser of this machine, on 127.0.0.1, until Ctrl-C. Code runs in a process of its own, with limits. "
+    "Needs the extra [play]."
+)
+
+
+def declare(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command and its arguments."""
+    parser = add(
+        "play", play, "Open the playground: an editor, and beside it the page of what you type", ABOUT
+    )
+    parser.add_argument(
+        "given",
+        nargs="?",
+        default="",
+        metavar="PROGRAM",
+        help="a file, a folder of files for the menu, or a link that a playground made (default: sin² + cos²)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, metavar="N", help="of one capture (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--memory", type=float, default=8.0, metavar="GiB", help="of its process (default: %(default)g)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open nothing")
+
+
+def play(args: argparse.Namespace) -> int:
+    """Serve a playground until an interrupt."""
+    if args.seconds <= 0 or args.memory <= 0:
+        raise UsageError("--seconds and --memory are above 0")
+    from ..playground.play import serve
+    from ..playground.session import Limits
+
+    limits = Limits(seconds=args.seconds, memory=int(args.memory * (1 << 30)))
+    serve(args.given, limits, browser=not args.no_browser)
+    return OK

@@ -1,0 +1,97 @@
+"""A playground from its beginning to its end: folder, child, server, and the browser that is sent there."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import shutil
+import signal
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+
+from . import snippets
+from .server import Opening, Server
+from .session import Captor, Limits
+from .settings import MARK, Program, from_link
+
+NEEDED = ("starlette", "uvicorn", "websockets")
+"""Packages of the extra ``play``."""
+
+NAME = "f.py"
+"""Name of a program that has no file."""
+
+
+def opening(given: str) -> tuple[Opening, str]:
+    """Return what a playground begins with, and the folder of its modules, ``""`` for none.
+
+    Args:
+        given: a file, a folder of programs, a link that a playground made, or ``""``.
+    """
+    menu = snippets.own()
+    if MARK in given:
+        return Opening(from_link(given), NAME, tuple(menu)), ""
+    path = Path(given).absolute()
+    if not given or path.is_dir():
+        menu = snippets.of_folder(path) if given else menu
+        first = menu[0]
+        return Opening(Program(first.source), first.file if given else NAME, tuple(menu)), str(
+            path
+        ) if given else ""
+    chosen = snippets.of_file(path)
+    return Opening(Program(chosen.source), chosen.file, (chosen, *menu)), str(path.parent)
+
+
+def check() -> None:
+    """Raise ``ModuleNotFoundError`` where a package of the extra is not installed."""
+    for name in NEEDED:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            words = f"the playground needs {name}, which is not installed: pip install 'compile-lens[play]'"
+            raise ModuleNotFoundError(words, name=name) from None
+
+
+def serve(given: str, limits: Limits, browser: bool) -> None:
+    """Serve a playground until an interrupt. Everything that it writes is in a folder that only this user may enter,
+    and that is gone afterwards."""
+    check()
+    first, modules = opening(given)
+    folder = Path(tempfile.mkdtemp(prefix="compile-lens-play-"))
+    try:
+        work = folder / "work"
+        work.mkdir()
+        captor = Captor(work, limits)
+        captor.start()
+        server = Server(captor, first, modules)
+
+        def begun() -> None:
+            print(f"playground: {server.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)
+            if browser:
+                webbrowser.open(_way_there(folder, server.url).as_uri())
+
+        signal.signal(signal.SIGTERM, _interrupt)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(begun)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _way_there(folder: Path, url: str) -> Path:
+    """Write a page that leads to the playground: what a browser is started with is seen by every user of the machine,
+    and the address holds the token."""
+    page = folder / "open.html"
+    page.touch(0o600)
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0;url={url}"><title>compile_lens</title>',
+        encoding="utf-8",
+    )
+    return page

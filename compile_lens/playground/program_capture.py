@@ -1,0 +1,219 @@
+"""A program of the playground, run and captured. The child alone imports this: it loads torch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import linecache
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .._torch.frames import code_copies
+from .._torch.targets import torch_settings
+from ..child import worker
+from ..devices import models
+from ..engine.call import Call
+from ..engine.entry import WITHIN
+from ..engine.local import perform
+from ..engine.options import CaptureOptions
+from ..errors import UsageError
+from ..results.capture import Capture
+from ..trials.switches import SWITCHES, merged
+from .settings import Program, Settings
+
+INPUTS = "inputs"
+"""Name by which a program gives the arguments of its function."""
+
+USUAL = "f"
+"""Name of the function that is captured, if the program has one of that name."""
+
+MODULE = "play"
+"""Name of the module that a program is."""
+
+SWITCHABLE = {switch.name: switch for switch in SWITCHES if switch.options}
+"""Switches that are options of Inductor alone, by name."""
+
+HOW = "in the child process of the playground"
+
+
+class ProgramError(Exception):
+    """What a program raised before its function was captured, and the line of the program, 0 if none is known."""
+
+    def __init__(self, error: BaseException, line: int) -> None:
+        super().__init__(str(error))
+        self.type, self.line = type(error).__name__, line
+
+
+@dataclass(frozen=True)
+class ProgramCapture:
+    """A captured program.
+
+    Attributes:
+        functions: names of what can be captured, in the order of the program.
+        function: the one that was.
+        own_inputs: whether the program makes its arguments itself.
+    """
+
+    capture: Capture
+    functions: tuple[str, ...]
+    function: str
+    own_inputs: bool
+
+
+def capture_program(program: Program, file: str, settings: dict[str, Any]) -> ProgramCapture:
+    """Run a program and capture its function.
+
+    Args:
+        file: the name that its lines have. Modules are looked for in its folder first.
+        settings: torch's settings, for this program alone.
+
+    Raises:
+        ProgramError: the program does not parse, or it or what makes its inputs raised.
+        CaptureError: the function raised, or the compiler rejected it.
+        UsageError: there is nothing to capture, or a setting cannot be used.
+    """
+    wanted = program.settings
+    options = _options(wanted)
+    model = models.resolve(wanted.target) if wanted.target else None
+    within = WITHIN.get(model.device, "") if model is not None else ""
+    code = _compiled(program.source, file)
+    with torch_settings.restored(settings), _neighbours(os.path.dirname(file)):
+        with worker.named(within)() if within else contextlib.nullcontext():
+            scope = _executed(code, program.source, file)
+            functions = tuple(_functions(scope))
+            name = _chosen(functions, wanted.function)
+            with _located(file):
+                inputs = _inputs(scope, scope[name], name, wanted)
+        call = Call.read(code_copies.compiled_module(scope[name]), inputs, None, options)
+        capture = perform(call)[0]
+    if capture.target is not None:
+        target = dataclasses.replace(capture.target, transfer=HOW)
+        capture = dataclasses.replace(capture, target=target)
+    return ProgramCapture(capture, functions, name, INPUTS in scope)
+
+
+def _options(settings: Settings) -> CaptureOptions:
+    unknown = [name for name in settings.switches if name not in SWITCHABLE]
+    if unknown:
+        raise UsageError(f"switch {unknown[0]!r} is not one of {', '.join(SWITCHABLE)}")
+    options = merged(SWITCHABLE[name] for name in settings.switches).options
+    return CaptureOptions(
+        dynamic=True if settings.dynamic else None, options=options or None, target=settings.target or None
+    )
+
+
+def _compiled(source: str, file: str) -> types.CodeType:
+    try:
+        return compile(source, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise ProgramError(_without_place(error), error.lineno or 0) from None
+    except (ValueError, RecursionError, MemoryError) as error:  # a null byte; nested too deeply
+        raise ProgramError(error, 0) from None
+
+
+def _without_place(error: SyntaxError) -> SyntaxError:
+    """Return the error with its message alone: the line has it beside it."""
+    return type(error)(error.msg)
+
+
+def _executed(code: types.CodeType, source: str, file: str) -> dict[str, Any]:
+    """Return the names that a program defines. It is the module ``play`` until the next one is."""
+    ended = source if source.endswith("\n") else f"{source}\n"  # as linecache has the text of a file
+    linecache.cache[file] = (len(ended), None, ended.splitlines(True), file)
+    module = types.ModuleType(MODULE)
+    module.__file__ = file
+    sys.modules[MODULE] = module
+    with _located(file):
+        exec(code, module.__dict__)
+    return module.__dict__
+
+
+@contextlib.contextmanager
+def _located(file: str) -> Iterator[None]:
+    """Raise what a program raises as ``ProgramError``, with the last of its lines that the error passed."""
+    try:
+        yield
+    except (UsageError, ProgramError):
+        raise
+    except (Exception, SystemExit) as error:
+        lines = []
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == file:
+                lines.append(trace.tb_lineno)
+            trace = trace.tb_next
+        raise ProgramError(error, lines[-1] if lines else 0) from error
+
+
+@contextlib.contextmanager
+def _neighbours(folder: str) -> Iterator[None]:
+    """For the duration, modules are looked for in a folder first; those from there are forgotten afterwards, so that
+    the next program has them as they are then."""
+    known = set(sys.modules)
+    if folder:
+        sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(folder)
+            for name in set(sys.modules) - known:
+                place = getattr(sys.modules[name], "__file__", None)
+                if isinstance(place, str) and place.startswith(os.path.join(folder, "")):
+                    del sys.modules[name]
+
+
+def _functions(scope: dict[str, Any]) -> Iterator[str]:
+    """Names of a program's own functions, and of modules that it made."""
+    for name, value in scope.items():
+        own = inspect.isfunction(value) and value.__module__ == MODULE
+        if not name.startswith("_") and (own or isinstance(value, torch.nn.Module)):
+            yield name
+
+
+def _chosen(functions: tuple[str, ...], wanted: str) -> str:
+    if not functions:
+        raise UsageError("there is no function yet: define one, such as `def f(x): return torch.sin(x)`")
+    if wanted in functions:
+        return wanted
+    return USUAL if USUAL in functions else functions[-1]
+
+
+def _inputs(
+    scope: dict[str, Any], function: Callable[..., Any], name: str, settings: Settings
+) -> tuple[Any, ...]:
+    """Return the arguments: those of the program, else a tensor for each parameter without a default."""
+    if INPUTS in scope:
+        given = scope[INPUTS]
+        if not isinstance(given, (tuple, list)):
+            raise UsageError(
+                f"inputs is a {type(given).__name__}: write a list, such as `inputs = [torch.rand(8)]`"
+            )
+        return tuple(_as_set(value, settings) for value in given)
+    target = function.forward if isinstance(function, torch.nn.Module) else function
+    parameters = inspect.signature(target).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if keywords:
+        raise UsageError(f"{name} takes {keywords[0]} by name alone: give it a default")
+    wanted = [
+        p
+        for p in parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    return tuple(_as_set(torch.rand(settings.rows, settings.columns), settings) for _ in wanted)
+
+
+def _as_set(value: Any, settings: Settings) -> Any:
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    if settings.dtype:
+        value = value.detach().to(getattr(torch, settings.dtype)).requires_grad_(value.requires_grad)
+    return value.requires_grad_() if settings.requires_grad else value

@@ -1,0 +1,149 @@
+"""The server of the playground: one page and one WebSocket, on a random port of 127.0.0.1, for one reader."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import UsageError
+from ..views.live import playground as pages
+from .guard import PROTOCOL, Guard
+from .session import Captor, Session
+from .settings import DTYPES, LARGEST, TARGETS, Program
+from .snippets import Snippet
+
+LOOPBACK = "127.0.0.1"
+"""The only address that the server listens on."""
+
+LONGEST = 1 << 20
+"""Bytes of a message that it takes."""
+
+ELSEWHERE = 4001
+"""Code with which a page is told that another one has taken its place."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What the page begins with: a program, the name of its file, and the menu."""
+
+    program: Program
+    file: str
+    menu: tuple[Snippet, ...]
+
+
+class Server:
+    """The server, bound to its port.
+
+    Args:
+        captor: captures the programs.
+        folder: where modules of the programs are looked for; ``""`` for none.
+    """
+
+    def __init__(self, captor: Captor, opening: Opening, folder: str) -> None:
+        self._captor, self._opening, self._folder = captor, opening, folder
+        self._token = secrets.token_urlsafe(32)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.bind((LOOPBACK, 0))
+        self.address = f"{LOOPBACK}:{self.socket.getsockname()[1]}"
+        self._reader: Any = None
+
+    @property
+    def url(self) -> str:
+        """The address of the page. The token stands in its fragment, which no browser sends."""
+        return f"http://{self.address}/#t={self._token}"
+
+    def application(self) -> Any:
+        """Return the ASGI application, behind its guard."""
+        from starlette.responses import HTMLResponse
+        from starlette.routing import Route, Router, WebSocketRoute
+
+        async def door(request: Any) -> Any:
+            return HTMLResponse(pages.door())
+
+        routes = [Route("/", door, methods=["GET"]), WebSocketRoute("/socket", self._talk)]
+        router = Router(routes, redirect_slashes=False)
+        return Guard(router, self.address, self._token, pages.policy(self.address))
+
+    def uvicorn(self) -> Any:
+        """Return what serves the application on ``socket``: it logs no address, and trusts no header of a proxy."""
+        import uvicorn
+
+        config = uvicorn.Config(
+            self.application(),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws_max_size=LONGEST,
+            ws_per_message_deflate=False,
+            limit_concurrency=32,
+            timeout_graceful_shutdown=1,
+        )
+        return uvicorn.Server(config)
+
+    def run(self, begun: Callable[[], None]) -> None:
+        """Serve until an interrupt; ``begun`` is called once it listens."""
+        self.socket.listen()
+        begun()
+        try:
+            self.uvicorn().run(sockets=[self.socket])
+        finally:
+            self._captor.close()
+
+    async def _talk(self, reader: Any) -> None:
+        """Answer one page. An older one is told that it has been replaced."""
+        from starlette.websockets import WebSocketDisconnect
+
+        await reader.accept(subprotocol=PROTOCOL)
+        if self._reader is not None:
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                await self._reader.close(ELSEWHERE)
+        self._reader = reader
+        file = self._opening.file
+        session = Session(self._captor, f"{self._folder}/{file}" if self._folder else file, reader.send_json)
+        work = asyncio.create_task(session.run())
+        try:
+            await reader.send_json({"hello": self._hello()})
+            async for text in reader.iter_text():
+                await self._hear(session, reader, text)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            work.cancel()
+            if self._reader is reader:
+                self._reader = None
+                self._captor.interrupt()
+
+    async def _hear(self, session: Session, reader: Any, text: str) -> None:
+        message = {}
+        try:
+            message = json.loads(text)
+            number, page = message["edit"], message.get("page") is True
+            program = Program.read(message["program"])
+        except UsageError as error:
+            answer = {"error": {"type": "", "message": str(error), "line": 0}}
+            await reader.send_json({"of": message.get("edit"), **answer})
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            await reader.close(1003)  # no page of ours wrote this
+        else:
+            session.want({"edit": number, "program": asdict(program), "page": page})
+
+    def _hello(self) -> dict[str, Any]:
+        opening = self._opening
+        return {
+            "file": opening.file,
+            "program": asdict(opening.program),
+            "menu": [asdict(one) for one in opening.menu],
+            "targets": TARGETS,
+            "dtypes": DTYPES,
+            "largest": LARGEST,
+            "seconds": self._captor.seconds,
+            **pages.bundle(),
+        }

@@ -1,0 +1,122 @@
+"""The settings beside the editor, as the page sends them and as a link holds them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..errors import UsageError
+
+LONGEST = 200_000
+"""Characters of a program that the playground takes."""
+
+DTYPES = ("", "float64", "float32", "bfloat16", "float16")
+"""Types of the inputs; ``""`` leaves them as the program has them, or makes float32."""
+
+LARGEST = 4096
+"""Rows and columns of an input that is made for the program, at most."""
+
+TARGETS = (
+    ("", "this CPU"),
+    ("cpu:avx2", "CPU with AVX2"),
+    ("cpu:avx512", "CPU with AVX-512"),
+    ("h100", "H100"),
+    ("b200", "B200"),
+    ("a100", "A100"),
+    ("t4", "T4"),
+    ("mps", "Apple GPU"),
+)
+"""Targets of the menu and their names; a link may name any target that ``capture`` knows."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a program is captured with.
+
+    Attributes:
+        function: its name in the program; ``""``: ``f``, or the last one.
+        target: as in ``capture``; ``""``: the CPU of this machine.
+        dtype: of the floating-point inputs; ``""`` as they are.
+        rows, columns: sizes of inputs that the program does not make itself.
+        requires_grad: whether floating-point inputs require gradients, besides those that do already.
+        dynamic: as in ``torch.compile``.
+        switches: names of switches of ``what_if`` that are turned.
+    """
+
+    function: str = ""
+    target: str = ""
+    dtype: str = ""
+    rows: int = 64
+    columns: int = 128
+    requires_grad: bool = False
+    dynamic: bool = False
+    switches: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, raw: object) -> Settings:
+        """Return the settings that plain data hold. Raises ``UsageError`` for what is none."""
+        if not isinstance(raw, dict):
+            raise UsageError(f"settings are an object of JSON, not {type(raw).__name__}")
+        known = {field.name: raw.get(field.name, field.default) for field in fields(cls)}
+        for name in ("function", "target", "dtype"):
+            if not isinstance(known[name], str) or len(known[name]) > 200:
+                raise UsageError(f"{name} is no short text")
+        for name in ("requires_grad", "dynamic"):
+            if not isinstance(known[name], bool):
+                raise UsageError(f"{name}={known[name]!r} is neither true nor false")
+        for name in ("rows", "columns"):
+            if type(known[name]) is not int or not 1 <= known[name] <= LARGEST:
+                raise UsageError(f"{name}={known[name]!r} is no number from 1 to {LARGEST}")
+        if known["dtype"] not in DTYPES:
+            raise UsageError(f"dtype={known['dtype']!r} is not one of {', '.join(filter(None, DTYPES))}")
+        if known["target"].endswith(".json"):
+            raise UsageError("a target of the playground is a name: it opens no file")
+        switches = known["switches"]
+        if not isinstance(switches, (list, tuple)) or not all(isinstance(one, str) for one in switches):
+            raise UsageError("switches are a list of names")
+        known["switches"] = tuple(sorted(set(switches)))
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program and its settings: one state of the playground."""
+
+    source: str
+    settings: Settings = Settings()
+
+    @classmethod
+    def read(cls, raw: Any) -> Program:
+        """Return the program that plain data hold. Raises ``UsageError`` for what is none."""
+        source = raw.get("source") if isinstance(raw, dict) else None
+        if not isinstance(source, str):
+            raise UsageError("a program is a text")
+        if len(source) > LONGEST:
+            raise UsageError(
+                f"the program has {len(source):,} characters, and the playground takes {LONGEST:,}"
+            )
+        return cls(source, Settings.read(raw.get("settings", {})))
+
+
+MARK = "#p="
+"""What stands before the program in a link."""
+
+
+def from_link(link: str) -> Program:
+    """Return the program in a link that the playground made. Raises ``UsageError`` if there is none."""
+    text = link.partition(MARK)[2]
+    try:
+        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        reader = zlib.decompressobj()
+        plain = reader.decompress(packed, 8 * LONGEST)
+        if not plain or reader.unconsumed_tail:
+            raise ValueError("it is longer than a program of the playground")
+        raw = json.loads(plain)
+    except (ValueError, zlib.error) as error:
+        raise UsageError(
+            f"the link holds no program ({error}); copy it whole, from {MARK} to its end"
+        ) from None
+    return Program.read(raw)

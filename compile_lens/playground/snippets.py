@@ -1,0 +1,66 @@
+"""The menu of programs: those that come along, or the files of a folder. The page gets their texts, never a path."""
+
+from __future__ import annotations
+
+import ast
+import importlib.resources
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from .settings import LONGEST
+
+MOST = 200
+"""Files of a folder that are in the menu."""
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A program of the menu: its title there, the name of its file, its text."""
+
+    title: str
+    file: str
+    source: str
+
+
+def own() -> list[Snippet]:
+    """Return the programs that come along."""
+    return list(_snippets(importlib.resources.files(__package__).joinpath("snippets").iterdir()))
+
+
+def of_folder(folder: Path) -> list[Snippet]:
+    """Return the programs in a folder, by name. Raises ``UsageError`` if there is none."""
+    found = list(_snippets(folder.iterdir()))
+    if not found:
+        raise UsageError(f"{folder} holds no Python file: name a folder of programs, or a file")
+    return found
+
+
+def of_file(path: Path) -> Snippet:
+    """Return the program in a file. Raises ``UsageError`` if it cannot be read."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(source) > LONGEST:
+        raise UsageError(f"{path} has {len(source):,} characters, and the playground takes {LONGEST:,}")
+    return Snippet(title_of(source, path.name), path.name, source)
+
+
+def _snippets(files: Iterable[Any]) -> Iterator[Snippet]:
+    python = sorted((f for f in files if f.name.endswith(".py") and f.is_file()), key=lambda f: f.name)
+    for file in python[:MOST]:
+        source = file.read_text(encoding="utf-8")
+        if len(source) <= LONGEST:
+            yield Snippet(title_of(source, file.name), file.name, source)
+
+
+def title_of(source: str, name: str) -> str:
+    """Return the first line of a program's docstring; its file's name where there is none."""
+    try:
+        words = ast.get_docstring(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError):
+        words = None
+    return words.splitlines()[0] if words else name

@@ -1,0 +1,263 @@
+// The playground: what one types goes to the server, and the newest answer is what one sees. A page that is not of the
+// program in the editor is dimmed, and says so.
+
+import { button, h, plural, put } from "../dom.js";
+import { CapturePage } from "./capture_page.js";
+import { Controls } from "./controls.js";
+import { fragmentOf, programIn } from "./link.js";
+
+/** @import { PlayAnswer, PlayEditor, PlayEditorOptions, PlayHello, PlayProgram } from "../types.d.ts" */
+
+/** Milliseconds of rest until the address has the program. */
+const ADDRESS_REST = 500;
+/** Width below which one of editor and page is shown at a time, as `play.css` has it. */
+const NARROW = "(max-width: 719px)";
+/** Code of the server for a page whose place another has taken. */
+const ELSEWHERE = 4001;
+
+export class Playground {
+  /**
+   * @param {ShadowRoot} root
+   * @param {WebSocket} socket
+   * @param {PlayHello} hello
+   * @param {(options: PlayEditorOptions) => PlayEditor} createEditor
+   */
+  constructor(root, socket, hello, createEditor) {
+    this.socket = socket;
+    this.hello = hello;
+    /** The number of the newest edit, when it was made, and that of the page. */
+    this.edit = 0;
+    this.editedAt = 0;
+    this.shown = 0;
+    /** Parts of the page by name. @type {Record<string, string>} */
+    this.parts = {};
+    /** The program of the page, which is what is saved. @type {PlayProgram | null} */
+    this.captured = null;
+    /** Programs that were sent and not answered, by edit. @type {Map<number, PlayProgram>} */
+    this.sent = new Map();
+    this.timer = 0;
+    this.ended = false;
+    this.page = new CapturePage(hello.inside);
+    this.controls = new Controls(hello, () => this.change());
+    this.state = h("span", { class: "state", role: "status" });
+    this.note = h("p", { class: "stale-note", hidden: true });
+    this.inputs = h("p", { class: "inputs" });
+    this.menu = this.snippets();
+    const editor = h("div", { class: "editor" });
+    this.element = h(
+      "div",
+      { class: "play" },
+      h(
+        "header",
+        { class: "head" },
+        h("h1", {}, "play"),
+        this.menu,
+        h("span", { class: "room" }),
+        this.state,
+        this.presents(),
+        button("link", () => void this.copy(), { label: "copy a link to this program and its settings" }),
+        button("save", () => this.save(), { label: "save the page of the last version that compiled, as one file" }),
+      ),
+      this.controls.element,
+      this.controls.popover.element,
+      h(
+        "div",
+        { class: "sides", "data-side": "editor" },
+        h("section", { class: "side-editor", "aria-label": `editor, ${hello.file}` }, editor, this.inputs),
+        h("section", { class: "side-page", "aria-label": "capture" }, this.note, this.page.element),
+      ),
+      this.tabs(),
+    );
+    root.append(this.element);
+    this.editor = createEditor({
+      parent: editor,
+      root,
+      text: hello.program.source,
+      changed: () => this.change(),
+      pressed: (line) => this.page.pin(hello.file, line),
+    });
+    socket.addEventListener("message", ({ data }) => void this.answer(JSON.parse(data)));
+    socket.addEventListener("close", ({ code }) => this.end(code));
+    addEventListener("hashchange", () => void this.follow());
+  }
+
+  async begin() {
+    if (!(await this.follow())) this.change();
+    this.editor.focusText();
+  }
+
+  /** Takes the program of the address; true if it holds one. */
+  async follow() {
+    const program = await programIn(location.hash);
+    if (!program) return false;
+    if (JSON.stringify(program) === JSON.stringify(this.program())) return this.edit > 0;
+    this.controls.take({ ...this.hello.program.settings, ...program.settings });
+    this.take(program.source);
+    return true;
+  }
+
+  /** @returns {PlayProgram} */
+  program() {
+    return { source: this.editor.text(), settings: { ...this.controls.settings } };
+  }
+
+  /** Shows another program. @param {string} source */
+  take(source) {
+    if (source === this.editor.text()) this.change();
+    else this.editor.replaceText(source);
+  }
+
+  /** Program or settings are other ones: the server is asked, and what it does for the last ones ends. */
+  change() {
+    if (this.ended) return;
+    const program = this.program();
+    this.edit++;
+    this.editedAt = performance.now();
+    this.sent = new Map([[this.edit, program]]);
+    this.socket.send(JSON.stringify({ edit: this.edit, program }));
+    this.tell("waits", "capturing …", "Capturing this one.");
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.remember(), ADDRESS_REST);
+  }
+
+  /** Writes the program into the address, so that it outlives a reload. */
+  async remember() {
+    history.replaceState(null, "", await fragmentOf(this.program()));
+  }
+
+  /** @param {PlayAnswer} answer */
+  async answer(answer) {
+    const { of, parts, names, page } = answer;
+    if (page !== undefined) this.download(page);
+    else if (answer.starting && of === this.edit) this.tell("waits", "starting torch …", "Torch is starting.");
+    else if (parts && names) {
+      this.parts = Object.fromEntries(names.map((name) => [name, parts[name] ?? this.parts[name]]));
+      await this.paint(answer);
+    } else if (of === this.edit) this.refuse(answer);
+  }
+
+  /** Shows the page of an answer. @param {PlayAnswer} answer */
+  async paint(answer) {
+    const { of } = answer;
+    const program = this.sent.get(of) ?? null;
+    if (!(await this.page.show({ ...this.parts }))) return;
+    this.shown = of;
+    this.captured = program;
+    if (of !== this.edit) return;
+    this.controls.hear(answer);
+    this.editor.showFault(null);
+    this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n")));
+    put(this.inputs, (answer.inputs ?? []).join(" · "));
+    this.tell("fresh", `up to date · ${((performance.now() - this.editedAt) / 1000).toFixed(2)} s`, "");
+  }
+
+  /** Says why there is no page of the newest program. @param {PlayAnswer} answer */
+  refuse({ error, stopped, message = "" }) {
+    if (error) {
+      const at = error.line ? `line ${error.line}` : error.type || "no capture";
+      const what = error.type === "SyntaxError" ? "does not parse" : "failed";
+      this.editor.showFault(error);
+      this.tell("failed", at, error.line ? `Line ${error.line} ${what}.` : "This one was not captured.");
+      return;
+    }
+    const words =
+      stopped === "time"
+        ? `stopped after ${this.hello.seconds} s: the program or its capture takes longer than that`
+        : `the process of the capture ended: ${message}`;
+    this.editor.showFault({ type: "", message: words, line: 0 });
+    this.tell(
+      "failed",
+      stopped === "time" ? `stopped after ${this.hello.seconds} s` : "ended",
+      "This one was stopped.",
+    );
+  }
+
+  /**
+   * Says how page and program stand to each other.
+   * @param {"fresh" | "waits" | "failed"} state
+   * @param {string} words
+   * @param {string} reason
+   */
+  tell(state, words, reason) {
+    this.element.dataset.state = state;
+    put(this.state, words);
+    this.note.hidden = state === "fresh";
+    const age = this.edit - this.shown;
+    put(this.note, this.shown ? `Last version that compiled, ${plural(age, "edit")} ago. ${reason}` : reason);
+  }
+
+  /** The server is gone, or another page has taken this one's place. @param {number} code */
+  end(code) {
+    this.ended = true;
+    const words = code === ELSEWHERE ? "open in another tab" : "ended";
+    this.tell("failed", words, code === ELSEWHERE ? "Another tab has taken over." : "compile-lens play has ended.");
+  }
+
+  snippets() {
+    const { menu } = this.hello;
+    const options = menu.map(({ title }, number) => h("option", { value: String(number) }, title));
+    const list = h(
+      "select",
+      { class: "menu", "aria-label": "programs" },
+      h("option", { value: "" }, "programs"),
+      options,
+    );
+    list.addEventListener("change", () => {
+      const chosen = menu[Number(list.value)];
+      list.value = "";
+      if (!chosen) return;
+      this.controls.take({ ...this.controls.settings, function: "" });
+      this.take(chosen.source);
+      this.editor.focusText();
+    });
+    return list;
+  }
+
+  presents() {
+    const present = button("present", () => {
+      const on = this.element.classList.toggle("presents");
+      present.setAttribute("aria-pressed", String(on));
+      this.editor.measure();
+    });
+    present.title = "large type, for the back of a room";
+    present.setAttribute("aria-pressed", "false");
+    return present;
+  }
+
+  /** Buttons of a narrow page, which shows the editor or the capture. */
+  tabs() {
+    const sides = /** @type {const} */ (["editor", "capture"]);
+    const buttons = sides.map((side) =>
+      button(side, () => show(side), { class: "side-tab", pressed: side === "editor" }),
+    );
+    const show = (/** @type {string} */ side) => {
+      /** @type {HTMLElement} */ (this.element.querySelector(".sides")).dataset.side = side;
+      buttons.forEach((one, number) => one.setAttribute("aria-pressed", String(sides[number] === side)));
+      if (matchMedia(NARROW).matches && side === "editor") this.editor.measure();
+    };
+    return h("nav", { class: "side-tabs", "aria-label": "Sides" }, buttons);
+  }
+
+  async copy() {
+    await this.remember();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      put(this.state, "link copied");
+    } catch {
+      put(this.state, "the link is in the address");
+    }
+  }
+
+  save() {
+    if (!this.captured) return;
+    this.socket.send(JSON.stringify({ edit: this.shown, program: this.captured, page: true }));
+  }
+
+  /** @param {string} page */
+  download(page) {
+    const url = URL.createObjectURL(new Blob([page], { type: "text/html" }));
+    const name = `${this.hello.file.replace(/\.py$/, "")}.html`;
+    h("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+}

@@ -1,0 +1,62 @@
+"""A playground's server in a thread, with a captor that runs nothing; and one with a child."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compile_lens.playground.server import Opening, Server
+from compile_lens.playground.settings import Program
+from compile_lens.playground.snippets import Snippet
+
+SECRET = "import torch\n\n\ndef the_readers_own_program(x):\n    return x\n"
+
+
+class NoCaptor:
+    """Takes requests, and answers that it captured nothing."""
+
+    ready = True
+    seconds = 10.0
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.requests.append(request)
+        return {"error": {"type": "", "message": "nothing was run", "line": 0}}
+
+    def interrupt(self) -> None:
+        """Nothing runs."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def captor() -> NoCaptor:
+    return NoCaptor()
+
+
+@pytest.fixture
+def server(captor: NoCaptor, tmp_path: Path) -> Iterator[Server]:
+    """A server that listens. Its program holds the word ``the_readers_own_program``."""
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("websockets")
+    opening = Opening(Program(SECRET), "own.py", (Snippet("a title", "own.py", SECRET),))
+    made = Server(captor, opening, str(tmp_path))  # type: ignore[arg-type]
+    serving = made.uvicorn()
+    made.socket.listen()
+    thread = threading.Thread(target=serving.run, kwargs={"sockets": [made.socket]}, daemon=True)
+    thread.start()
+    while not serving.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    yield made
+    serving.should_exit = True
+    thread.join(20)
+    assert not thread.is_alive()
