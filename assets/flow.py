@@ -11,7 +11,7 @@ YOURS = {"your call": "capture(f, x)", "your cell": "a page, a text, a file"}
 ROOMS = {
     "cli": "the same calls, typed in a terminal",
     "course": "questions, exercises, progress",
-    "playground": "an editor, and the page that follows",
+    "playground": "captures what you type",
     "api": "the public functions",
     "trials": "runs the code: verify, benchmark",
     "engine": "one capture, here or in the child",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import shutil
 import signal
@@ -60,11 +59,12 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
     and that is gone afterwards."""
     check()
     first, modules = opening(given)
+    signal.signal(signal.SIGTERM, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="compile-lens-play-"))
+    work = folder / "work"
+    captor = Captor(work, limits)
     try:
-        work = folder / "work"
         work.mkdir()
-        captor = Captor(work, limits)
         captor.start()
         server = Server(captor, first, modules)
 
@@ -73,10 +73,11 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
             if browser:
                 webbrowser.open(_way_there(folder, server.url).as_uri())
 
-        signal.signal(signal.SIGTERM, _interrupt)
-        with contextlib.suppress(KeyboardInterrupt):
-            server.run(begun)
+        server.run(begun)
+    except KeyboardInterrupt:
+        pass  # it was meant so
     finally:
+        captor.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 

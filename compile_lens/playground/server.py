@@ -92,10 +92,7 @@ class Server:
         """Serve until an interrupt; ``begun`` is called once it listens."""
         self.socket.listen()
         begun()
-        try:
-            self.uvicorn().run(sockets=[self.socket])
-        finally:
-            self._captor.close()
+        self.uvicorn().run(sockets=[self.socket])
 
     async def _talk(self, reader: Any) -> None:
         """Answer one page. An older one is told that it has been replaced."""
@@ -117,9 +114,9 @@ class Server:
             pass
         finally:
             work.cancel()
+            session.leave()
             if self._reader is reader:
                 self._reader = None
-                self._captor.interrupt()
 
     async def _hear(self, session: Session, reader: Any, text: str) -> None:
         message = {}

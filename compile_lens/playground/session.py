@@ -8,17 +8,21 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..child.child import Child, TooLong
+from ..child.child import Child
 from ..errors import ChildError
 from . import worker
 
-GRACE = 1.0
+GRACE = 3.0
 """Seconds in which a child must answer an interrupt; then it is ended, and another takes its place."""
+
+BEAT = 0.1
+"""Seconds between two interrupts: one is lost on a child that has not begun."""
 
 START = 120.0
 """Seconds that a child may take to start."""
@@ -35,14 +39,12 @@ class Limits:
 
 
 class Captor:
-    """Runs requests in one child process, in a folder of its own. Other threads may ``interrupt`` it."""
+    """Runs requests in one child process, in a folder of its own."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder, self._limits = folder, limits
         self._child: Child | None = None
         self._lock = threading.Lock()
-        self._running = False
-        self._timers: list[threading.Timer] = []
         self.closed = False
 
     @property
@@ -72,61 +74,28 @@ class Captor:
                     raise ChildError("the playground is ending")
                 self._child = Child(WORKER, environment, str(self._folder), show=False)
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the child's answer; ``{"interrupted": True}`` or ``{"stopped": …}`` where it was ended before."""
+    def ask(self, request: dict[str, Any], unwanted: threading.Event) -> dict[str, Any]:
+        """Return the child's answer; ``{"interrupted": True}`` where it became ``unwanted``, ``{"stopped": …}`` where a
+        limit or its own program ended it."""
         self.start()
         child = self._child
         assert child is not None
         limit = self._limits.seconds + (START if child.new else 0.0)
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            self.interrupt()
-
-        timer = threading.Timer(limit, stop)
-        timer.daemon = True
-        with self._lock:
-            self._running = True
-        timer.start()
+        answered, late = threading.Event(), threading.Event()
+        watch = threading.Thread(target=_watch, args=(child, limit, answered, late, unwanted), daemon=True)
+        watch.start()
         try:
-            answer = child.ask(json.dumps(request).encode(), limit + GRACE)
-        except TooLong:
-            return {"stopped": "time"}
+            answer = child.ask(json.dumps(request).encode())
         except ChildError as error:
-            if self.closed or self._ended is child:
+            if late.is_set():
+                return {"stopped": "time"}
+            if self.closed or unwanted.is_set():
                 return {"interrupted": True}
             return {"stopped": "ended", "message": str(error)}
         finally:
-            timer.cancel()
-            with self._lock:
-                self._running = False
-                for one in self._timers:
-                    one.cancel()
-                self._timers.clear()
+            answered.set()
+            watch.join()
         return {"stopped": "time"} if late.is_set() and "interrupted" in answer else answer
-
-    _ended: Child | None = None
-    """The child that was ended because it did not answer an interrupt."""
-
-    def interrupt(self) -> None:
-        """End the capture that runs, if one does."""
-        with self._lock:
-            child = self._child
-            if not self._running or child is None or child.new:
-                return
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child.pid, signal.SIGINT)
-            timer = threading.Timer(GRACE, self._give_up, (child,))
-            timer.daemon = True
-            self._timers.append(timer)
-            timer.start()
-
-    def _give_up(self, child: Child) -> None:
-        with self._lock:
-            if self._running and self._child is child:
-                self._ended = child
-                child.end()
 
     def _forget(self) -> None:
         if self._child is not None:
@@ -141,6 +110,30 @@ class Captor:
                 self._child.end()
 
 
+def _watch(
+    child: Child, limit: float, answered: threading.Event, late: threading.Event, unwanted: threading.Event
+) -> None:
+    """Interrupt a request that is unwanted or late until it is answered; end the child if that takes too long."""
+    begun = time.monotonic()
+    while not unwanted.wait(BEAT / 2):
+        if answered.is_set():
+            return
+        if time.monotonic() - begun > limit:
+            late.set()
+            break
+    given_up = time.monotonic() + GRACE
+    while not answered.is_set():
+        if child.new and not late.is_set():  # it imports torch, for whichever program comes next
+            given_up = time.monotonic() + GRACE
+        elif child.new or time.monotonic() > given_up:
+            child.end()
+            return
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGINT)
+        answered.wait(BEAT)
+
+
 class Session:
     """The programs of one page. Each is answered by ``send``, unless a newer one came before.
 
@@ -150,29 +143,33 @@ class Session:
 
     def __init__(self, captor: Captor, file: str, send: Callable[[dict[str, Any]], Any]) -> None:
         self._captor, self._file, self._send = captor, file, send
-        self._wanted: dict[str, Any] | None = None
+        self._wanted: dict[str, Any] = {}
         self._changed = asyncio.Event()
+        self._unwanted = threading.Event()
         self._parts: dict[str, str] = {}
 
     def want(self, request: dict[str, Any]) -> None:
         """Answer this request next; what runs is interrupted."""
         self._wanted = request
         self._changed.set()
-        self._captor.interrupt()
+        self._unwanted.set()
+
+    def leave(self) -> None:
+        """End what runs: nobody waits for it."""
+        self._unwanted.set()
 
     async def run(self) -> None:
         """Answer requests until this is cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
-            request, self._wanted = self._wanted, None
-            if request is None:
-                continue
+            request, self._unwanted = dict(self._wanted), threading.Event()
             number = request.pop("edit")
             if not self._captor.ready:
                 await self._send({"of": number, "starting": True})
-            answer = await asyncio.to_thread(self._captor.ask, {**request, "file": self._file})
-            if "interrupted" not in answer:
+            request["file"] = self._file
+            answer = await asyncio.to_thread(self._captor.ask, request, self._unwanted)
+            if not self._changed.is_set() and "interrupted" not in answer:
                 await self._send({"of": number, **self._changes(answer)})
 
     def _changes(self, answer: dict[str, Any]) -> dict[str, Any]:

@@ -32,15 +32,21 @@ def main(replies: int) -> None:
     worker.serve(replies, answerer.answer, answerer.prepare)
 
 
+AGAIN = 0.5
+"""Seconds after which a request that did not end at an interrupt gets the next one: something took the first."""
+
+
 class Interrupt:
-    """An interrupt ends the request that runs; between requests it means nothing."""
+    """Ends the request that runs; between requests it means nothing. The playground repeats it until it is answered."""
 
     running = False
+    last = 0.0
 
     @classmethod
     def hear(cls, *_: Any) -> None:
-        if cls.running:
-            cls.running = False  # one is enough: a second would disturb what puts everything back
+        now = time.monotonic()
+        if cls.running and now - cls.last > AGAIN:  # one at once would disturb what puts everything back
+            cls.last = now
             raise KeyboardInterrupt
 
 

@@ -26,12 +26,9 @@ class NoCaptor:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], unwanted: threading.Event) -> dict[str, Any]:
         self.requests.append(request)
         return {"error": {"type": "", "message": "nothing was run", "line": 0}}
-
-    def interrupt(self) -> None:
-        """Nothing runs."""
 
     def close(self) -> None:
         """Nothing is open."""

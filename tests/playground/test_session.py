@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def captor(folder: Path) -> Iterator[Captor]:
 
 
 def ask(captor: Captor, source: str, file: str = "f.py", **settings: Any) -> dict[str, Any]:
-    return captor.ask({"program": {"source": source, "settings": settings}, "file": file})
+    return captor.ask({"program": {"source": source, "settings": settings}, "file": file}, threading.Event())
 
 
 def test_a_program_becomes_the_parts_of_its_page(captor: Captor) -> None:
@@ -126,7 +127,9 @@ def test_modules_beside_the_file_are_read_anew(captor: Captor, tmp_path: Path) -
 
 
 def test_the_page_as_one_file_is_that_of_the_program(captor: Captor) -> None:
-    answer = captor.ask({"program": {"source": SIN, "settings": {}}, "file": "f.py", "page": True})
+    answer = captor.ask(
+        {"program": {"source": SIN, "settings": {}}, "file": "f.py", "page": True}, threading.Event()
+    )
     assert answer["page"].startswith("<!doctype html>") and "cpp_fused" in answer["page"]
 
 

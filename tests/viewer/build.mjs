@@ -143,6 +143,7 @@ await build({
   entryPoints: [{ in: `${WEB}/editor/start.js`, out: "editor" }],
   format: "iife",
   globalName: "editor$",
+  banner: { js: `/*\n${await readFile("node_modules/@codemirror/view/LICENSE", "utf8")}*/` }, // all of its packages'
   nodePaths: ["node_modules"],
   outExtension: { ".js": ".min.js" },
   outdir,

@@ -37,6 +37,8 @@ export class Playground {
     this.sent = new Map();
     this.timer = 0;
     this.ended = false;
+    /** True if the page is to be saved once the capture that runs has ended. */
+    this.saves = false;
     this.page = new CapturePage(hello.inside);
     this.controls = new Controls(hello, () => this.change());
     this.state = h("span", { class: "state", role: "status" });
@@ -183,6 +185,7 @@ export class Playground {
     put(this.state, words);
     this.note.hidden = state === "fresh";
     const age = this.edit - this.shown;
+    if (this.saves && state !== "waits") this.save();
     put(this.note, this.shown ? `Last version that compiled, ${plural(age, "edit")} ago. ${reason}` : reason);
   }
 
@@ -248,8 +251,10 @@ export class Playground {
     }
   }
 
+  /** Asks for the page as one file, once nothing is captured: the request would take the place of a program. */
   save() {
-    if (!this.captured) return;
+    this.saves = this.element.dataset.state === "waits";
+    if (this.saves || !this.captured) return;
     this.socket.send(JSON.stringify({ edit: this.shown, program: this.captured, page: true }));
   }
 

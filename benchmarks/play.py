@@ -1,0 +1,165 @@
+"""How long after a key the playground shows its page, and what a long session leaves behind.
+
+    python benchmarks/play.py [--edits 50] [--session 0] [--chromium PATH]
+
+In Chromium, with a real child: for each of four programs the median time from a key to the painted page, as the page
+itself measures it, warm. ``--session 1000`` adds so many random edits, half of which do not parse: no page is called
+up to date that is not of the newest text, the resident memory of server and child after them is printed beside that
+after a fifth of them, and processes that ended and were not waited for are counted. Run it on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = "import torch\nfrom torch.nn.functional import gelu, layer_norm, mse_loss\n\n\n"
+PROGRAMS = {
+    "sin² + cos²": "def f(x):\n    return torch.sin(x) ** 2 + torch.cos(x) ** 2\n",
+    "softmax": "def f(x):\n    return torch.softmax(x, -1)\n",
+    "layer norm": "def f(x):\n    return layer_norm(x, (128,))\n",
+    "MLP step": (
+        "def f(x, y, first, second):\n    return mse_loss(gelu(x @ first) @ second, y)\n\n\n"
+        "grad = dict(requires_grad=True)\ninputs = [torch.rand(64, 32), torch.rand(64, 8), "
+        "torch.rand(32, 128, **grad), torch.rand(128, 8, **grad)]\n"
+    ),
+}
+STATE = "main .play"
+
+
+@contextmanager
+def playground() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command, and the address that it prints."""
+    command = [sys.executable, "-m", "compile_lens", "play", "--no-browser"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stderr is not None
+    try:
+        yield process, process.stderr.readline().partition(": ")[2].strip()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answered(page: Page) -> str:
+    """The words of the state, once nothing is captured any more."""
+    page.wait_for_selector(f"{STATE}:not([data-state=waits])", timeout=60_000)
+    return str(page.text_content(".state"))
+
+
+def typed(page: Page, text: str) -> None:
+    """Put a whole program into the editor, as one edit."""
+    page.click(".cm-content")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
+def seconds(words: str) -> float:
+    match = re.search(r"up to date · ([\d.]+) s", words)
+    if match is None:
+        raise SystemExit(f"no page came: {words}")
+    return float(match[1])
+
+
+def latency(page: Page, text: str, edits: int) -> list[float]:
+    """Seconds from each of so many keys at the end of the program to its page; five before are not counted."""
+    typed(page, f"{HEAD}{text}# ")
+    answered(page)
+    times = []
+    for number in range(edits + 5):
+        page.keyboard.type(str(number % 10))
+        times.append(seconds(answered(page)))
+    return times[5:]
+
+
+def family(process: subprocess.Popen[str]) -> list[int]:
+    """The server and all below it (Linux)."""
+    known = [process.pid]
+    for pid in known:
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        known += [int(child) for child in children.read_text().split()] if children.exists() else []
+    return known
+
+
+def resident(process: subprocess.Popen[str]) -> float:
+    """MiB of private and shared memory of them all."""
+    pages = 0
+    for pid in family(process):
+        pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def zombies(process: subprocess.Popen[str]) -> int:
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in family(process)]
+    return states.count("Z")
+
+
+def long_session(page: Page, process: subprocess.Popen[str], edits: int) -> None:
+    """Random edits, half of which do not parse."""
+    chance = random.Random(7)
+    texts = list(PROGRAMS.values())[:3]
+    early = 0.0
+    for number in range(edits):
+        broken = chance.random() < 0.5
+        typed(
+            page,
+            f"{HEAD}{chance.choice(texts)}# {number}{'((' if not broken else ''}\n{'(' if broken else ''}",
+        )
+        if chance.random() < 0.2:
+            time.sleep(chance.random() / 5)
+            continue  # the next one comes while this one is captured
+        words = answered(page)
+        if broken != words.startswith("line"):
+            raise SystemExit(
+                f"edit {number}: the page says {words!r} of a program that does{' not' * broken} parse"
+            )
+        if number == edits // 5:
+            early = resident(process)
+    late = resident(process)
+    print(
+        f"{edits} edits: {early:.0f} MiB after a fifth, {late:.0f} MiB at the end ({late / early - 1:+.1%})"
+    )
+    print(f"processes that ended and were not waited for: {zombies(process)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--edits", type=int, default=50)
+    parser.add_argument("--session", type=int, default=0, metavar="EDITS")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or "")
+    args = parser.parse_args()
+    with playground() as (process, url), sync_playwright() as playwright:
+        browser: Any = playwright.chromium.launch(executable_path=args.chromium or None)
+        page = browser.new_page(viewport={"width": 1280, "height": 720})
+        page.goto(url)
+        answered(page)
+        for target in ("", "h100"):
+            page.select_option(".settings select >> nth=1", target)
+            for name, text in PROGRAMS.items():
+                times = latency(page, text, args.edits)
+                middle, worst = statistics.median(times), max(times)
+                print(
+                    f"{name:12} {target or 'cpu':5} median {middle:.2f} s, slowest {worst:.2f} s", flush=True
+                )
+        page.select_option(".settings select >> nth=1", "")
+        if args.session:
+            long_session(page, process, args.session)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
