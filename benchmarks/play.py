@@ -56,7 +56,8 @@ def playground() -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def answered(page: Page) -> str:
-    """The words of the state, once nothing is captured any more."""
+    """The words of the state, once nothing is captured any more. The editor reads keys before the next frame."""
+    page.evaluate("new Promise(requestAnimationFrame)")
     page.wait_for_selector(f"{STATE}:not([data-state=waits])", timeout=60_000)
     return str(page.text_content(".state"))
 

@@ -68,6 +68,11 @@ export class CapturePage {
       panes.large = old.panes.large;
       const state = decodeState(old.hash(), shell.model.index, shell.findings());
       if (state) shell.restore(state);
+      // Usual panes have no place in an address, and yet a view that was chosen: they have not read their data yet.
+      for (const { place, view } of old.panes.shown) {
+        const frame = panes.frames.get(place.key);
+        if (frame && view) frame.view = view;
+      }
       const folds = foldsOf(old);
       for (const [name, fold] of foldsOf(shell)) fold.open = folds.get(name)?.open ?? fold.open;
     }

@@ -1,0 +1,289 @@
+"""The playground in a browser: what one types is what one sees, and a page that is not of it says so."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("websockets")
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch, pytest.mark.full]
+
+ROOT = Path(__file__).resolve().parents[2]
+TWO = "import torch\n\n\ndef f(x):\n    y = torch.sin(x)\n    return y.sum(-1)\n"
+"""Two lines that become something."""
+
+ONE = "import torch\n\n\ndef f(x):\n    return torch.sin(x) + torch.cos(x)\n"
+
+GRAPH = ".page .frame[data-stage] .node"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The address of a playground with limits of a test."""
+    command = [sys.executable, "-m", "compile_lens", "play", "--no-browser", "--seconds", "6"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stderr is not None
+    yield process.stderr.readline().partition(": ")[2].strip()
+    process.terminate()
+    assert process.wait(30) == 0
+    process.stderr.close()
+
+
+@pytest.fixture
+def play(page: Page, watch: Watch, url: str) -> Page:
+    """The playground, with the page of what it begins with."""
+    place = url.partition("#")[0]
+    watch.allow(place)
+    watch.allow(place.replace("http", "ws") + "socket")
+    page.goto(url)
+    settled(page, "fresh")
+    return page
+
+
+def settled(page: Page, state: str) -> str:
+    """The words of the state, once it is the wanted one of what was typed last, which the editor reads in a frame."""
+    page.evaluate("new Promise(requestAnimationFrame)")
+    page.wait_for_selector(".play:not([data-state=waits])", timeout=60_000)
+    page.wait_for_selector(f".play[data-state={state}]", timeout=60_000)
+    return page.inner_text(".state")
+
+
+def typed(page: Page, text: str, then: str = "fresh") -> str:
+    """Put a program into the editor as one edit; the words of what it comes to."""
+    page.click(".cm-content")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+    return settled(page, then)
+
+
+def boxes(page: Page) -> set[str]:
+    """Titles of the boxes of the graph that is shown."""
+    texts = page.locator(GRAPH).all_inner_texts()
+    return {text.split("\n")[0].strip() for text in texts}
+
+
+def test_the_page_follows_the_keys(play: Page) -> None:
+    typed(play, TWO)
+    play.locator(GRAPH, has_text="sin").first.wait_for()
+    play.keyboard.press("Control+Home")
+    for _ in range(4):
+        play.keyboard.press("ArrowDown")
+    play.keyboard.press("End")
+    for _ in range(len("sin(x)")):
+        play.keyboard.press("Backspace")
+    play.keyboard.type("cosh(x)")
+    words = settled(play, "fresh")
+    assert re.fullmatch(r"up to date · \d+\.\d\d s", words)
+    play.locator(GRAPH, has_text="cosh").first.wait_for()
+    assert play.locator(GRAPH, has_text="sin").count() == 0
+    assert play.inner_text(".inputs") == "x: float32[64, 128] cpu"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line", "said"),
+    [
+        (TWO.replace("sin(x)", "sin(x"), "line 5", 5, "SyntaxError"),
+        (TWO.replace("sin(x)", "sine(x)"), "line 5", 5, "has no attribute 'sine'"),
+        (TWO.replace("    y =", "    while True: x = x\n    y ="), "stopped after 6 s", 0, "takes longer"),
+        ("x = 1\n", "no capture", 0, "there is no function yet"),
+    ],
+)
+def test_the_last_good_page_stays_and_says_so(
+    play: Page, text: str, words: str, line: int, said: str
+) -> None:
+    typed(play, TWO)
+    assert typed(play, text, "failed") == words
+    assert said in play.inner_text(".fault")
+    assert play.locator(".fault-line").count() == (line > 0)
+    if line:
+        assert play.inner_text(".fault-line") == text.split("\n")[line - 1]
+    assert play.inner_text(".stale-note").startswith("Last version that compiled, 1 edit ago.")
+    assert float(play.locator(".pages").evaluate("e => getComputedStyle(e).opacity")) < 0.8
+    assert play.locator(GRAPH, has_text="sin").count()
+    assert typed(play, TWO + "\n").startswith("up to date")
+    assert play.locator(".fault").count() == 0 and not play.is_visible(".stale-note")
+    assert play.locator(".pages").evaluate("e => getComputedStyle(e).opacity") == "1"
+
+
+def test_what_is_pinned_open_and_scrolled_stays(play: Page) -> None:
+    typed(play, TWO)
+    play.click(".cm-lineNumbers .cm-gutterElement:text-is('5')")
+    play.click(".page .frame-tab:has-text('module')")
+    box = play.locator(".page .listing-box").last
+    box.evaluate("e => e.scrollTo(0, 60)")
+    top = box.evaluate("e => e.scrollTop")
+    assert top > 0 and play.locator(".page .spot").count() == 1
+    typed(play, TWO.replace("sum(-1)", "mean(-1)"))
+    play.locator(GRAPH, has_text="mean").first.wait_for()
+    assert play.locator(".page .spot").count() == 1, "the pin"
+    pressed = play.locator(".page .frame-tab[aria-pressed=true]").all_inner_texts()
+    assert any("module" in text for text in pressed), "the tab"
+    assert play.locator(".page .listing-box").last.evaluate("e => e.scrollTop") == top
+    assert play.locator(".page").count() == 1, "the old page is gone"
+
+
+def test_code_has_the_colours_of_its_boxes(play: Page) -> None:
+    """Each line where it became one thing; each call where several of a line did."""
+    for text, selector, wanted in (
+        (TWO, ".own-line", ["    y = torch.sin(x)", "    return y.sum(-1)"]),
+        (ONE, ".call", ["torch.sin(x)", " + ", "torch.cos(x)"]),
+    ):
+        typed(play, text)
+        spans = play.locator(f".editor {selector}")
+        assert spans.all_text_contents() == wanted
+        (look,) = re.findall(r"unit-\d", str(spans.first.get_attribute("class")))
+        box = play.locator(GRAPH, has_text="sin").first.get_attribute("class")
+        assert box is not None and look in box.split()
+
+
+def test_controls_change_the_capture(play: Page) -> None:
+    typed(play, TWO)
+    play.get_by_label("requires_grad").check()
+    settled(play, "fresh")
+    assert play.inner_text(".inputs") == "x: float32[64, 128] cpu requires_grad"
+    play.locator(".settings").get_by_label("dtype").select_option("bfloat16")
+    settled(play, "fresh")
+    play.locator(".settings").get_by_label("rows").focus()
+    play.keyboard.press("ArrowRight")
+    settled(play, "fresh")
+    assert play.inner_text(".inputs") == "x: bfloat16[72, 128] cpu requires_grad"
+    play.get_by_label("requires_grad").uncheck()
+    play.locator(".settings").get_by_label("target").select_option("h100")
+    settled(play, "fresh")
+    play.locator(".page .listing-box", has_text="tl.load").first.wait_for()
+    play.get_by_role("button", name="options").click()
+    play.locator(".switch", has_text="combo_kernels").get_by_role("checkbox").check()
+    settled(play, "fresh")
+    assert play.get_by_role("button", name="options").inner_text() == "options (1)"
+
+
+def test_a_link_brings_the_program_and_its_settings(play: Page, context: object) -> None:
+    typed(play, TWO)
+    play.get_by_label("requires_grad").check()
+    settled(play, "fresh")
+    play.wait_for_url("**/#p=*")
+    play.get_by_role("button", name="link").click()
+    play.locator(".state", has_text="link").wait_for()
+    from compile_lens.playground.settings import from_link
+
+    held = from_link(play.evaluate("location.href"))
+    assert held.source == TWO and held.settings.requires_grad
+    play.reload()
+    settled(play, "fresh")
+    assert "requires_grad" in play.inner_text(".inputs")
+    assert play.get_by_label("requires_grad").is_checked()
+
+
+def test_the_menu_has_the_gallery_and_save_writes_a_page(play: Page, tmp_path: Path) -> None:
+    play.get_by_label("programs").select_option(label="softmax over either dimension")
+    settled(play, "fresh")
+    play.locator(".settings").get_by_label("function").select_option("first")
+    settled(play, "fresh")
+    with play.expect_download() as download:
+        play.get_by_role("button", name="save").click()
+    saved = tmp_path / "saved.html"
+    download.value.save_as(saved)
+    text = saved.read_text("utf-8")
+    assert text.startswith("<!doctype html>") and "<title>first · torch" in text
+
+
+def test_no_address_and_no_request_holds_the_token(play: Page, url: str) -> None:
+    token = url.partition("#t=")[2]
+    seen: list[str] = []
+    play.on("request", lambda request: seen.append(request.url + str(request.all_headers())))
+    play.reload()
+    settled(play, "fresh")
+    assert token not in play.evaluate("location.href + document.referrer + document.cookie")
+    assert not [text for text in seen if token in text]
+    assert play.evaluate("document.documentElement.outerHTML").find(token) < 0
+
+
+@pytest.mark.parametrize("fragment", ["", "#t=" + "A" * 43])
+def test_without_the_token_there_is_a_door(page: Page, watch: Watch, url: str, fragment: str) -> None:
+    place = url.partition("#")[0]
+    watch.allow(place)
+    watch.allow(place.replace("http", "ws") + "socket")
+    watch.expect("WebSocket connection")
+    page.goto(place + fragment)
+    page.get_by_role("alert").wait_for()
+    assert page.inner_text("body").startswith("This is the door of a playground.")
+
+
+@pytest.mark.parametrize("attack", ["fetch", "socket", "frame"])
+def test_a_page_of_another_origin_gets_nothing(
+    page: Page, watch: Watch, url: str, tmp_path: Path, attack: str
+) -> None:
+    """As a site that the reader visits: it knows the port and even the token."""
+    address, _, token = url.partition("#t=")
+    tries: dict[str, Callable[[], str]] = {
+        "fetch": lambda: f"fetch('{address}', {{credentials: 'include'}}).then(() => 'read')",
+        "socket": lambda: (
+            f"new Promise((done, no) => {{ const s = new WebSocket('{address.replace('http', 'ws')}socket', "
+            f"['compile-lens', '{token}']); s.onmessage = () => done('read'); s.onerror = () => no('closed') }})"
+        ),
+        "frame": lambda: (
+            f"new Promise((done, no) => {{ const f = document.createElement('iframe'); f.src = '{address}'; "
+            "f.onload = () => { try { done(f.contentDocument.body.textContent) } catch { no('closed') } }; "
+            "document.body.append(f) })"
+        ),
+    }
+    file = tmp_path / "evil.html"
+    file.write_text("<!doctype html><title>evil</title><body></body>", "utf-8")
+    for place in (file.as_uri(), address, address.replace("http", "ws") + "socket", "chrome-error://"):
+        watch.allow(place)
+    watch.expect("")
+    page.goto(file.as_uri())
+    assert page.evaluate(f"{tries[attack]()}.catch(() => 'closed')") == "closed"
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_editor_and_page_take_turns(play: Page) -> None:
+    assert play.locator(".cm-content").is_visible() and not play.locator(".page .top").is_visible()
+    play.get_by_role("button", name="capture", exact=True).click()
+    assert play.locator(".page .top").is_visible() and not play.locator(".cm-content").is_visible()
+    assert play.evaluate("document.documentElement.scrollWidth") == 390
+    play.get_by_role("button", name="editor", exact=True).click()
+    typed(play, TWO)
+
+
+def test_by_keyboard_alone(play: Page) -> None:
+    """From the editor, which has the focus, to the controls and back, and to the page."""
+    focused = "document.querySelector('main').shadowRoot.activeElement"
+    assert "cm-content" in play.evaluate(f"{focused}.className")
+    play.keyboard.press("Control+a")
+    play.keyboard.insert_text(TWO)
+    settled(play, "fresh")
+    play.keyboard.press("Escape")
+    play.keyboard.press("Tab")
+    assert play.evaluate(f"{focused}.className") == "page", "Tab leaves the editor for the page"
+    play.keyboard.press("Shift+Tab")
+    assert "cm-content" in play.evaluate(f"{focused}.className")
+    play.keyboard.press("Shift+Tab")
+    assert play.evaluate(f"{focused}.textContent").startswith("options")
+    play.keyboard.press("Enter")
+    assert play.locator(".switch").first.is_visible()
+    play.keyboard.press("Escape")
+    assert not play.locator(".switch").first.is_visible()
+
+
+def test_present_enlarges_what_is_read(play: Page) -> None:
+    before = play.locator(".cm-line").first.bounding_box()
+    play.get_by_role("button", name="present").click()
+    after = play.locator(".cm-line").first.bounding_box()
+    assert before is not None and after is not None and after["height"] > 1.4 * before["height"]
+    assert play.evaluate("document.documentElement.scrollHeight <= innerHeight")
