@@ -54,12 +54,12 @@ NO_CODE = "this target has no such code"
 UNCHANGED = "no pass changed them"
 
 VERBS = {
-    "traced": "Dynamo records the tensor calls of the function in a graph, up to a graph break.",
-    "joint": "Autograd adds the gradient; the joint graph is then cut into forward and backward.",
-    "decomposed": "Calls become ATen operators, large ones several small ones.",
-    "inlined": "An operator is computed in the loop that reads its value, without a buffer.",
-    "fused": "Loops join into groups; separate are pairs of groups that share data.",
-    "generated": "Groups become kernels, which the wrapper launches.",
+    "traced": "Dynamo records tensor calls in a graph, up to a graph break.",
+    "joint": "Autograd adds the backward.",
+    "decomposed": "Calls become ATen operators.",
+    "inlined": "Operators are computed where they are read.",
+    "fused": "Loops join into groups; separate pairs share data.",
+    "generated": "Groups become kernels.",
 }
 """Definitions of the steps from one stage to the next."""
 

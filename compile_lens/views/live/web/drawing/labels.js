@@ -115,8 +115,6 @@ export class GraphWords {
       box.name,
       `holds ${plural(box.members.length, "node")}: ${names.join(", ")}${more > 0 ? ` and ${grouped(more)} more` : ""}`,
     ];
-    const cost = box.lines.find(([, role]) => role === "cost");
-    if (cost) lines.push(`their part in the generated code: ${cost[0]}`);
     if (partOf(box)) lines.push(partOf(box));
     const saved = this.savedIn(box);
     if (saved) lines.push(`${saved} of them ${this.saved}`);

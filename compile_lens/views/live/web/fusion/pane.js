@@ -104,7 +104,9 @@ export class FusionPane {
       counted(figures?.get("groups") ?? String(this.plan.groups), "group"),
       ...(figures ? [arrow(), counted(figure("launches"), "launch", "launches")] : []),
     ];
-    const before = figure("bytes before");
+    // The loops that stand below, each by itself.
+    const parts = this.plan.rows.flatMap(({ loops }) => loops.flatMap(({ reads, writes }) => [reads, writes]));
+    const before = parts.includes(-1) ? "—" : `~${grouped(parts.reduce((sum, one) => sum + one, 0))}`;
     const after = figure("bytes after");
     const bytes =
       before === "—" && after === "—"
