@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -107,3 +110,65 @@ def test_a_clock_leaves_the_text_of_the_code_alone() -> None:
 def test_bad_input() -> None:
     with pytest.raises(UsageError, match="by='line' is not one of None, 'kernel'"):
         compile_lens.benchmark(lambda x: x + 1, torch.rand(8), by="line")
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let each launch take one thread: several wait for each other while the machine has other work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def towers(order: tuple[int, ...]) -> tuple[Any, tuple[torch.Tensor, ...]]:
+    """Return a function with a product on each of four lines, in an order of sizes, and its inputs."""
+    a, b, c, d = (128 * 2**n for n in order)
+
+    def f(w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        first = (w @ w.t()).sin().sum()
+        second = (x @ x.t()).cos().sum()
+        third = (y @ y.t()).exp().sum()
+        fourth = (z @ z.t()).tanh().sum()
+        return first + second + third + fourth
+
+    return f, tuple(torch.rand(size, 512) / 32 for size in (a, b, c, d))
+
+
+def traced(f: Any, inputs: tuple[torch.Tensor, ...]) -> dict[int, float]:
+    """Return the time of torch's own trace by the number of rows that a product takes."""
+    torch._dynamo.reset()
+    compiled = torch.compile(f)
+    compiled(*inputs)
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True
+    ) as trace:
+        for _ in range(10):
+            compiled(*inputs)
+    torch._dynamo.reset()
+    events = [one for one in trace.key_averages(group_by_input_shape=True) if one.key == "aten::mm"]
+    return {one.input_shapes[0][0]: one.cpu_time_total for one in events}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1), (0, 3, 1, 2)])
+def test_the_most_expensive_lines_are_those_of_a_trace_and_the_times_add_up(
+    order: tuple[int, ...], one_thread: None
+) -> None:
+    f, inputs = towers(order)
+    times = traced(f, inputs)
+    assert len(times) == 4
+    texts = [line.strip() for line in inspect.getsource(f).splitlines() if "@" in line]
+    of_rows = {x.shape[0]: text for x, text in zip(inputs, texts, strict=True)}
+    capture = compile_lens.benchmark(
+        f, *inputs, ablations=False, seconds=1.0, by="kernel", show_progress=False
+    )
+    profile = capture.profile
+    assert profile is not None and profile.seconds / profile.calls > 1e-3
+    expected = [of_rows[rows] for rows in sorted(times, key=times.__getitem__, reverse=True)]
+    # The sum of the last line shares a kernel, which the trace does not divide.
+    assert [line.text for line in by_line(profile) if line.text in texts][:3] == expected[:3]
+    # The launches and what the wrapper itself takes, beside the wall time of the calls.
+    within = sum(graph.seconds for graph in profile.graphs)
+    assert 0.9 * profile.seconds <= within <= profile.seconds
+    assert all(sum(kernel.seconds for kernel in graph.kernels) <= graph.seconds for graph in profile.graphs)
