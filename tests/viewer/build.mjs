@@ -49,7 +49,7 @@ const scripts = await texts(".js");
 async function ownNames() {
   const code = [...scripts.values()].join("\n");
   const types = (await readFile(`${WEB}/types.d.ts`, "utf8")).replace(/\/\*[^]*?\*\//g, "");
-  const known = new Set(`${types}\n${scripts.get("boot/boot.js")}\n${scripts.get("boot/door.js")}`.match(/\w+/g));
+  const known = new Set(`${types}\n${scripts.get("boot/boot.js")}`.match(/\w+/g));
   for (const [, name] of code.matchAll(/["'`](\w+)["'`]/g)) known.add(name);
   for (const [, name] of code.matchAll(/dataset\.(\w+)/g)) known.add(name);
   const own = [...code.matchAll(/this\.(\w{3,}) = |^  (?:async |get )?(\w{3,})\(.*\) \{$/gm)].map((m) => m[1] ?? m[2]);

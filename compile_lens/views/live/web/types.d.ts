@@ -690,26 +690,32 @@ export interface EditorLine {
   line: number;
   start: number;
   end: number;
-  look: string;
+  classes: string;
 }
 
 export interface PlayEditorOptions {
-  parent: HTMLElement;
+  holder: HTMLElement;
   root: ShadowRoot;
   text: string;
   changed(): void;
   /** The number of a line was clicked. */
-  pressed(line: number): boolean;
+  lineClicked(line: number): boolean;
 }
 
 /** The editor, which is a bundle of its own: these names reach across. */
 export interface PlayEditor {
   text(): string;
   replaceText(text: string): void;
-  showFault(fault: EditorFault | null): void;
-  colourLines(wanted: EditorLine[]): void;
+  reportFault(error: EditorFault | null): void;
+  colourLines(lines: EditorLine[]): void;
   focusText(): void;
-  measure(): void;
+  measureAgain(): void;
+}
+
+/** What the door of the playground leaves at its place. */
+export interface PlayDoor {
+  socket: WebSocket;
+  hello: PlayHello;
 }
 
 /** Settings of the playground, as Python's `Settings`. */

@@ -108,12 +108,12 @@ function faultAt(state, fault) {
 function coloured(state, wanted) {
   /** @type {Range<Decoration>[]} */
   const ranges = [];
-  for (const { line, look, start, end } of wanted) {
+  for (const { line, classes, start, end } of wanted) {
     if (line < 1 || line > state.doc.lines) continue;
     const { from, length } = state.doc.line(line);
-    if (end < 0) ranges.push(Decoration.line({ class: `own-line ${look}` }).range(from));
+    if (end < 0) ranges.push(Decoration.line({ class: `own-line ${classes}` }).range(from));
     else if (start < end && end <= length)
-      ranges.push(Decoration.mark({ class: `call ${look}` }).range(from + start, from + end));
+      ranges.push(Decoration.mark({ class: `call ${classes}` }).range(from + start, from + end));
   }
   return Decoration.set(ranges, true);
 }
@@ -123,15 +123,15 @@ function coloured(state, wanted) {
  * @param {PlayEditorOptions} options
  * @returns {PlayEditor}
  */
-export function create({ parent, root, text, changed, pressed }) {
+export function create({ holder, root, text, changed, lineClicked }) {
   const view = new EditorView({
-    parent,
+    parent: holder,
     root,
     state: EditorState.create({
       doc: text,
       extensions: [
         lineNumbers({
-          domEventHandlers: { click: (editor, { from }) => pressed(editor.state.doc.lineAt(from).number) },
+          domEventHandlers: { click: (editor, { from }) => lineClicked(editor.state.doc.lineAt(from).number) },
         }),
         history(),
         drawSelection(),
@@ -153,9 +153,9 @@ export function create({ parent, root, text, changed, pressed }) {
   return {
     text: () => view.state.doc.toString(),
     replaceText: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
-    showFault: (fault) => view.dispatch({ effects: setFault.of(fault) }),
+    reportFault: (fault) => view.dispatch({ effects: setFault.of(fault) }),
     colourLines: (wanted) => view.dispatch({ effects: setLines.of(wanted) }),
     focusText: () => view.focus(),
-    measure: () => view.requestMeasure(),
+    measureAgain: () => view.requestMeasure(),
   };
 }

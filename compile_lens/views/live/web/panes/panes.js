@@ -89,7 +89,7 @@ export class Panes {
 
   /** True if the graph stands below the source: where that is short, and where three would be too narrow. */
   get below() {
-    return !this.app.edited && graphBelow(this.app.model.core, this.width);
+    return graphBelow(this.app.model.core, this.width);
   }
 
   /** Puts the usual panes where they tell most; others stand side by side and share the room. */

@@ -35,7 +35,8 @@ export class CapturePage {
     const shadow = host.attachShadow({ mode: "open" });
     shadow.adoptedStyleSheets = [this.sheet];
     this.element.append(host);
-    const shell = await openCapture(host, parts, (text) => Promise.resolve(text), false, true);
+    const shell = await openCapture(host, parts, (text) => Promise.resolve(text), false);
+    shell.app.edited = true;
     const stay = () => number === this.newest;
     if (stay()) {
       shell.element.classList.add("shell-beside");
@@ -96,8 +97,8 @@ export class CapturePage {
       const calls = model.units.segments(units);
       const shift = indent(text[line - 1] ?? "") - indent(written);
       return calls.length
-        ? calls.map(({ start, end, unit }) => ({ line, start: start + shift, end: end + shift, look: look(unit) }))
-        : units.slice(0, 1).map((unit) => ({ line, start: 0, end: -1, look: look(unit) }));
+        ? calls.map(({ start, end, unit }) => ({ line, start: start + shift, end: end + shift, classes: look(unit) }))
+        : units.slice(0, 1).map((unit) => ({ line, start: 0, end: -1, classes: look(unit) }));
     });
   }
 

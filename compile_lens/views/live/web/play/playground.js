@@ -72,11 +72,11 @@ export class Playground {
     );
     root.append(this.element);
     this.editor = createEditor({
-      parent: editor,
+      holder: editor,
       root,
       text: hello.program.source,
       changed: () => this.change(),
-      pressed: (line) => this.page.pin(hello.file, line),
+      lineClicked: (line) => this.page.pin(hello.file, line),
     });
     socket.addEventListener("message", ({ data }) => void this.answer(JSON.parse(data)));
     socket.addEventListener("close", ({ code }) => this.end(code));
@@ -147,7 +147,7 @@ export class Playground {
     this.captured = program;
     if (of !== this.edit) return;
     this.controls.hear(answer);
-    this.editor.showFault(null);
+    this.editor.reportFault(null);
     this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n")));
     put(this.inputs, (answer.inputs ?? []).join(" · "));
     this.tell("fresh", `up to date · ${((performance.now() - this.editedAt) / 1000).toFixed(2)} s`, "");
@@ -158,7 +158,7 @@ export class Playground {
     if (error) {
       const at = error.line ? `line ${error.line}` : error.type || "no capture";
       const what = error.type === "SyntaxError" ? "does not parse" : "failed";
-      this.editor.showFault(error);
+      this.editor.reportFault(error);
       this.tell("failed", at, error.line ? `Line ${error.line} ${what}.` : "This one was not captured.");
       return;
     }
@@ -166,7 +166,7 @@ export class Playground {
       stopped === "time"
         ? `stopped after ${this.hello.seconds} s: the program or its capture takes longer than that`
         : `the process of the capture ended: ${message}`;
-    this.editor.showFault({ type: "", message: words, line: 0 });
+    this.editor.reportFault({ type: "", message: words, line: 0 });
     this.tell(
       "failed",
       stopped === "time" ? `stopped after ${this.hello.seconds} s` : "ended",
@@ -220,7 +220,7 @@ export class Playground {
     const present = button("present", () => {
       const on = this.element.classList.toggle("presents");
       present.setAttribute("aria-pressed", String(on));
-      this.editor.measure();
+      this.editor.measureAgain();
     });
     present.title = "large type, for the back of a room";
     present.setAttribute("aria-pressed", "false");
@@ -236,7 +236,7 @@ export class Playground {
     const show = (/** @type {string} */ side) => {
       /** @type {HTMLElement} */ (this.element.querySelector(".sides")).dataset.side = side;
       buttons.forEach((one, number) => one.setAttribute("aria-pressed", String(sides[number] === side)));
-      if (matchMedia(NARROW).matches && side === "editor") this.editor.measure();
+      if (matchMedia(NARROW).matches && side === "editor") this.editor.measureAgain();
     };
     return h("nav", { class: "side-tabs", "aria-label": "Sides" }, buttons);
   }

@@ -6,14 +6,12 @@ import "../answers/start.js";
 import { h } from "../dom.js";
 import { Playground } from "./playground.js";
 
-/** @import { PlayEditor, PlayEditorOptions, PlayHello } from "../types.d.ts" */
+/** @import { PlayDoor, PlayEditor, PlayEditorOptions } from "../types.d.ts" */
 /** @type {{ create: (options: PlayEditorOptions) => PlayEditor }} */
 // @ts-expect-error: the bundle of the editor stands before this one in the same script
 const editor = editor$;
 
-const place = /** @type {HTMLElement & { compileLens: { socket: WebSocket, hello: PlayHello } }} */ (
-  document.currentScript?.closest("main")
-);
+const place = /** @type {HTMLElement & { compileLens: PlayDoor }} */ (document.currentScript?.closest("main"));
 const { socket, hello } = place.compileLens;
 const root = place.attachShadow({ mode: "open" });
 root.append(h("style", {}, hello.style));

@@ -32,14 +32,13 @@ import { Strip } from "../chain/strip.js";
  * @param {Record<string, string>} parts the page's data by name, packed
  * @param {(packed: string) => Promise<string>} unpack
  * @param {boolean} standalone whether the page is its own, and has an address
- * @param {boolean} [edited] whether the program stands in an editor beside it
  */
-export async function openCapture(host, parts, unpack, standalone, edited = false) {
+export async function openCapture(host, parts, unpack, standalone) {
   const payload = new Payload(parts, unpack);
   const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
   // The page may draw and answer between the steps.
   await turnOfOthers();
-  const shell = new Shell(host, new Model(core, index, payload), standalone, edited);
+  const shell = new Shell(host, new Model(core, index, payload), standalone);
   await turnOfOthers();
   return shell;
 }
@@ -50,9 +49,8 @@ class Shell {
    * @param {HTMLElement} host
    * @param {Model} model
    * @param {boolean} standalone whether the page is its own, and has an address
-   * @param {boolean} edited whether the program stands in an editor beside it
    */
-  constructor(host, model, standalone, edited) {
+  constructor(host, model, standalone) {
     this.host = host;
     this.model = model;
     this.standalone = standalone;
@@ -71,7 +69,6 @@ class Shell {
       chain,
       selection,
       compilation: 0,
-      edited,
       choose: (number) => this.choose(number),
       say: (sentence) => put(this.voice, sentence),
       show: (stage, items) => void this.panes.reveal(stage, items),

@@ -27,8 +27,8 @@ export function comeAlive(several, open) {
   const root = /** @type {(HTMLElement & { compileLens?: Unpacked }) | null | undefined} */ (
     document.currentScript?.closest(".compile-lens")
   );
-  const unpacked = root?.compileLens;
-  if (!root || !unpacked) return; // the playground opens its pages itself
+  if (!root) return; // the playground opens its pages itself
+  const unpacked = /** @type {Unpacked} */ (root.compileLens);
   if (several !== "comparison" in unpacked.parts) return;
   delete root.compileLens;
   start(root, unpacked, open).catch(unpacked.failed);
