@@ -74,7 +74,7 @@ class Tensors:
         data = None
         if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
             self._left -= 0 if exact else nbytes
-            data = _raw(storage)
+            data = bytes(nbytes) if tensor._is_zerotensor() else _raw(storage)  # zeros, and no memory
         else:
             self.shapes_only += 1
         entry = Storage(nbytes, tensor.dtype, data)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .._torch.ground.storage import is_zero
 from .._torch.ground.values import ATOMS
 from .snapshot import has_own_dispatch, is_wrapper, unreadable
 
@@ -264,6 +265,7 @@ def _plain(tensor: torch.Tensor) -> bool:
         tensor.layout == torch.strided
         and tensor.device.type != "meta"
         and not (tensor.is_quantized or tensor.is_nested or tensor.is_conj() or tensor.is_neg())
+        and not is_zero(tensor)
         and not is_wrapper(tensor)
         and not has_own_dispatch(tensor)
     )

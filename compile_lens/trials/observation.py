@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .._torch.ground import values
+from .._torch.ground.storage import address
 from .copies import copied
 from .restoration import SavedState
 from .snapshot import (
@@ -218,8 +219,7 @@ def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, s
 def _memory(tensor: torch.Tensor) -> int | None:
     if tensor.layout != torch.strided or tensor.is_nested or is_wrapper(tensor) or has_own_dispatch(tensor):
         return None
-    where = tensor.untyped_storage().data_ptr() if tensor.numel() else 0
-    return where or None
+    return (address(tensor) if tensor.numel() else 0) or None
 
 
 def _memories(before: dict[str, Any], after: dict[str, Any], held: SavedState) -> set[int | None]:

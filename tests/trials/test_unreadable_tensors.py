@@ -218,3 +218,22 @@ def test_snapshots_of_tensors_of_all_kinds(make: Any) -> None:
     first = Snapshot.of(x)
     assert not first.unreadable and first.is_of(x) is True
     assert first.is_of(copied(None, (x,), {})[1][0]) is True
+
+
+def test_a_gradient_that_is_a_zero_tensor_is_compared() -> None:
+    """Torch has no memory for it, and raises where its address is asked for."""
+    x = torch.rand(8, requires_grad=True)
+    torch.sgn(x).sum().backward()
+    zeros = x.grad
+    assert zeros is not None and zeros._is_zerotensor(), "or this test shows nothing"
+    function = torch.sgn
+    report = capture(function, x, keep_inputs=True).verify()
+    assert report.verdict == "agrees" and len(report.comparisons) == 2
+
+    def shifted(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x + y).sin()
+
+    y = torch.rand(8)
+    assert capture(shifted, zeros, y, keep_inputs=True).verify().verdict == "agrees"
+    assert zeros._is_zerotensor()
+    assert capture(shifted, zeros, y, target="h100").kernels

@@ -18,6 +18,7 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ..ground import source_places
+from ..ground.storage import address
 from ..targets import attention, user_kernels
 from ..targets.device_queries import DeviceQueries, is_internal, running_line
 from ..targets.replacements import marked
@@ -220,8 +221,8 @@ def _laid_out(result: torch.Tensor, example: torch.Tensor, given: list[Any]) -> 
     order = _order(example, result)
     if not order or order == _order(result, result):
         return result
-    place = result.untyped_storage().data_ptr()
-    if any(isinstance(v, torch.Tensor) and v.untyped_storage().data_ptr() == place for v in given):
+    place = address(result)
+    if any(isinstance(v, torch.Tensor) and address(v) == place for v in given):
         return result
     back = sorted(range(result.dim()), key=order.__getitem__)
     return result.permute(order).contiguous().permute(back)

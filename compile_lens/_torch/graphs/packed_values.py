@@ -13,6 +13,8 @@ import torch
 import torch.fx
 from torch.utils import _pytree
 
+from ..ground.storage import address
+
 SMALLEST = 1 << 14
 """Elements below which a value stays as it is."""
 
@@ -40,7 +42,7 @@ def pack(wide: dict[torch.fx.Node, Any], own: dict[torch.fx.Node, Any]) -> None:
     nodes = [node for node in wide if node.op != "placeholder" and node in own]
     for node in nodes:
         for one, other in _pairs(wide[node], own[node]):
-            views.setdefault(one.untyped_storage().data_ptr(), []).append((one, other))
+            views.setdefault(address(one), []).append((one, other))
     packed: dict[int, PackedValue] = {}
     for pairs in views.values():
         difference = _difference(pairs)
@@ -56,7 +58,13 @@ def pack(wide: dict[torch.fx.Node, Any], own: dict[torch.fx.Node, Any]) -> None:
 def _pairs(wide: Any, own: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     for one, other in zip(_pytree.tree_leaves(wide), _pytree.tree_leaves(own)):
         tensors = isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
-        if tensors and one.dtype == torch.float64 and one.layout == torch.strided and one.numel() >= SMALLEST:
+        if (
+            tensors
+            and one.dtype == torch.float64
+            and one.layout == torch.strided
+            and one.numel() >= SMALLEST
+            and address(one)
+        ):
             yield one, other
 
 
@@ -65,7 +73,7 @@ def _difference(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor 
     finite, or if the views are others or leave a part of the memory out."""
     if not all(_is_same_view(one, other) for one, other in pairs):
         return False
-    if len({other.untyped_storage().data_ptr() for _, other in pairs}) > 1:
+    if len({address(other) for _, other in pairs}) > 1:
         return False
     one, other = pairs[0]
     difference = (one - other).to(torch.float32 if other.dtype == torch.float32 else torch.bfloat16)

@@ -24,6 +24,7 @@ from ..graphs import cpu_execution
 from ..graphs.graph_chain import CHAIN
 from ..graphs.reference_run import NotRunError, ReferenceGraph, ReferenceRun, nodes_needed
 from ..ground.recorder import Draft
+from ..ground.storage import address
 
 VALUES = "compile_lens_values"
 """Name in the text of a module."""
@@ -277,7 +278,7 @@ def _again(
 
 def _memory(values: Any) -> set[int]:
     tensors = [v for v in values if isinstance(v, torch.Tensor)] if isinstance(values, (list, tuple)) else []
-    return {t.untyped_storage().data_ptr() for t in tensors if t.layout == torch.strided and t.numel()}
+    return {address(t) for t in tensors if t.layout == torch.strided and t.numel()} - {0}
 
 
 # Buffers and nodes ------------------------------------------------------------------------------------------------
