@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from nightly import Nightly
+from nightly import Again, Nightly
 from tiers import EXHAUSTIVE, FULL, QUICK, TIERS, Case, chosen
 
 # Torch reads it: with it set, a program that hides a decomposition is refused and an operator's aliased output is an
@@ -87,9 +87,10 @@ def pytest_configure(config: pytest.Config) -> None:
     cut = bool(config.option.keyword or config.option.markexpr)
     named = cut or any(p not in everything for p in paths)
     config.option.tier = config.option.tier or (FULL if named else QUICK)
-    cut = cut or any("::" in str(arg) for arg in config.args)
+    single = any("::" in str(arg) for arg in config.args)
     if config.option.tier == EXHAUSTIVE and not cut and not config.option.collectonly:
-        config.pluginmanager.register(Nightly(ROOT, config.args if named else ()), "nightly")
+        plugin = Again(ROOT) if single else Nightly(ROOT, config.args if named else ())
+        config.pluginmanager.register(plugin, "again" if single else "nightly")
 
 
 @pytest.hookimpl(optionalhook=True)

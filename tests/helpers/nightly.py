@@ -22,17 +22,77 @@ RESULT = "tests/exhaustive.json"
 """A line for each test file of which every case ran, also where only some files were named."""
 
 
-class Nightly:
-    """A plugin of pytest, in the process that hands out the tests: notes how each ended, and skips those noted."""
+class Outcomes:
+    """A plugin of pytest, in the process that hands out the tests: knows how each ended."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.result = root, root / RESULT
+        self.tested = tested(root)
+        self.outcomes: dict[str, str] = {}
+        self._running: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        worst = self._running.get(report.nodeid, "passed")
+        if report.outcome != "passed" and worst != "failed":
+            worst = report.outcome
+        self._running[report.nodeid] = worst
+        if report.when in ("setup", "call"):
+            return
+        # A test whose process died has one report, with another `when`.
+        self.outcomes[report.nodeid] = self._running.pop(report.nodeid)
+        self.ended(report.nodeid)
+
+    def ended(self, test: str) -> None:
+        """Called once a test has ended."""
+
+    def by_file(self) -> dict[str, dict[str, str]]:
+        """Return how the tests of each file ended, by their names in it."""
+        files: dict[str, dict[str, str]] = {}
+        for name in sorted(self.outcomes):
+            file, _, test = name.partition("::")
+            files.setdefault(file, {})[test] = self.outcomes[name]
+        return files
+
+    def kept(self) -> dict[str, dict[str, Any]]:
+        """Return the lines of the file with the result, of test files that are there."""
+        lines = json.loads(self.result.read_text(encoding="utf-8")) if self.result.exists() else {}
+        return {name: line for name, line in lines.items() if (self.root / name).exists()}
+
+    def keep(self, lines: dict[str, dict[str, Any]]) -> None:
+        """Replace the file with the result."""
+        text = ",\n".join(f" {json.dumps(name)}: {json.dumps(lines[name])}" for name in sorted(lines))
+        self.result.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
+
+
+class Again(Outcomes):
+    """A plugin for tests that are named one by one: a line that keeps one of them as failed says with which commit it
+    passes, and when. A whole run replaces the line."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        lines, changed = self.kept(), False
+        for file, tests in self.by_file().items():
+            failures = lines.get(file, {}).get("failures", ())
+            passed = [test for test in failures if tests.get(test) == "passed"]
+            if not passed:
+                continue
+            line, changed = lines[file], True
+            line["failures"] = [test for test in failures if test not in passed]
+            line["failed"], line["passed"] = line["failed"] - len(passed), line["passed"] + len(passed)
+            line.setdefault("again", []).append({"date": today(), **self.tested, "passed": passed})
+        if changed:
+            self.keep(lines)
+
+
+class Nightly(Outcomes):
+    """A plugin for whole files: notes how each test ended, and skips those noted."""
 
     def __init__(self, root: Path, named: Sequence[str] = ()) -> None:
-        self.root, self.progress, self.result = root, root / PROGRESS, root / RESULT
-        self.tested = tested(root)
+        super().__init__(root)
+        self.progress = root / PROGRESS
         self.first = {**self.tested, "named": [*named]}
-        self.outcomes: dict[str, str] = {}
         self._resume()
         self._file = self.progress.open("a", encoding="utf-8", buffering=1)
-        self._running: dict[str, str] = {}
         self._began = time.monotonic()
 
     def _resume(self) -> None:
@@ -48,18 +108,10 @@ class Nightly:
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["finished"] = sorted(self.outcomes)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        worst = self._running.get(report.nodeid, "passed")
-        if report.outcome != "passed" and worst != "failed":
-            worst = report.outcome
-        self._running[report.nodeid] = worst
-        if report.when in ("setup", "call"):
-            return
-        # A test whose process died has one report, with another `when`.
+    def ended(self, test: str) -> None:
         seconds = round(time.monotonic() - self._began, 1)
         self._began += seconds
-        self.outcomes[report.nodeid] = self._running.pop(report.nodeid)
-        line = {"id": report.nodeid, "outcome": self.outcomes[report.nodeid], "seconds": seconds}
+        line = {"id": test, "outcome": self.outcomes[test], "seconds": seconds}
         self._file.write(json.dumps(line) + "\n")
 
     @pytest.hookimpl(trylast=True)
@@ -71,33 +123,26 @@ class Nightly:
             pytest.ExitCode.NO_TESTS_COLLECTED,
         )
         if ended and self.outcomes and not session.shouldfail and not session.shouldstop:
-            self._keep()
+            self.keep(self.kept() | self.summary())
             self.progress.unlink()
-
-    def _keep(self) -> None:
-        """Replace the lines of the test files that ran; those of other files stay."""
-        kept = json.loads(self.result.read_text(encoding="utf-8")) if self.result.exists() else {}
-        kept = {name: line for name, line in kept.items() if (self.root / name).exists()} | self.summary()
-        lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept))
-        self.result.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Return, for each test file, what ran, when and on what, and how the tests ended."""
-        files: dict[str, dict[str, str]] = {}
-        for name in sorted(self.outcomes):
-            file, _, test = name.partition("::")
-            files.setdefault(file, {})[test] = self.outcomes[name]
-        date = datetime.now(timezone.utc).date().isoformat()
         result = {}
-        for file, tests in files.items():
+        for file, tests in self.by_file().items():
             counts = Counter(tests.values())
             result[file] = {
-                "date": date,
+                "date": today(),
                 **self.tested,
                 **{outcome: counts[outcome] for outcome in ("passed", "failed", "skipped")},
                 "failures": [test for test, outcome in tests.items() if outcome == "failed"],
             }
         return result
+
+
+def today() -> str:
+    """The date, in UTC."""
+    return datetime.now(timezone.utc).date().isoformat()
 
 
 def tested(root: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 
 import nightly
 import pytest
-from nightly import Nightly
+from nightly import Again, Nightly
 from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, QUICK, TIERS, Case, chosen
 
 
@@ -46,9 +46,11 @@ def test_a_new_case_changes_no_other_turn() -> None:
     assert len(before - after) <= 1
 
 
-def run(root: Path, outcomes: dict[str, str], exit_code: int) -> Nightly:
-    """A nightly run in which tests end so."""
-    plugin = Nightly(root)
+def run(
+    root: Path, outcomes: dict[str, str], exit_code: int, of: type[Nightly] | type[Again] = Nightly
+) -> Nightly | Again:
+    """A run in which tests end so."""
+    plugin = of(root)
     for name, outcome in outcomes.items():
         for when in ("setup", "call", "teardown"):
             report: Any = SimpleNamespace(
@@ -97,6 +99,21 @@ def test_a_run_of_some_files_leaves_what_is_kept_of_others(
         "tests/a.py": ("another", []),
         "tests/b.py": ("c0ffee", ["one"]),
     }, "c.py is gone"
+
+
+def test_a_failure_that_passes_later_says_with_which_commit(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "tests" / "a.py").touch()
+    ends = {f"tests/a.py::{name}": "failed" for name in ("one", "two")} | {"tests/a.py::three": "passed"}
+    run(root, ends, pytest.ExitCode.TESTS_FAILED)
+    monkeypatch.setattr(nightly, "tested", lambda _: {"commit": "another"})
+    monkeypatch.setattr(nightly, "today", lambda: "2026-01-01")
+    now = {"tests/a.py::one": "passed", "tests/a.py::two": "failed", "tests/a.py::three": "failed"}
+    run(root, now | {"tests/b.py::one": "passed"}, pytest.ExitCode.TESTS_FAILED, Again)
+    (line,) = json.loads((root / nightly.RESULT).read_text()).values()
+    assert (line["commit"], line["passed"], line["failed"], line["failures"]) == ("c0ffee", 2, 1, ["two"])
+    assert line["again"] == [{"date": "2026-01-01", "commit": "another", "passed": ["one"]}]
 
 
 def test_another_commit_begins_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
