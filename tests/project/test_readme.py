@@ -27,6 +27,7 @@ PAGES = (
     *("docs/targets.md", "docs/targets-run.md"),
     *("docs/programs.md", "docs/programs-run.md"),
     *("docs/testing.md", "docs/diff.md", "docs/what-if.md", "docs/wrong-numbers.md"),
+    "docs/play.md",
 )
 """Pages with code or figures, in the order in which their code stands on what came before."""
 
@@ -321,6 +322,14 @@ def test_other_numbers(session: dict[str, Any], tmp_path: Path, capsys: pytest.C
     assert "both are as good" in output or "values are equal" in output
     assert (tmp_path / "divergence.html").exists() and session["result"].agrees is True
     _run(PYTHON["wrong-numbers#in-a-test"][0], session, tmp_path, "agreement")
+
+
+def test_what_the_playground_captures(session: dict[str, Any], tmp_path: Path) -> None:
+    """A program with inputs of its own: the others of the page are captured in tests/playground."""
+    _run(PYTHON["play#what-is-captured"][0], session, tmp_path, "program")
+    captured = compile_lens.capture(session["f"], *session["inputs"])
+    assert session["f"](*session["inputs"]).shape == (64, 256)
+    assert len(captured.inputs) == 2 and captured.kernels
 
 
 ELSEWHERE = {
