@@ -10,7 +10,7 @@ import compile_lens
 
 TYPES = Path(compile_lens.__file__).parent / "views" / "live" / "web" / "types.d.ts"
 
-_TOKEN = re.compile(r'\s*([A-Za-z_]\w*|\d+|"[^"]*"|[(){}\[\]:;,|=])')
+_TOKEN = re.compile(r'\s*([A-Za-z_]\w*|\d+|"[^"]*"|[(){}<>\[\]:;,|=])')
 Type = tuple[str, Any]
 
 
@@ -90,6 +90,13 @@ class _Parser:
             self._next()
             return "tuple", parts
         word = self._next()
+        if word == "Record":
+            self._take("<")
+            key = self._union()
+            self._take(",")
+            value = self._union()
+            self._take(">")
+            return "record", (key, value)
         if word.startswith('"') or word.isdigit():
             return "literal", word.strip('"') if word.startswith('"') else int(word)
         return "name", word
@@ -122,6 +129,13 @@ def _check(value: Any, kind: Type, at: str) -> None:
         assert set(value) == set(inner), f"{at}: fields {sorted(set(value) ^ set(inner))}"
         for field, part in inner.items():
             _check(value[field], part, f"{at}.{field}")
+    elif what == "record":
+        key, part = inner
+        assert isinstance(value, dict), f"{at}: {value!r:.200} is no object"
+        if key[0] == "union":
+            assert set(value) == {name for _, name in key[1]}, f"{at}: fields {sorted(value)}"
+        for field, item in value.items():
+            _check(item, part, f"{at}.{field}")
     elif inner in ("number", "string", "boolean", "null"):
         types = {"number": (int, float), "string": (str,), "boolean": (bool,), "null": (type(None),)}[inner]
         assert type(value) in types, f"{at}: {value!r:.200} is no {inner}"

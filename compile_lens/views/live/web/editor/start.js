@@ -8,7 +8,7 @@ import { EditorState, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, drawSelection, EditorView, keymap, lineNumbers, WidgetType } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
-/** @import { EditorFault, EditorLine, PlayEditor, PlayEditorOptions } from "../types.d.ts" */
+/** @import { EditorFault, EditorLine, PlayEditor, PlayEditorOptions } from "../play/play.d.ts" */
 /** @import { Range, StateEffectType } from "@codemirror/state" */
 
 /** Inks as those of the listings of the page. */

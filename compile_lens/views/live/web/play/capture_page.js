@@ -6,7 +6,7 @@ import { openCapture } from "../shell/main.js";
 import { decodeState } from "../shell/permalink.js";
 import { lookOf } from "../data/units.js";
 
-/** @import { EditorLine } from "../types.d.ts" */
+/** @import { EditorLine } from "./play.d.ts" */
 /** @typedef {Awaited<ReturnType<typeof openCapture>>} Shell */
 /** @typedef {{ key: string, name: string, number: number, top: number, left: number }} Scrolled */
 

@@ -3,7 +3,7 @@
 import { h, put } from "../dom.js";
 import { Popover } from "../controls/popover.js";
 
-/** @import { PlayAnswer, PlayHello, PlaySettings } from "../types.d.ts" */
+/** @import { PlayAnswer, PlayHello, PlaySettings } from "./play.d.ts" */
 
 /** Names of dtypes that the menu says otherwise. */
 const AS_WRITTEN = "as written";

@@ -1,6 +1,6 @@
 // A program and its settings in the fragment of an address, as `from_link` of Python reads it.
 
-/** @import { PlayProgram } from "../types.d.ts" */
+/** @import { PlayProgram } from "./play.d.ts" */
 
 const NAME = "p";
 

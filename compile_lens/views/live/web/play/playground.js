@@ -6,7 +6,7 @@ import { CapturePage } from "./capture_page.js";
 import { Controls } from "./controls.js";
 import { fragmentOf, programIn } from "./link.js";
 
-/** @import { PlayAnswer, PlayEditor, PlayEditorOptions, PlayHello, PlayProgram } from "../types.d.ts" */
+/** @import { PlayAnswer, PlayEditor, PlayEditorOptions, PlayHello, PlayProgram } from "./play.d.ts" */
 
 /** Milliseconds of rest until the address has the program. */
 const ADDRESS_REST = 500;

@@ -6,7 +6,7 @@ import "../answers/start.js";
 import { h } from "../dom.js";
 import { Playground } from "./playground.js";
 
-/** @import { PlayDoor, PlayEditor, PlayEditorOptions } from "../types.d.ts" */
+/** @import { PlayDoor, PlayEditor, PlayEditorOptions } from "./play.d.ts" */
 /** @type {{ create: (options: PlayEditorOptions) => PlayEditor }} */
 // @ts-expect-error: the bundle of the editor stands before this one in the same script
 const editor = editor$;

@@ -1,0 +1,96 @@
+/** What is wrong with a program of the playground; line 0 is none. */
+export interface EditorFault {
+  type: string;
+  message: string;
+  line: number;
+}
+
+/** What has a colour in a program: characters of a line, or all of it where `end` is -1. */
+export interface EditorLine {
+  line: number;
+  start: number;
+  end: number;
+  classes: string;
+}
+
+export interface PlayEditorOptions {
+  holder: HTMLElement;
+  root: ShadowRoot;
+  text: string;
+  changed(): void;
+  /** The number of a line was clicked. */
+  lineClicked(line: number): boolean;
+}
+
+/** The editor, which is a bundle of its own: these names reach across. */
+export interface PlayEditor {
+  text(): string;
+  replaceText(text: string): void;
+  reportFault(error: EditorFault | null): void;
+  colourLines(lines: EditorLine[]): void;
+  focusText(): void;
+  measureAgain(): void;
+}
+
+/** What the door of the playground leaves at its place. */
+export interface PlayDoor {
+  socket: WebSocket;
+  hello: PlayHello;
+}
+
+/** Settings of the playground, as Python's `Settings`. */
+export interface PlaySettings {
+  function: string;
+  target: string;
+  dtype: string;
+  rows: number;
+  columns: number;
+  requires_grad: boolean;
+  dynamic: boolean;
+  switches: string[];
+}
+
+export interface PlayProgram {
+  source: string;
+  settings: PlaySettings;
+}
+
+/** The first message of the playground's server. */
+export interface PlayHello {
+  file: string;
+  program: PlayProgram;
+  menu: { title: string; file: string; source: string }[];
+  targets: [string, string][];
+  dtypes: string[];
+  largest: number;
+  seconds: number;
+  script: string;
+  /** The style around the capture, and that inside of it. */
+  style: string;
+  inside: string;
+}
+
+/** What the page sends: a program to capture, or whose page it wants as one file. */
+export interface PlayRequest {
+  edit: number;
+  program: PlayProgram;
+  page?: boolean;
+}
+
+/** An answer to the edit `of`. */
+export interface PlayAnswer {
+  of: number;
+  starting?: boolean;
+  stopped?: "time" | "ended";
+  message?: string;
+  error?: EditorFault;
+  page?: string;
+  /** Parts of the page that are otherwise than before, and the names of all. */
+  parts?: Record<string, string>;
+  names?: string[];
+  functions?: string[];
+  function?: string;
+  inputs?: string[];
+  own_inputs?: boolean;
+  switches?: Record<string, string>;
+}
