@@ -29,7 +29,8 @@ METADATA = set(
 
 WRITES_ONLY = set(
     "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill fill_ zero_ "
-    "copy_ uniform_ normal_ exponential_ random_ cauchy_ geometric_ log_normal_ bernoulli_".split()
+    "copy_ _foreach_copy_ _foreach_zero_ uniform_ normal_ exponential_ random_ cauchy_ geometric_ log_normal_ "
+    "bernoulli_".split()
 )
 """Operators that take the shape of ``self`` and no number of it."""
 
@@ -263,7 +264,13 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
     parts: list[tuple[Any, int]] = []  # arguments that are read in part, with the number of elements
     extra = 0
     if name in WRITES_ONLY and named.get("src") is not named["self"]:
+        parts += [(tensor, 0) for tensor in tensors(named["self"])]
+    if name == "bernoulli" and "p" in named:
         parts.append((named["self"], 0))
+    inputs = tensors([named.get(a.name) for a in func._schema.arguments if not a.is_out])
+    for a in func._schema.arguments:  # what is there before is not used, unless it is an operand as well
+        if a.is_out:
+            parts += [(t, 0) for t in tensors(named.get(a.name)) if not any(t is other for other in inputs)]
     if name in SHAPE_ONLY:
         parts.append((named.get(SHAPE_ONLY[name]), 0))
     if bare in ("native_batch_norm_backward", "batch_norm_backward") and named.get(
@@ -279,10 +286,9 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
     elif bare in ("bucketize", "searchsorted"):
         sorted_name, count = _searched(named)
         parts += [(named[sorted_name], count), (named.get("sorter"), count)]
-    elif (
-        bare.startswith(("grid_sampler_2d", "grid_sampler_3d", "_grid_sampler_2d_cpu"))
-        and "backward" not in bare
-    ):
+    elif bare in ("grid_sampler_2d_backward", "grid_sampler_3d_backward"):
+        parts.append((named["input"], _sampled(named, named["grad_output"])))
+    elif bare.startswith(("grid_sampler_2d", "grid_sampler_3d", "_grid_sampler_2d_cpu")):
         parts.append((named["input"], _sampled(named, results[0])))
     elif (windows := _in_windows(name, named, results)) is not None:
         parts.append(windows)

@@ -48,7 +48,8 @@ const scripts = await texts(".js");
  */
 async function ownNames() {
   const code = [...scripts.values()].join("\n");
-  const types = (await readFile(`${WEB}/types.d.ts`, "utf8")).replace(/\/\*[^]*?\*\//g, "");
+  const contracts = ["types.d.ts", "play/play.d.ts"].map((path) => readFile(`${WEB}/${path}`, "utf8"));
+  const types = (await Promise.all(contracts)).join("\n").replace(/\/\*[^]*?\*\//g, "");
   const known = new Set(`${types}\n${scripts.get("boot/boot.js")}`.match(/\w+/g));
   for (const [, name] of code.matchAll(/["'`](\w+)["'`]/g)) known.add(name);
   for (const [, name] of code.matchAll(/dataset\.(\w+)/g)) known.add(name);

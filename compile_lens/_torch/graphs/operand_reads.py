@@ -38,7 +38,7 @@ def product(*factors: int | None) -> int | None:
 def of_call(name: str, target: Any, named: Named, results: Sequence[torch.Tensor]) -> dict[str, int | None]:
     """Return how many elements a call reads of each argument that it does not read whole."""
     rules = _rules(name, target)
-    return {argument: rule(named, results) for argument, rule in rules.items()} if results else {}
+    return {a: rule(named, results) for a, rule in rules.items() if results or rule is _nothing}
 
 
 def looked_at(node: torch.fx.Node) -> list[torch.fx.Node]:
@@ -64,6 +64,11 @@ def written(name: str, named: Named) -> int | None:
 
 def _rules(name: str, target: Any) -> dict[str, Reads]:
     rules = READS.get(name) or READS.get(name.removesuffix("_"))
+    schema = getattr(target, "_schema", None)
+    if schema is not None and (outs := [a.name for a in schema.arguments if a.is_out]):
+        return {**(rules or {}), **dict.fromkeys(outs, _nothing)}
+    if name == "bernoulli" and schema is not None and schema.overload_name.startswith("p"):
+        return {"self": _nothing}  # of one probability for all
     if rules is None and name in ("as_strided_copy", "unfold_copy"):
         return {"self": _of_windows}
     if rules is None and torch.Tag.view_copy in getattr(target, "tags", ()):
@@ -110,9 +115,11 @@ def _rows(named: Named, results: Sequence[torch.Tensor]) -> int | None:
 
 
 def _neighbours(named: Named, results: Sequence[torch.Tensor]) -> int | None:
-    """The neighbours of each point of a grid."""
+    """The neighbours of each point of a grid. A backward reads them for the gradient of the grid, which torch always
+    computes."""
+    sampled = named.get("grad_output", results[0])
     side = {0: 2, 1: 1, 2: 4}[int(named["interpolation_mode"])]  # bilinear, nearest, bicubic
-    return product(elements(results[0].shape), side ** (results[0].dim() - 2))
+    return product(elements(sampled.shape), side ** (sampled.dim() - 2))
 
 
 def _diagonal(named: Named, results: Sequence[torch.Tensor]) -> int | None:
@@ -228,6 +235,7 @@ READS: dict[str, dict[str, Reads]] = {
     # The shape and the type alone, in place or not.
     **_with("self", _nothing,
         "full_like zeros_like ones_like rand_like randn_like randint_like new_zeros new_ones new_full fill zero copy "
+        "_foreach_copy _foreach_zero "
         "uniform normal exponential random cauchy geometric log_normal bernoulli_ fill_diagonal_ triu_ tril_ "
         "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward "
         "adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward fractional_max_pool2d_backward "
@@ -273,7 +281,8 @@ READS: dict[str, dict[str, Reads]] = {
     **_with("weight", _of_result, "embedding"),
     **_with("weight", _rows,
         "embedding_bag _embedding_bag _embedding_bag_forward_only _embedding_bag_per_sample_weights_backward"),
-    **_with("input", _neighbours, "grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback"),
+    **_with("input", _neighbours, "grid_sampler_2d grid_sampler_3d _grid_sampler_2d_cpu_fallback "
+        "grid_sampler_2d_backward grid_sampler_3d_backward"),
     **{name: {"self": _of_target, "weight": _of_target} for name in ("nll_loss_forward", "nll_loss2d_forward")},
     **{name: {"self": _nothing, "weight": _of_target} for name in ("nll_loss_backward", "nll_loss2d_backward")},
     **_with("self", _added, "addmm addmv addbmm baddbmm addr"),

@@ -434,3 +434,44 @@ def test_a_convolution_that_trains_in_part_reads_in_part(trained: str) -> None:
     moved = {"image": kernel.nbytes + image.nbytes, "kernel": image.nbytes + kernel.nbytes}
     moved["both"] = sum(moved.values())
     assert ledger.backward.bytes_before == gradient + moved[trained]
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "nbytes"),
+    [
+        # Read x, write o; then read o and write the sum.
+        pytest.param(lambda x, o: torch.sin(x, out=o) + 1, ((100,), (100,)), 4 * 400, id="out"),
+        pytest.param(
+            lambda x, o: torch.add(x, o, out=o), ((100,), (100,)), 3 * 400, id="out is an operand too"
+        ),
+        pytest.param(
+            lambda a, b, c, d: torch._foreach_copy_([a, b], [c, d]),
+            ((64,), (32,), (64,), (32,)),
+            2 * 384,
+            id="copy",
+        ),
+        pytest.param(lambda a, b: torch._foreach_zero_([a, b]), ((64,), (32,)), 384, id="zero"),
+        pytest.param(lambda x: torch.bernoulli(x, 0.5), ((100,),), 400, id="one probability"),
+        pytest.param(torch.bernoulli, ((100,),), 2 * 400, id="a probability for each"),
+    ],
+)
+def test_what_is_written_over_is_not_read(
+    function: Callable[..., Any], inputs: tuple[tuple[int, ...], ...], nbytes: int
+) -> None:
+    """Counted by hand: four bytes a number."""
+    (compilation,) = capture(function, *(torch.rand(shape) for shape in inputs)).compilations
+    assert sum(op.nbytes or 0 for op in compilation.eager or ()) == nbytes
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_the_backward_of_a_sampler_reads_the_neighbours_of_each_point(trained: bool) -> None:
+    """By hand: few points of a large image. Torch computes the gradient of the grid in any case, from the image."""
+    image, grid = torch.rand(1, 3, 64, 64, requires_grad=True), torch.rand(1, 2, 2, 2, requires_grad=trained)
+    (compilation,) = capture(lambda x, g: F.grid_sample(x, g, align_corners=False), image, grid).compilations
+    (backward,) = (
+        op for op in compilation.eager or () if op.name.startswith("aten.grid_sampler_2d_backward")
+    )
+    points, channels, pixels = 4, 3, 64 * 64
+    reads = points * channels + 2 * points + 4 * points * channels
+    writes = channels * pixels + 2 * points
+    assert backward.nbytes == 4 * (reads + writes)
