@@ -194,7 +194,14 @@ def test_nothing_is_left_when_it_ends(tmp_path: Path, number: int) -> None:
     pytest.importorskip("uvicorn")
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "compile_lens", "play", "--no-browser"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # Where the tests run in the background of a shell, an interrupt is ignored, by their children too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     assert process.stderr is not None
     assert "http://127.0.0.1:" in process.stderr.readline()
     (folder,) = tmp_path.iterdir()
