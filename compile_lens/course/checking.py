@@ -241,11 +241,10 @@ class Reveal(Shown):
     def __repr__(self) -> str:
         answer = self.prediction.answer or (None,) * len(self.values)
         lines = [wording.asked(self.prediction.asked)]
-        for (name, _), value, truth, fact in zip(
-            self.prediction.asked.parts, answer, self.truth, self.values
-        ):
+        rows = zip(self.prediction.asked.parts, answer, self.truth, self.values)
+        for (name, _), value, truth, fact in rows:
             what = "no guess" if value is None else "as said" if value == fact else "other than said"
-            lines.append(tell(what, name=wording.part(name), value=value or 0, truth=truth))
+            lines.append(tell(what, name=wording.part(name), value=value, truth=truth))
         return "\n".join(lines)
 
 

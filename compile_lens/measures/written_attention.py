@@ -138,7 +138,7 @@ _Scores = tuple[list[Node], float, bool]
 
 
 def _scores(softmax: Node, nodes: Mapping[str, Node], users: Mapping[str, list[Node]]) -> _Scores | None:
-    """What the softmax is taken of, up to the first product; ``None`` if that is something else than scores."""
+    """Return the scores that the softmax is taken of, up to the first product; None for anything else."""
     path: list[Node] = []
     scale, masked, name = 1.0, False, _first(softmax)
     while name in nodes and len(users[name]) == 1:
@@ -175,7 +175,7 @@ def _leads_to_product(name: str, nodes: Mapping[str, Node]) -> bool:
 
 
 def _weights(softmax: Node, users: Mapping[str, list[Node]]) -> list[Node] | None:
-    """What becomes of the weights up to the second product; ``None`` if they are used for anything else."""
+    """Return what becomes of the weights up to the second product; None if they are used for anything else."""
     path: list[Node] = []
     node = softmax
     while len(users.get(node.name, ())) == 1:

@@ -44,7 +44,7 @@ HOW = "in the child process of the playground"
 
 
 class ProgramError(Exception):
-    """What a program raised before its function was captured, and the line of the program, 0 if none is known."""
+    """Error that a program raised before its function was captured, and the line of the program, 0 if none is known."""
 
     def __init__(self, error: BaseException, line: int) -> None:
         super().__init__(str(error))

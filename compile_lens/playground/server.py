@@ -30,7 +30,7 @@ ELSEWHERE = 4001
 
 @dataclass(frozen=True)
 class Opening:
-    """What the page begins with: a program, the name of its file, and the menu."""
+    """Content that the page begins with: a program, the name of its file, and the menu."""
 
     program: Program
     file: str

@@ -32,10 +32,10 @@ def own() -> list[Snippet]:
 
 def of_folder(folder: Path) -> list[Snippet]:
     """Return the programs in a folder, by name. Raises ``UsageError`` if there is none."""
-    found = list(_snippets(folder.iterdir()))
-    if not found:
+    programs = list(_snippets(folder.iterdir()))
+    if not programs:
         raise UsageError(f"{folder} holds no Python file: name a folder of programs, or a file")
-    return found
+    return programs
 
 
 def of_file(path: Path) -> Snippet:

@@ -63,12 +63,17 @@ def written(name: str, named: Named) -> int | None:
 
 
 def _rules(name: str, target: Any) -> dict[str, Reads]:
-    rules = READS.get(name) or READS.get(name.removesuffix("_"))
     schema = getattr(target, "_schema", None)
-    if schema is not None and (outs := [a.name for a in schema.arguments if a.is_out]):
-        return {**(rules or {}), **dict.fromkeys(outs, _nothing)}
-    if name == "bernoulli" and schema is not None and schema.overload_name.startswith("p"):
+    if schema is None:
+        return _table(name, target)
+    if name == "bernoulli" and schema.overload_name.startswith("p"):
         return {"self": _nothing}  # of one probability for all
+    outs = [argument.name for argument in schema.arguments if argument.is_out]
+    return _table(name, target) | dict.fromkeys(outs, _nothing)
+
+
+def _table(name: str, target: Any) -> dict[str, Reads]:
+    rules = READS.get(name) or READS.get(name.removesuffix("_"))
     if rules is None and name in ("as_strided_copy", "unfold_copy"):
         return {"self": _of_windows}
     if rules is None and torch.Tag.view_copy in getattr(target, "tags", ()):
