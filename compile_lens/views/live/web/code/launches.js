@@ -154,7 +154,7 @@ export function launchList(units, kernels, open, about) {
   );
   const limits = kernels.some(({ cost }) => cost?.limit);
   const column = (/** @type {string} */ name, /** @type {string} */ words, /** @type {string | undefined} */ said) =>
-    h("span", { class: name, tabindex: 0, ...meaning(said) }, words);
+    h("span", { class: name, tabindex: 0, role: "note", ...meaning(said) }, words);
   const head = h(
     "div",
     { class: "launch-head" },

@@ -270,7 +270,8 @@ class ComparePage {
             { class: "compare-chips" },
             chips.length ? chips.map((text) => h("span", { class: "top-chip" }, text)) : none,
           ),
-      side?.body ?? h("pre", { class: "compare-failure", tabindex: "0" }, failure),
+      side?.body ??
+        h("pre", { class: "compare-failure", tabindex: "0", role: "group", "aria-label": "failure" }, failure),
     );
     if (!side || !module) return frame;
     const [id, phase] = module.places[number] ?? ["", ""];
