@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
+import shlex
 from pathlib import Path
+from urllib.parse import quote
 
-from compile_lens.versions import NEWEST_TESTED, OLDEST, __version__
+import pytest
+from packaging.requirements import Requirement
+
+from compile_lens.versions import NEWEST_TESTED, OLDEST, REPOSITORY, __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -80,3 +87,39 @@ def test_binder_installs_what_the_lessons_and_ci_have() -> None:
     assert re.search(rf"^{extra} = \[", project, re.M)
     python = (ROOT / "binder" / "runtime.txt").read_text(encoding="utf-8").strip().partition("-")[2]
     assert f'"Programming Language :: Python :: {python}"' in project
+
+
+def test_a_lesson_opens_from_its_badges_and_installs_what_it_needs() -> None:
+    place = REPOSITORY.removeprefix("https://github.com/")
+    for folder in (ROOT / "tutorials", ROOT / "tutorials" / "zh"):
+        index = (folder / "README.md").read_text(encoding="utf-8")
+        for lesson in folder.glob("*.ipynb"):
+            path = lesson.relative_to(ROOT).as_posix()
+            assert {
+                f"https://colab.research.google.com/github/{place}/blob/main/{path}",
+                f"https://kaggle.com/kernels/welcome?src={REPOSITORY}/blob/main/{path}",
+                f"https://mybinder.org/v2/gh/{place}/main?labpath={quote(path, safe='')}",
+            } <= {*re.findall(r"\]\((https://\S+)\)", index)}
+            cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
+            first = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+            assert _installed(first, there=True) == []
+            (line,) = _installed(first, there=False)
+            wanted = Requirement(line)
+            assert (wanted.name, wanted.url) == ("compile-lens", f"git+{REPOSITORY}")
+
+
+def _installed(cell: str, there: bool) -> list[str]:
+    """What a cell asks pip for, on a machine with or without compile_lens."""
+    asked: list[str] = []
+
+    class Shell:
+        def run_line_magic(self, name: str, line: str) -> None:
+            command, *options, requirement = shlex.split(line)
+            assert (name, command, options) == ("pip", "install", ["-q"])
+            asked.append(requirement)
+
+    found = importlib.util.find_spec("json") if there else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: found)
+        exec(cell, {"get_ipython": Shell})
+    return asked
