@@ -11,7 +11,6 @@ YOURS = {"your call": "capture(f, x)", "your cell": "a page, a text, a file"}
 ROOMS = {
     "cli": "the same calls, typed in a terminal",
     "course": "questions, exercises, progress",
-    "playground": "captures what you type",
     "api": "the public functions",
     "trials": "runs the code: verify, benchmark",
     "engine": "one capture, here or in the child",
@@ -32,8 +31,6 @@ CALLS = (
         ("your call", "api"),
         ("cli", "api"),
         ("course", "api"),
-        ("cli", "playground"),
-        ("playground", "engine"),
         ("api", "trials"),
         ("api", "engine"),
         ("trials", "engine"),

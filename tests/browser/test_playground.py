@@ -179,7 +179,7 @@ def test_a_link_brings_the_program_and_its_settings(play: Page, context: object)
     play.wait_for_url("**/#p=*")
     play.get_by_role("button", name="link").click()
     play.locator(".state", has_text="link").wait_for()
-    from compile_lens.playground.settings import from_link
+    from compile_lens.api.playground.settings import from_link
 
     held = from_link(play.evaluate("location.href"))
     assert held.source == TWO and held.settings.requires_grad

@@ -325,7 +325,7 @@ def test_other_numbers(session: dict[str, Any], tmp_path: Path, capsys: pytest.C
 
 
 def test_what_the_playground_captures(session: dict[str, Any], tmp_path: Path) -> None:
-    """A program with inputs of its own: the others of the page are captured in tests/playground."""
+    """A program with inputs of its own: the others of the page are captured in tests/api/playground."""
     _run(PYTHON["play#what-is-captured"][0], session, tmp_path, "program")
     captured = compile_lens.capture(session["f"], *session["inputs"])
     assert session["f"](*session["inputs"]).shape == (64, 256)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from compile_lens.playground.session import Captor, Limits, Session
+from compile_lens.api.playground.session import Captor, Limits, Session
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
 

@@ -12,10 +12,10 @@ import pytest
 
 import compile_lens
 from compile_lens import UsageError
-from compile_lens.playground import play, snippets
-from compile_lens.playground.settings import LONGEST, Program, Settings, from_link
+from compile_lens.api.playground import play, snippets
+from compile_lens.api.playground.settings import LONGEST, Program, Settings, from_link
 
-GALLERY = Path(__file__).resolve().parents[2] / "assets" / "gallery" / "programs"
+GALLERY = Path(__file__).resolve().parents[3] / "assets" / "gallery" / "programs"
 
 
 def link(text: bytes) -> str:
@@ -98,7 +98,7 @@ def test_the_room_loads_no_torch() -> None:
     import subprocess
     import sys
 
-    code = "import sys, compile_lens.playground.play; print('torch' in sys.modules)"
+    code = "import sys, compile_lens.api.playground.play; print('torch' in sys.modules)"
     root = str(Path(compile_lens.__file__).parent.parent)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, timeout=120)
     assert done.stdout == "False\n", done.stderr

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from compile_lens.playground import play
-from compile_lens.playground.server import ELSEWHERE, LOOPBACK, Server
+from compile_lens.api.playground import play
+from compile_lens.api.playground.server import ELSEWHERE, LOOPBACK, Server
 
 from .conftest import SECRET, NoCaptor
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import UsageError
-from ..views.live import playground as pages
+from ...errors import UsageError
+from ...views.live import playground as pages
 from .guard import PROTOCOL, Guard
 from .session import Captor, Session
 from .settings import DTYPES, LARGEST, TARGETS, Program

@@ -12,9 +12,9 @@ import time
 import traceback
 from typing import Any
 
-from ..child import worker
-from ..child.limits import limit_memory
-from ..errors import LensError
+from ...child import worker
+from ...child.limits import limit_memory
+from ...errors import LensError
 from .settings import Program
 
 MEMORY = "COMPILE_LENS_PLAY_MEMORY"
@@ -56,9 +56,9 @@ class Answerer:
     def prepare(self) -> None:
         """Import what captures need, while the reader looks at the page."""
         with worker.quick_imports():
-            from .._torch import preload as preload
+            from ..._torch import preload as preload
             from . import program_capture as program_capture
-        from .._torch.targets import torch_settings
+        from ..._torch.targets import torch_settings
 
         self.settings = torch_settings.snapshot()[0]
 
@@ -77,7 +77,7 @@ class Answerer:
         return {"seconds": time.perf_counter() - began, **found}
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        from ..results.capture import CaptureError
+        from ...results.capture import CaptureError
         from .program_capture import SWITCHABLE, ProgramError, capture_program
 
         file = request["file"]
@@ -88,10 +88,10 @@ class Answerer:
         except CaptureError as error:
             return {"error": _failure(error, file)}
         if request.get("page"):
-            from ..views.live.page import page
+            from ...views.live.page import page
 
             return {"page": page(made.capture)}
-        from ..views.live.page import plain_parts
+        from ...views.live.page import plain_parts
 
         return {
             "parts": plain_parts(made.capture),
@@ -105,9 +105,9 @@ class Answerer:
 
 def _failure(error: Any, file: str) -> dict[str, Any]:
     """Where a function or a stage of the compiler failed."""
-    from ..views.summaries.failure_summary import own_frames
-    from ..views.words.labels import without_folders
-    from ..views.words.outcome import raised
+    from ...views.summaries.failure_summary import own_frames
+    from ...views.words.labels import without_folders
+    from ...views.words.outcome import raised
 
     failure = error.capture.failure
     lines = [frame.line for frame in own_frames(failure) if frame.file == file]

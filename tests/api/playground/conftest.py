@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from compile_lens.playground.server import Opening, Server
-from compile_lens.playground.settings import Program
-from compile_lens.playground.snippets import Snippet
+from compile_lens.api.playground.server import Opening, Server
+from compile_lens.api.playground.settings import Program
+from compile_lens.api.playground.snippets import Snippet
 
 SECRET = "import torch\n\n\ndef the_readers_own_program(x):\n    return x\n"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..child.child import Child
-from ..errors import ChildError
+from ...child.child import Child
+from ...errors import ChildError
 from . import worker
 
 GRACE = 3.0
@@ -27,7 +27,7 @@ BEAT = 0.1
 START = 120.0
 """Seconds that a child may take to start."""
 
-WORKER = "compile_lens.playground.worker"
+WORKER = "compile_lens.api.playground.worker"
 
 
 @dataclass(frozen=True)

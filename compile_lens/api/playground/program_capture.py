@@ -15,17 +15,17 @@ from typing import Any
 
 import torch
 
-from .._torch.frames import code_copies
-from .._torch.targets import torch_settings
-from ..child import worker
-from ..devices import models
-from ..engine.call import Call
-from ..engine.entry import WITHIN
-from ..engine.local import perform
-from ..engine.options import CaptureOptions
-from ..errors import UsageError
-from ..results.capture import Capture
-from ..trials.switches import SWITCHES, merged
+from ..._torch.frames import code_copies
+from ..._torch.targets import torch_settings
+from ...child import worker
+from ...devices import models
+from ...engine.call import Call
+from ...engine.entry import WITHIN
+from ...engine.local import perform
+from ...engine.options import CaptureOptions
+from ...errors import UsageError
+from ...results.capture import Capture
+from ...trials.switches import SWITCHES, merged
 from .settings import Program, Settings
 
 INPUTS = "inputs"

@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..errors import UsageError
+from ...errors import UsageError
 
 LONGEST = 200_000
 """Characters of a program that the playground takes."""
