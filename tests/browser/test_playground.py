@@ -214,14 +214,14 @@ def test_no_address_and_no_request_holds_the_token(play: Page, url: str) -> None
 
 
 @pytest.mark.parametrize("fragment", ["", "#t=" + "A" * 43])
-def test_without_the_token_there_is_a_door(page: Page, watch: Watch, url: str, fragment: str) -> None:
+def test_without_the_token_there_is_the_entry_page(page: Page, watch: Watch, url: str, fragment: str) -> None:
     place = url.partition("#")[0]
     watch.allow(place)
     watch.allow(place.replace("http", "ws") + "socket")
     watch.expect("WebSocket connection")
     page.goto(place + fragment)
     page.get_by_role("alert").wait_for()
-    assert page.inner_text("body").startswith("This is the door of a playground.")
+    assert page.inner_text("body").startswith("This is the entry page of a playground.")
 
 
 @pytest.mark.parametrize("attack", ["fetch", "socket", "frame"])

@@ -128,7 +128,7 @@ await build({
     { in: `${WEB}/compare/start.css`, out: "compare" },
     { in: `${WEB}/program/start.js`, out: "program" },
     { in: `${WEB}/program/start.css`, out: "program" },
-    { in: `${WEB}/boot/door.js`, out: "door" },
+    { in: `${WEB}/boot/entry.js`, out: "entry" },
     { in: `${WEB}/play/start.css`, out: "play" },
     { in: `${WEB}/play/beside.css`, out: "beside" },
   ],

@@ -166,7 +166,7 @@ test("the pages carry every file", () => {
     "answers/start.css",
     "program/start.js",
     "program/start.css",
-    "boot/door.js",
+    "boot/entry.js",
     "editor/start.js",
     "play/start.js",
     "play/start.css",

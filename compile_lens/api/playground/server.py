@@ -63,10 +63,10 @@ class Server:
         from starlette.responses import HTMLResponse
         from starlette.routing import Route, Router, WebSocketRoute
 
-        async def door(request: Any) -> Any:
-            return HTMLResponse(pages.door())
+        async def entry_page(request: Any) -> Any:
+            return HTMLResponse(pages.entry_page())
 
-        routes = [Route("/", door, methods=["GET"]), WebSocketRoute("/socket", self._talk)]
+        routes = [Route("/", entry_page, methods=["GET"]), WebSocketRoute("/socket", self._talk)]
         router = Router(routes, redirect_slashes=False)
         return Guard(router, self.address, self._token, pages.policy(self.address))
 

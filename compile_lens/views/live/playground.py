@@ -1,4 +1,4 @@
-"""The page of the playground: a door that anyone may see, and behind it what a reader with the token gets."""
+"""The page of the playground: an entry page that anyone may see, and behind it what a reader with the token gets."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from . import page
 from .page import built
 
 
-def door() -> str:
+def entry_page() -> str:
     """Return the page that asks for the token; nothing of the reader's is in it."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<title>play · compile_lens</title>\n<style>body { margin: 0 }</style>\n"
         '<link rel="icon" href="data:,">\n</head>\n<body>\n'
-        f"<script>{built('door.min.js')}</script>\n</body>\n</html>\n"
+        f"<script>{built('entry.min.js')}</script>\n</body>\n</html>\n"
     )
 
 
 @functools.cache
 def bundle() -> dict[str, str]:
-    """Return the script and the styles that the door puts into the page: around the capture, and inside of it."""
+    """Return the script and the styles that the entry page puts into the page: around the capture, and inside of it."""
     return {
         "script": page.script("play", before=built("editor.min.js")),
         "style": built("play.min.css"),
@@ -33,7 +33,7 @@ def bundle() -> dict[str, str]:
 
 def policy(address: str) -> str:
     """Return the policy of the page: the two scripts of ours, and the one socket at ``address``."""
-    scripts = " ".join(_hashed(text) for text in (built("door.min.js"), bundle()["script"]))
+    scripts = " ".join(_hashed(text) for text in (built("entry.min.js"), bundle()["script"]))
     return (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:; "
         f"connect-src ws://{address}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -183,7 +183,7 @@ def test_a_websocket_of_a_rebound_name_gets_nothing(server: Server) -> None:
 # From another user of the machine ---------------------------------------------------------------------------
 
 
-def test_the_door_holds_nothing_of_the_reader(server: Server) -> None:
+def test_the_entry_page_holds_nothing_of_the_reader(server: Server) -> None:
     status, headers, body = asked(server, f"Host: {server.address}\r\n")
     assert status == 200 and "<script>" in body
     for secret in (token(server), "the_readers_own_program", "own.py", "a title"):
@@ -199,7 +199,7 @@ def test_the_door_holds_nothing_of_the_reader(server: Server) -> None:
         "//etc/passwd",
         "/own.py",
         "/built/viewer.min.js",
-        "/door.min.js",
+        "/entry.min.js",
         "/?file=/etc/passwd",
         "/socket",
         "/socket/",

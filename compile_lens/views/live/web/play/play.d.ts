@@ -32,7 +32,7 @@ export interface PlayEditor {
   measureAgain(): void;
 }
 
-/** What the door of the playground leaves at its place. */
+/** What the entry page of the playground leaves at its place. */
 export interface PlayDoor {
   socket: WebSocket;
   hello: PlayHello;

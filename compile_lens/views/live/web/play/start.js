@@ -1,4 +1,4 @@
-// Starts the playground in the place that the door made: an addition to the script of the page of one capture.
+// Starts the playground in the place that the entry page made: an addition to the script of the page of one capture.
 
 "use strict";
 

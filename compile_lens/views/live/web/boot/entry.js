@@ -1,5 +1,5 @@
-// The door of the playground: takes the token out of the address, opens the socket with it, and puts what comes through
-// into the page. Whoever has no token sees a sentence.
+// The entry page of the playground: takes the token out of the address, opens the socket with it, and puts what comes
+// through into the page. Whoever has no token sees a sentence.
 
 const KEY = "compile-lens";
 const known = new URLSearchParams(location.hash.slice(1));
@@ -23,7 +23,7 @@ function say(words) {
 }
 
 const NO_ENTRY =
-  "This is the door of a playground. Open the address that compile-lens play printed; it is new each time.";
+  "This is the entry page of a playground. Open the address that compile-lens play printed; it is new each time.";
 if (!/^[\w-]{20,}$/.test(token)) say(NO_ENTRY);
 else {
   const socket = new WebSocket(`ws://${location.host}/socket`, [KEY, token]);
