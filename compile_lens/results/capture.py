@@ -265,10 +265,10 @@ class Capture(TextForms, Record):
 
         return document(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.live.page import mimebundle
+    def _fragment(self) -> str:
+        from ..views.live.page import fragment
 
-        return mimebundle(self, include, exclude)
+        return fragment(self)
 
 
 class CaptureError(LensError):

@@ -13,18 +13,36 @@ from ..record.comparison import Column, ComparisonRecord
 from ..record.difference import DifferenceRecord
 from ..record.what_if import WhatIfRecord
 from .capture import Capture
+from .document_forms import DocumentForms
 from .text_forms import TextForms
 
 if TYPE_CHECKING:
     from ..views.document import Document
+    from ..views.live.compare import Shown
     from ..views.summaries.summary import Summary
 
 FORMAT, VERSION = "compile_lens comparison", 1
 """The first fields of a saved comparison."""
 
 
-class Comparison(TextForms, ComparisonRecord):
+class _SideBySide(TextForms):
+    """A subject of several captures: its page shows them side by side."""
+
+    def _page(self, path: Path) -> str:
+        from ..views.live.compare import page
+
+        return page(cast("Shown", self))
+
+    def _fragment(self) -> str:
+        from ..views.live.compare import fragment
+
+        return fragment(cast("Shown", self))
+
+
+class Comparison(_SideBySide, ComparisonRecord):
     """Result of ``compile_lens.compare``: a ``ComparisonRecord`` with its views as methods."""
+
+    _kind = "comparison"
 
     @property
     def captures(self) -> dict[str, Capture]:
@@ -86,17 +104,6 @@ class Comparison(TextForms, ComparisonRecord):
                 f"this is not a comparison: {why}; save one with comparison.save('x.json')"
             ) from None
 
-    def save(self, path: str | Path) -> Path:
-        """Write the comparison to ``path``; the ending chooses the form: .html .md .txt .json.
-
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
-        """
-        from ..views.live.compare import page
-        from ..views.render.formats import COMPARISON, save
-        from ..views.subjects.compare import document
-
-        return save(path, COMPARISON, lambda: document(self), html=lambda: page(self), json=self.to_json)
-
     def __repr__(self) -> str:
         targets = ", ".join(f"{c.target} (failed)" if c.failure else c.target for c in self.columns)
         return f"<Comparison of {self.function} for {targets}>"
@@ -111,13 +118,6 @@ class Comparison(TextForms, ComparisonRecord):
 
         return document(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.live.compare import fragment
-        from ..views.render.formats import mimebundle
-        from ..views.subjects.compare import document
-
-        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self), self._plain)
-
 
 def _column(one: dict[str, Any]) -> Column:
     capture, features = one["capture"], one.get("features")
@@ -129,8 +129,10 @@ def _column(one: dict[str, Any]) -> Column:
     )
 
 
-class Difference(TextForms, DifferenceRecord):
+class Difference(_SideBySide, DifferenceRecord):
     """Result of ``compile_lens.diff``: a ``DifferenceRecord`` with its views as methods; false if nothing differs."""
+
+    _kind = "difference"
 
     @property
     def summary(self) -> str:
@@ -142,26 +144,8 @@ class Difference(TextForms, DifferenceRecord):
     def to_markdown(self) -> str:
         """The difference as Markdown, for a pull request."""
         from ..views.render.markdown import page
-        from ..views.subjects.diff import document
 
-        return page(document(self))
-
-    def to_json(self) -> str:
-        """The difference as JSON text, without the captures."""
-        from ..record.files import plain_json
-
-        return plain_json(self.to_dict())
-
-    def save(self, path: str | Path) -> Path:
-        """Write the difference to ``path``; the ending chooses the form: .html .md .txt .json.
-
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
-        """
-        from ..views.live.compare import page
-        from ..views.render.formats import DIFFERENCE, save
-        from ..views.subjects.diff import document
-
-        return save(path, DIFFERENCE, lambda: document(self), html=lambda: page(self), json=self.to_json)
+        return page(self._document())
 
     def __repr__(self) -> str:
         count = len(self.changes)
@@ -178,16 +162,15 @@ class Difference(TextForms, DifferenceRecord):
 
         return document(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.live.compare import fragment
-        from ..views.render.formats import mimebundle
-        from ..views.subjects.diff import document
 
-        return mimebundle(lambda: document(self), include, exclude, lambda: fragment(self), self._plain)
+class WhatIf(DocumentForms, WhatIfRecord):
+    """Result of ``compile_lens.what_if``: a ``WhatIfRecord`` with methods.
 
+    On the page that ``save("x.html")`` writes, each switch that changes a figure opens its difference, and leads to its
+    living page, ``x-split_reductions.html`` beside it.
+    """
 
-class WhatIf(WhatIfRecord):
-    """Result of ``compile_lens.what_if``: a ``WhatIfRecord`` with methods."""
+    _kind = "outcome"
 
     def diff(self, name: str) -> Difference:
         """Return the difference that a switch makes at every level. Raises ``UsageError`` for one that was not
@@ -199,45 +182,23 @@ class WhatIf(WhatIfRecord):
             raise UsageError(f"{name!r} was not captured; captured were {', '.join(captures) or 'none'}")
         return difference(self.base, cast(Capture, captures[name]), Difference)
 
-    def to_json(self) -> str:
-        """The outcome as JSON text, without the captures."""
-        from ..record.files import plain_json
-
-        return plain_json(self.to_dict())
-
-    def save(self, path: str | Path) -> Path:
-        """Write the outcome to ``path``; the ending chooses the form: .html .md .txt .json.
-
-        On the page of ``x.html`` each switch that changes a figure opens its difference, and leads to its living page,
-        ``x-split_reductions.html`` beside it. Each file appears whole or not at all. Raises ``UsageError`` for another
-        ending or an unwritable place.
-        """
-        from ..views.exports import differences, save_pages
-        from ..views.render.formats import WHAT_IF, save
-        from ..views.render.html import page
-        from ..views.subjects.what_if import document
-
-        def html() -> str:
-            return page(document(self), differences(self, save_pages(self, Path(path).expanduser())))
-
-        return save(path, WHAT_IF, lambda: document(self), html=html, json=self.to_json)
-
     def __repr__(self) -> str:
         best = self.helpful[0].name if self.helpful else "none of them helps"
         return f"<WhatIf of {self.function}: {len(self.trials)} trials, {best}>"
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
+    def _document(self) -> Document:
         from ..views.subjects.what_if import document
 
-        return page(document(self))
+        return document(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _page(self, path: Path) -> str:
+        from ..views.exports import differences, save_pages
+        from ..views.render.html import page
+
+        return page(self._document(), differences(self, save_pages(self, path)))
+
+    def _fragment(self) -> str:
         from ..views.exports import differences
-        from ..views.render.formats import mimebundle
         from ..views.render.html import fragment
-        from ..views.subjects.what_if import document
 
-        return mimebundle(
-            lambda: document(self), include, exclude, lambda: fragment(document(self), differences(self))
-        )
+        return fragment(self._document(), differences(self))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -316,12 +316,11 @@ class Program(TextForms):
         """
         from ..views.live.program import page
         from ..views.render.formats import PROGRAM, save
-        from ..views.subjects.program import document
         from .capture_pages import save_captures
 
         beside = save_captures(self.graphs, self.capture, Path(path)) if captures else ()
         shown = functools.partial(page, self.record, *beside)
-        return save(path, PROGRAM, lambda: document(self.record), json=self.to_json, html=shown)
+        return save(path, PROGRAM, self._document, json=self.to_json, html=shown)
 
     def save_trace(self, path: str | Path) -> Path:
         """Write the times of compiling as trace-event JSON, which Perfetto and speedscope open.
@@ -348,12 +347,6 @@ class Program(TextForms):
         from ..views.subjects.program import document
 
         return document(self.record)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..views.render.formats import mimebundle
-        from ..views.subjects.program import document
-
-        return mimebundle(lambda: document(self.record), include, exclude, plain=self._plain)
 
 
 class _Codes:
@@ -395,6 +388,8 @@ class Ranks(TextForms, RanksRecord):
     """Result of ``compile_lens.merge`` and ``compile_lens.rehearse``: programs by rank, and the differences between
     them; ``ranks[2]`` is the program of rank 2."""
 
+    _kind = "ranks"
+
     def __getitem__(self, rank: int) -> Program:
         if rank not in self.ranks:
             raise KeyError(f"no rank {rank}; there are {', '.join(map(str, self.ranks))}")
@@ -415,17 +410,6 @@ class Ranks(TextForms, RanksRecord):
 
         return to_dict(self)
 
-    def save(self, path: str | Path) -> Path:
-        """Write it to ``path``; the ending chooses the form: .html .md .txt .json.
-
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
-        """
-        from ..record.files import plain_json
-        from ..views.render.formats import RANKS, save
-        from ..views.subjects.ranks import document
-
-        return save(path, RANKS, lambda: document(self), json=lambda: plain_json(self.to_dict()))
-
     def __repr__(self) -> str:
         from ..views.subjects.ranks import verdict
 
@@ -440,11 +424,3 @@ class Ranks(TextForms, RanksRecord):
         from ..views.subjects.ranks import document
 
         return document(self)
-
-    def _repr_mimebundle_(
-        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
-    ) -> dict[str, str]:
-        from ..views.render.formats import mimebundle
-        from ..views.subjects.ranks import document
-
-        return mimebundle(lambda: document(self), include, exclude, plain=self._plain)

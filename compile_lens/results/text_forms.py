@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from .document_forms import DocumentForms
 
 if TYPE_CHECKING:
-    from ..views.document import Document
     from ..views.summaries.summary import Summary
 
 FORMS = {
@@ -17,13 +17,10 @@ FORMS = {
 }
 
 
-class TextForms:
-    """Texts of a subject, each made of its Summary or its Document."""
+class TextForms(DocumentForms):
+    """A subject with a Summary as well: its shorter texts."""
 
     def _summary(self) -> Summary:
-        raise NotImplementedError
-
-    def _document(self) -> Document:
         raise NotImplementedError
 
     def text(self, form: str = "short") -> str:

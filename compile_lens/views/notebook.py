@@ -16,9 +16,9 @@ from typing import Any
 
 from compile_lens.record.capture import Record
 
-from .live.page import mimebundle
+from .live.page import fragment
 from .summaries.capture_summary import summary
-from .summaries.short_text import text
+from .summaries.short_text import in_file, text
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []
@@ -35,7 +35,7 @@ def display(capture: Record) -> None:
         return
     from IPython.display import display as publish
 
-    publish(mimebundle(capture), raw=True)
+    publish({"text/plain": in_file(summary(capture)), "text/html": fragment(capture)}, raw=True)
 
 
 def _shell() -> Any:

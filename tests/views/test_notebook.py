@@ -31,15 +31,14 @@ def show(capture=None):
 
 def test_mimebundle_honours_include_and_exclude() -> None:
     capture = samples.sample()
-    both = notebook.mimebundle(capture)
+    both = capture._repr_mimebundle_()
     assert set(both) == {"text/html", "text/plain"}
     assert both["text/html"].startswith('<div class="compile-lens"')
     assert both["text/plain"].startswith("compile_lens: f ")
-    assert set(notebook.mimebundle(capture, include=["text/plain", "image/png"])) == {"text/plain"}
-    assert set(notebook.mimebundle(capture, exclude={"text/html"})) == {"text/plain"}
-    assert notebook.mimebundle(capture, include=["text/html"], exclude=["text/html"]) == {}
-    assert notebook.mimebundle(capture, include=[]) == {}
-    assert capture._repr_mimebundle_() == both
+    assert set(capture._repr_mimebundle_(include=["text/plain", "image/png"])) == {"text/plain"}
+    assert set(capture._repr_mimebundle_(exclude={"text/html"})) == {"text/plain"}
+    assert capture._repr_mimebundle_(include=["text/html"], exclude=["text/html"]) == {}
+    assert capture._repr_mimebundle_(include=[]) == {}
 
 
 def test_display_prints_outside_of_ipython(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,19 +12,18 @@ import gc
 import importlib.resources
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
 from ..findings import findings
 from ..render import html
-from ..render.formats import mimebundle as of_document
 from ..render.html.markup import around, dark_where_preferred
 from ..render.html.markup import text as escaped
 from ..subjects.capture import document
 from ..summaries.capture_summary import summary
-from ..summaries.short_text import in_file, issue
+from ..summaries.short_text import issue
 from ..words import stamp
 from ..words.characters import block, short
 from .code import Codes
@@ -65,19 +64,6 @@ def page(capture: Record, above: str = "") -> str:
     generator = f'<meta name="generator" content="compile_lens {escaped(env.compile_lens)}">\n'
     whole = above + fragment(capture, standalone=True)
     return around(whole, title, f"{generator}<style>\n{dark_where_preferred('.compile-lens')}</style>\n")
-
-
-def mimebundle(
-    capture: Record, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
-) -> dict[str, str]:
-    """The capture as ``text/html`` and ``text/plain``."""
-    return of_document(
-        lambda: document(capture),
-        include,
-        exclude,
-        lambda: fragment(capture),
-        lambda: in_file(summary(capture)),
-    )
 
 
 def live(capture: Record, standalone: bool = False) -> str:

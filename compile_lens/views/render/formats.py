@@ -88,25 +88,17 @@ def form_of(target: Path, forms: Mapping[str, str]) -> str:
 
 
 def mimebundle(
-    document: Callable[[], Document],
+    fragment: Callable[[], str],
+    plain: Callable[[], str],
     include: Iterable[str] | None,
     exclude: Iterable[str] | None,
-    fragment: Callable[[], str] | None = None,
-    plain: Callable[[], str] | None = None,
 ) -> dict[str, str]:
-    """A Document as ``text/html`` and ``text/plain``, as IPython asks for it.
+    """The HTML and the text of a subject by MIME type, as IPython asks for it.
 
     Args:
         include: MIME types to give; ``None`` for all of them.
         exclude: MIME types to leave out, also of those included.
-        fragment: the HTML, where it is more than the Document's.
-        plain: the text, where it is less than the Document's.
     """
-    from . import html, text
-
-    writers: dict[str, Callable[[], str]] = {
-        "text/plain": plain or (lambda: text.page(document(), text.DEFAULT_WIDTH, ascii=False)),
-        "text/html": fragment or (lambda: html.fragment(document())),
-    }
+    writers = {"text/plain": plain, "text/html": fragment}
     wanted = (set(writers) if include is None else set(include)) - set(exclude or ())
     return {kind: write() for kind, write in writers.items() if kind in wanted}
