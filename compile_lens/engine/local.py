@@ -116,8 +116,8 @@ for, or that has no driver here."""
 def _message(made: Capture) -> str:
     from .. import versions
     from ..record import messages
-    from ..views.summaries.failure_summary import marked, own_frames
-    from ..views.summaries.failure_summary import where as place
+    from ..views.words.failed_line import marked, own_frames
+    from ..views.words.failed_line import where as place
     from ..views.words.labels import without_folders
     from ..views.words.outcome import raised
 

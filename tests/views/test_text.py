@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 from compile_lens.measures.ledger import MEASURED, MODELLED, Figure
 from compile_lens.record.breaks import Ending
-from compile_lens.record.capture import Timing
+from compile_lens.record.capture import Failure, Timing
 from compile_lens.record.graph import Frame
 from compile_lens.record.kernel import Code
 from compile_lens.results.capture import Capture
-from compile_lens.views.render import markdown, text
+from compile_lens.views.render import html, markdown, text
 from compile_lens.views.render.markdown import fenced
 from compile_lens.views.render.text import LEAST_WIDTH
 from compile_lens.views.subjects.capture import document, line
@@ -135,6 +135,33 @@ def test_a_failure_and_nothing_are_not_empty_pages() -> None:
     nothing = text.page(document(samples.nothing()), width=100, ascii=False)
     assert "nothing was compiled: the function does no tensor work" in nothing
     assert "ledger" not in nothing and "kernels" not in nothing
+
+
+def test_every_long_form_of_a_failure_has_the_line_of_the_program_before_the_words_of_torch() -> None:
+    said = ["a and b do not match", *(f"debug {n}" for n in range(30)), "set TORCHDYNAMO_VERBOSE=1"]
+    caller = Frame("train.py", 3, "main", "m(x)")
+    own = Frame("model.py", 7, "Net.forward", "return x @ y", call="x @ y")
+    failure = Failure("dynamo", "TorchRuntimeError", "\n".join(said), frames=(caller, own))
+    capture = dataclasses.replace(samples.failed(), failure=failure)
+    for page in (
+        text.page(document(capture), width=100, ascii=False),
+        markdown.page(document(capture)),
+        html.static(document(capture)),
+    ):
+        at, call, callers, words, end = map(
+            page.index,
+            (
+                "at model.py:7 in Net.forward",
+                "return x @ y\n",
+                "called from train.py:3 in main: m(x)",
+                "a and b",
+                "set TORCHD",
+            ),
+        )
+        assert at < call < callers < words < end
+        line = page.rindex("\n", 0, call) + 1
+        below = page[call:].split("\n")[1]
+        assert below.strip() == "^^^^^" and below.index("^") == call - line + len("return ")
 
 
 def test_a_stage_time_is_given_to_no_wrong_compilation() -> None:

@@ -105,7 +105,7 @@ class Answerer:
 
 def _failure(error: Any, file: str) -> dict[str, Any]:
     """Where a function or a stage of the compiler failed."""
-    from ...views.summaries.failure_summary import own_frames
+    from ...views.words.failed_line import own_frames
     from ...views.words.labels import without_folders
     from ...views.words.outcome import raised
 

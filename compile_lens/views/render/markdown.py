@@ -30,6 +30,7 @@ from ..document import (
 )
 from ..words import labels, machine, outcome, quantities, sentences, stamp
 from ..words.characters import clean, flat
+from ..words.failed_line import failed_at
 from ..words.flow import ARROW
 from ..words.outcome import saved
 from ..words.quantities import launched
@@ -63,6 +64,8 @@ def page(document: Document) -> str:
     out.add("\n".join(f"- {fact}" for fact in facts))
     out.more(len(document.inputs or ()) - MANY, "input")
     if document.failure is not None:
+        if place := failed_at(document.failure):
+            out.listing("\n".join(place), "text", TEXT_LIMIT)
         out.listing(document.failure.message, "text", TEXT_LIMIT)
         if document.failure.traceback:
             out.listing(document.failure.traceback, "text", TEXT_LIMIT)

@@ -25,6 +25,7 @@ from ..document import (
 )
 from ..words import quantities, sentences
 from ..words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
+from ..words.failed_line import failed_at
 from ..words.flow import ARROW
 from ..words.outcome import saved
 
@@ -35,6 +36,9 @@ LEAST_WIDTH = 40
 
 LONG = 12
 """Lines of one message shown before the rest is only counted."""
+
+MESSAGE = 60
+"""Lines of the message of a failure: its end may say what to do."""
 
 MANY = 12
 """Inputs and notes before the rest is only counted."""
@@ -94,7 +98,9 @@ def _outcome(paper: Paper, document: Document) -> None:
     for remark in document.remarks:
         paper.text_block(remark, "    ", "      ")
     if document.failure is not None:
-        paper.text_block(document.failure.message, "    ")
+        for line in failed_at(document.failure):
+            paper.verbatim(line, "    ")
+        paper.text_block(document.failure.message, "    ", limit=MESSAGE)
         if document.below:
             paper.line("    every stage before the failure is below")
 

@@ -5,36 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compile_lens.record import messages
-from compile_lens.record.capture import Failure, Record
-from compile_lens.record.graph import Frame
+from compile_lens.record.capture import Record
 
 from ..words import labels, outcome
+from ..words.failed_line import marked, own_frames, where
 from .summary import Part, Row
-
-LONG = 88
-"""Characters of a line of code that is shown whole."""
-
-
-def own_frames(failure: Failure) -> list[Frame]:
-    """The program's own lines at a failure, callers first; torch's where there are no others."""
-    own = [f for f in failure.frames if not (f.of_torch or f.file.startswith("<eval_with_key>"))]
-    return own or [*failure.frames]
-
-
-def marked(frame: Frame) -> tuple[str, str]:
-    """The line of a frame, and carets under what was computed there; ``""`` for what is not known."""
-    text = frame.text.strip()
-    start = text.find(frame.call) if frame.call else -1
-    if start < 0 or text.count(frame.call) > 1 or not text.isascii():
-        return text, ""
-    if len(text) > LONG:  # the expression is what matters
-        return (frame.call, "") if len(frame.call) < len(text) else (text, "")
-    return text, " " * start + "^" * len(frame.call)
-
-
-def where(frame: Frame) -> str:
-    """``model.py:19 in Block.forward``."""
-    return f"{labels.place(frame)} in {frame.function}" if frame.function else labels.place(frame)
 
 
 def failure_rows(capture: Record) -> Iterator[Part]:

@@ -28,6 +28,7 @@ from ...document import (
 )
 from ...words import quantities, sentences
 from ...words.characters import short
+from ...words.failed_line import failed_at
 from ...words.palette import INK
 from .listing import listing, source_head
 from .markup import (
@@ -168,7 +169,8 @@ def _outcome(document: Document) -> str:
     if failure is not None:
         pre = f"{MONO};font-size:12px;line-height:1.5;white-space:pre-wrap"
         pre += f";margin:6px 0 0;border:0;color:{INK};background:{ground};padding:0"
-        verdict += tag("pre", block(short(failure.message)), pre, "failure-message")
+        words = "\n".join([*failed_at(failure), short(failure.message)])
+        verdict += tag("pre", block(words), pre, "failure-message")
         if failure.traceback:
             shown = tag("pre", block(short(failure.traceback, 20_000)), pre.replace(ground, GROUND))
             verdict += fold("traceback", shown, "traceback", level=1)
