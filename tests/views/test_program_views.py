@@ -20,6 +20,7 @@ from compile_lens.record.graph import Frame
 from compile_lens.record.program import Break, CompileEvent, FrameEvaluation, ProgramFrame, ProgramRecord
 from compile_lens.views.document import Listings, Picture, Prose, Table
 from compile_lens.views.drawing.icicle import icicle
+from compile_lens.views.findings.compile_time import compile_time as compile_time_finding
 from compile_lens.views.render import html, markdown, text
 from compile_lens.views.render.html.markup import linked
 from compile_lens.views.subjects.program import document
@@ -104,6 +105,23 @@ def _timed() -> ProgramRecord:
         CompileEvent("dynamo", 100 * second, 2 * second, 0, "9/9", depth=0),
     )
     return dataclasses.replace(program(), events=events)
+
+
+def test_rows_of_threads_that_add_up_to_more_than_passed_say_so() -> None:
+    # By hand: 10 s and, from second 6 on, 3 s in another thread; 2 s at second 100. 15 s are in rows, 12 s passed.
+    timed = _timed()
+    functions, parts = _tables(timed)
+    (words,) = functions.words
+    assert "at the same time" in words and "15.0 s" in words and "12.0 s passed" in words
+    assert "overlap" in parts.words[0]
+    events = tuple(event for event in timed.events if event.thread == 0)
+    assert _tables(dataclasses.replace(timed, events=events))[0].words == ()
+
+
+def _tables(timed: ProgramRecord) -> list[Table]:
+    finding = compile_time_finding(timed)
+    assert finding is not None
+    return [one for one in finding.sections if isinstance(one, Table)]
 
 
 def test_compile_time_by_hand() -> None:

@@ -17,6 +17,11 @@ from ..document import NAME, NUMBER, TEXT, Finding, Picture, Row, Section, Table
 from ..drawing.icicle import icicle
 from ..words.quantities import duration, plural
 
+NESTED = "Parts stand in each other, so that the sums overlap."
+
+ROUNDING = 0.01
+"""Share of the total that rows may exceed it by: events begin and end a little apart."""
+
 
 def compile_time(program: ProgramRecord) -> Finding | None:
     """The finding; ``None`` where no event has a duration."""
@@ -30,28 +35,39 @@ def compile_time(program: ProgramRecord) -> Finding | None:
     rows = [
         Row((name, str(len(times)), duration(sum(times)), duration(max(times)))) for name, times in ranked
     ]
-    parts = Table("", ("part", "times", "sum", "longest"), (NAME, NUMBER, NUMBER, NUMBER), tuple(rows))
+    kinds = (NAME, NUMBER, NUMBER, NUMBER)
+    parts = Table("", ("part", "times", "sum", "longest"), kinds, tuple(rows), (NESTED,))
     head = ("function", "ids", "in all", "Dynamo", "AOT", "Inductor", "builds", "backend")
     by_function: list[Row] = []
-    for spent in time_by_function(program):
+    spent_by_function = time_by_function(program)
+    for spent in spent_by_function:
         times = (duration(spent.seconds[part]) if spent.seconds[part] else "" for part in PARTS)
         name = _whose(spent, program.lacks(claims.EVALUATIONS, claims.COMPILE_IDS), bool(program.ahead))
         by_function.append(Row((name, str(len(spent.ids)), duration(spent.total), *times)))
-    functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function))
+    seconds, rows_together = measures.compile_seconds(program), sum(one.total for one in spent_by_function)
+    words = () if rows_together <= seconds * (1 + ROUNDING) else (_parallel(rows_together, seconds),)
+    functions = Table("", head, (NAME, *[NUMBER] * (2 + len(PARTS))), tuple(by_function), words)
     sections: list[Section] = [functions, parts]
     if svg := icicle(program):
         alt = "the parts of compiling that stand in each other, as wide as each took; the tables say the same"
         sections.insert(0, Picture("", svg, alt))
     intro = (
         "By torch's own events, measured. By function each part of the compiler has its own time (builds: of kernels; "
-        "backend: what it does itself); in the second table parts stand in each other, so that the sums overlap."
+        "backend: what it does itself)."
     )
-    seconds = measures.compile_seconds(program)
     share = (
         f"of {duration(program.seconds)} ({seconds / program.seconds:.0%})" if program.seconds else "in all"
     )
     fact = f"{duration(seconds)} {share}"
     return Finding("time", "Compile time", intro, fact, (), "program.events", tuple(sections), few=8)
+
+
+def _parallel(rows_together: float, seconds: float) -> str:
+    """Say why the rows exceed the total."""
+    return (
+        f"Threads work at the same time and each is counted: the rows add up to {duration(rows_together)}, "
+        f"and {duration(seconds)} passed."
+    )
 
 
 def _whose(spent: Spent, lacking: str, ahead: bool) -> str:
