@@ -277,6 +277,9 @@ def test_several_causes_leave_sources_and_code_in_view(
     assert shown.locator(".compare-all p:visible").count() == 0
 
 
+_END_OF_NUMBER = "e => e.getBoundingClientRect().right - parseFloat(getComputedStyle(e).paddingRight)"
+
+
 def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
     """Between the number and the text of each row, however long it is and wherever it is scrolled to."""
     page = app()
@@ -288,6 +291,8 @@ def test_signs_stand_below_each_other(app: Callable[[], Locator]) -> None:
             number = box(one.locator(".listing-number[data-number]").first)
             column = box(one)["x"], number["x"] + number["width"]
             assert all(column[0] < place["x"] < place["x"] + place["width"] <= column[1] for place in places)
+            ends = [row.evaluate(_END_OF_NUMBER) for row in one.locator(".listing-number[data-number]").all()]
+            assert max(ends) + 2 <= places[0]["x"], "no sign touches a number"
 
 
 def test_what_stands_for_each_other_is_lit_on_both_sides(app: Callable[[], Locator]) -> None:

@@ -124,6 +124,38 @@ def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tup
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_the_list_behind_a_badge_is_that_of_its_phase(viewer: Open) -> None:
+    """The first section in view is of the phase whose number the badge has, whatever came first."""
+    page = viewer(captures.layer())
+    page.frame()
+    phases = page.find(".flow-phase")
+    phases.filter(has_text="backward").click()
+    page.find(".flow-note").filter(has_text="separate").click()
+    at_top = page.find(".finding").first
+    for phase in ("backward", "forward"):
+        phases.filter(has_text=phase).click()
+        page.page.wait_for_function(_FIRST_IN_VIEW, arg=[at_top.element_handle(), phase])
+
+
+_FIRST_IN_VIEW = """
+([pane, phase]) => {
+  const top = pane.getBoundingClientRect().top;
+  const places = [...pane.querySelectorAll(".finding-place")].filter((e) => e.getBoundingClientRect().bottom > top);
+  return places[0]?.textContent === phase;
+}
+"""
+
+
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_the_sum_of_what_is_found_is_not_cut(viewer: Open) -> None:
+    page = viewer(captures.layer())
+    page.find(".find-all").fill("add")
+    total = page.find(".find-total:visible")
+    total.wait_for()
+    assert 0 <= box(total)["x"] and box(total)["x"] + box(total)["width"] <= 390
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_flow_of_a_small_function_is_its_story(viewer: Open) -> None:
     page = viewer(captures.sin_cos())
     assert page.find(".answers").count() == 0

@@ -7,10 +7,14 @@ import { answersRow } from "./answers_row.js";
 import { Definitions } from "../controls/definitions.js";
 import { FindTotal } from "./find_total.js";
 import { shareRow } from "./share.js";
+import { followPhase } from "./phase_of_findings.js";
 import { launchList, markLaunch, mostJoined } from "../code/launches.js";
 
 additions.answersRow = answersRow;
 additions.shareRow = shareRow;
 additions.findTotal = (page) => new FindTotal(page);
-additions.define = (host) => void new Definitions(host);
+additions.complete = (page) => {
+  new Definitions(page.element);
+  followPhase(page);
+};
 additions.lists = { launchList, markLaunch, mostJoined };

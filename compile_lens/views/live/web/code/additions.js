@@ -9,7 +9,9 @@
  * @typedef {object} PageOfCapture
  * @property {App} app
  * @property {boolean} standalone whether the page is its own, and has an address
- * @property {{ shown: { element: HTMLElement, pane: Pane | null, place: { stage: number } }[] }} panes
+ * @property {{ shown: { element: HTMLElement, pane: Pane | null, place: { stage: number }, ready: Promise<void> }[] }} panes
+ * @property {{ element: HTMLElement, phase: string }} flow
+ * @property {HTMLElement} element
  * @property {() => string} hash of what is shown
  */
 
@@ -26,7 +28,7 @@
  * @typedef {object} Additions
  * @property {KernelLists} [lists]
  * @property {(page: PageOfCapture) => FindTotal} [findTotal]
- * @property {(host: HTMLElement) => void} [define]
+ * @property {(page: PageOfCapture) => void} [complete] once the page is made
  * @property {(page: PageOfCapture) => HTMLElement} [shareRow]
  * @property {(answers: OpeningAnswer[], lead: (answer: OpeningAnswer) => void) => HTMLElement} [answersRow]
  */

@@ -103,6 +103,7 @@ class Shell {
       },
     );
     this.trouble = h("p", { class: "link-trouble", role: "status", hidden: true });
+    /** @type {HTMLElement} */
     this.element = h(
       "div",
       { class: standalone ? "shell shell-standalone" : "shell" },
@@ -125,7 +126,7 @@ class Shell {
       frames: () => this.panes.shown,
       closed: () => this.closed(),
     });
-    additions.define?.(this.element);
+    additions.complete?.(this);
     this.begun = false;
     this.resting = false;
     this.restless = false;
@@ -310,10 +311,8 @@ class Shell {
       event.composedPath()[0] instanceof HTMLInputElement || event.composedPath()[0] instanceof HTMLSelectElement;
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
     const why = () => {
-      const { findings } = this.model.core;
-      const fusion = findings.findIndex(({ key, missing }) => key === "fusion" && !missing);
-      const at = fusion >= 0 ? fusion : findings.findIndex(({ missing }) => !missing);
-      if (at >= 0) this.panes.show(placeOfFinding(findings[at].key, at));
+      const at = this.model.core.findings.findIndex(({ key, missing }) => key === "fusion" && !missing);
+      if (at >= 0) this.panes.show(placeOfFinding("fusion", at));
     };
     const phase = (/** @type {string[]} */ ...names) => {
       const known = this.model.core.compilations[this.compilation]?.lanes.find((lane) => names.includes(lane.phase));
