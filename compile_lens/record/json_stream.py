@@ -14,7 +14,7 @@ from typing import Any
 CHUNK = 1 << 20
 """Bytes that are read at a time."""
 
-PIECE = 1 << 24
+PIECE = 1 << 22
 """Most characters of one element of the list, or of one value beside it."""
 
 DEPTH = 150

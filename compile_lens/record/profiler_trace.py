@@ -14,6 +14,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -105,17 +106,10 @@ def read_trace(path: Path) -> ProfilerTrace:
         UsageError: there is no such file, or it cannot be read.
         RecordError: it is no trace of the profiler.
     """
-    events: list[_Event] = []
-    untimed = 0
+    kept = _Kept()
     try:
         for raw in elements(path, "traceEvents"):
-            if (event := _event(raw)) is not None:
-                if event["ts"] is None:
-                    untimed += 1
-                    continue
-                events.append(event)
-                if len(events) > MOST:
-                    raise JsonStreamError(f"it has more than {MOST:,} events of the host and of kernels")
+            kept.add(raw)
     except FileNotFoundError:
         raise UsageError(
             f"there is no file {str(path)!r}; give what profiler.export_chrome_trace(path) wrote"
@@ -127,39 +121,86 @@ def read_trace(path: Path) -> ProfilerTrace:
             f"{str(path)!r} is not a trace of torch.profiler ({error}): give what "
             "profiler.export_chrome_trace(path) wrote"
         ) from None
-    return _trace(path.name, events, untimed)
+    except _TooLarge:
+        raise RecordError(
+            f"{str(path)!r} has more events of the host and of kernels than are held at a time "
+            f"({MOST_BYTES >> 20} MiB; {len(kept.events):,} fit): profile fewer steps "
+            "(torch.profiler.schedule)"
+        ) from None
+    return _trace(path.name, kept.events, kept.untimed)
 
 
-MOST = 3_000_000
-"""Most events of a trace that are held, about 2 GB. A shorter profile has fewer."""
+MOST_BYTES = 3 << 28
+"""Most memory for the events of a trace and their texts."""
 
-_Event = dict[str, Any]
+EVENT_BYTES = 320
+"""Memory for an event of the host while a trace is read, without its texts; a kernel and a run take twice as much."""
 
-_KEPT = ("correlation", "Sequence number", "Ev Idx")
+
+class _TooLarge(Exception):
+    pass
 
 
-def _event(raw: Any) -> _Event | None:
-    """Return the parts of an event that are read, each of the type that the profiler writes; ``ts`` is None if it has
-    no time. None for other events."""
-    if not isinstance(raw, dict) or raw.get("ph") not in ("X", "B"):
-        return None
-    category, name, start, duration = (raw.get(key) for key in ("cat", "name", "ts", "dur"))
-    category = category.lower() if isinstance(category, str) else ""
-    known = category in (*_ON_HOST, *_ON_DEVICE) or _LAUNCHING.fullmatch(category)
-    if not (known and isinstance(name, str)):
-        return None
-    if raw["ph"] == "B" or not (_is_time(start) and _is_time(duration, least=0)):
-        return {"ts": None}
-    args = raw.get("args")
-    numbers = {k: args[k] for k in _KEPT if type(args.get(k)) is int} if isinstance(args, dict) else {}
-    thread = {k: raw[k] for k in ("pid", "tid") if type(raw.get(k)) in (int, str)}
-    return {
-        "cat": sys.intern(str(category)),
-        "name": sys.intern(name),
-        "ts": start,
-        "dur": duration,
-        "args": numbers,
-    } | thread
+@dataclass(slots=True)
+class _Event:
+    """The parts of an event that are read, each of the type that the profiler writes."""
+
+    category: str
+    name: str
+    start: float
+    duration: float
+    thread: tuple[Any, Any]
+    """Process and thread."""
+    correlation: int | None
+    sequence: int | None
+    index: int
+
+
+class _Kept:
+    """The events that are read, and how many others have no time. Equal texts and threads are held once."""
+
+    def __init__(self) -> None:
+        self.events: list[_Event] = []
+        self.untimed = 0
+        self._bytes = 0
+        self._shared: dict[Any, Any] = {}
+
+    def add(self, raw: Any) -> None:
+        """Keep an event if it is one of those that are read.
+
+        Raises:
+            _TooLarge: the events do not fit in the memory for them.
+        """
+        if not isinstance(raw, dict) or raw.get("ph") not in ("X", "B"):
+            return
+        category, name, start, duration = (raw.get(key) for key in ("cat", "name", "ts", "dur"))
+        category = category.lower() if isinstance(category, str) else ""
+        known = category in (*_ON_HOST, *_ON_DEVICE) or _LAUNCHING.fullmatch(category)
+        if not (known and isinstance(name, str)):
+            return
+        if raw["ph"] == "B" or not (_is_time(start) and _is_time(duration, least=0)):
+            self.untimed += 1
+            return
+        args = raw.get("args")
+        numbers = [args.get(k) if isinstance(args, dict) else None for k in _NUMBERS]
+        correlation, sequence, index = (n if type(n) is int and abs(n) < 1 << 63 else None for n in numbers)
+        thread = tuple(raw[k] if type(raw.get(k)) in (int, str) else None for k in ("pid", "tid"))
+        twice = category in _ON_DEVICE or _RUN.fullmatch(name)
+        self._bytes += EVENT_BYTES * (2 if twice else 1)
+        category, name, thread = self._once(category), self._once(name), self._once(thread)
+        if self._bytes > MOST_BYTES:
+            raise _TooLarge
+        self.events.append(_Event(category, name, start, duration, thread, correlation, sequence, index or 0))
+
+    def _once(self, value: Any) -> Any:
+        if value not in self._shared:
+            parts = (value, *value) if isinstance(value, tuple) else (value,)
+            self._bytes += sum(map(sys.getsizeof, parts)) + EVENT_BYTES // 2
+            self._shared[value] = value
+        return self._shared[value]
+
+
+_NUMBERS = ("correlation", "Sequence number", "Ev Idx")
 
 
 def _is_time(value: Any, least: float = -math.inf) -> bool:
@@ -170,23 +211,23 @@ _MOST_TIME = 1e18
 """Microseconds: more than the time since 1970, from which some traces count."""
 
 
-def _trace(source: str, events: list[dict[str, Any]], untimed: int = 0) -> ProfilerTrace:
+def _trace(source: str, events: list[_Event], untimed: int = 0) -> ProfilerTrace:
     launched: dict[Any, list[tuple[str, float]]] = {}
-    threads: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    threads: dict[tuple[Any, Any], list[_Event]] = {}
     own = ProfilerTrace(source, "", ())
     devices: dict[str, None] = {}
     launching: set[Any] = set()
     shared: set[Any] = set()
     for event in events:
-        if event["cat"] in _ON_DEVICE:
-            seconds = event["dur"] / 1e6
-            own.kernels.setdefault(event["name"], []).append(seconds)
-            launched.setdefault(_args(event).get("correlation"), []).append((event["name"], seconds))
+        if event.category in _ON_DEVICE:
+            seconds = event.duration / 1e6
+            own.kernels.setdefault(event.name, []).append(seconds)
+            launched.setdefault(event.correlation, []).append((event.name, seconds))
         else:
-            threads.setdefault((event.get("pid"), event.get("tid")), []).append(event)
-            calls = _LAUNCHING.fullmatch(event["cat"])
+            threads.setdefault(event.thread, []).append(event)
+            calls = _LAUNCHING.fullmatch(event.category)
             devices |= {calls[1]: None} if calls and calls[1] else {}
-            if calls and (number := _args(event).get("correlation")) in launching:
+            if calls and (number := event.correlation) in launching:
                 shared.add(number)
             elif calls:
                 launching.add(number)
@@ -208,7 +249,7 @@ def _trace(source: str, events: list[dict[str, Any]], untimed: int = 0) -> Profi
 
 
 def _is_of_graph(event: _Event) -> bool:
-    return bool(_RUN.fullmatch(event["name"]) or _REGION.fullmatch(event["name"]))
+    return bool(_RUN.fullmatch(event.name) or _REGION.fullmatch(event.name))
 
 
 def _missing(untimed: int, shared: set[Any], processes: int) -> tuple[Missing, ...]:
@@ -232,69 +273,77 @@ def _missing(untimed: int, shared: set[Any], processes: int) -> tuple[Missing, .
     return tuple(Missing(what, why) for count, what, why in counts if count)
 
 
-def _args(event: dict[str, Any]) -> dict[str, Any]:
-    args = event.get("args")
-    return args if isinstance(args, dict) else {}
-
-
 def _runs(
-    events: list[dict[str, Any]],
+    events: list[_Event],
     launched: dict[Any, list[tuple[str, float]]],
     forwards: dict[int, set[str]],
     whole: ProfilerTrace,
 ) -> Iterator[tuple[float, GraphRun]]:
     """The runs on one thread; ``forwards`` gets the compile ids by the sequence number of autograd, ``whole`` compiled
     regions and the outermost operators."""
-    events.sort(key=lambda e: (e["ts"], -e["dur"], _args(e).get("Ev Idx", 0)))
-    stack: list[
-        tuple[dict[str, Any], GraphRun | None, TracedOperation | None]
-    ] = []  # with the run and its part that they stand in
+    # By start, the longest first, then by number: three stable sorts hold no key for each event.
+    events.sort(key=attrgetter("index"))
+    events.sort(key=attrgetter("duration"), reverse=True)
+    events.sort(key=attrgetter("start"))
+    stack: list[_Open] = []
     for event in events:
-        while stack and event["ts"] >= stack[-1][0]["ts"] + stack[-1][0]["dur"]:
+        while stack and event.start >= stack[-1].end:
             stack.pop()
-        _, run, part = stack[-1] if stack else (None, None, None)
-        if region := _REGION.fullmatch(event["name"]):
-            whole.regions.setdefault(region[1], []).append(event["dur"] / 1e6)
-        elif event["cat"] == _OPERATOR and not any(outer["cat"] == _OPERATOR for outer, *_ in stack):
-            whole.operators.setdefault(event["name"], []).append(event["dur"] / 1e6)
-        if _LAUNCHING.fullmatch(event["cat"]):
-            ids = (_REGION.fullmatch(outer["name"]) for outer, *_ in reversed(stack))
-            if inside := next(filter(None, ids), None):
-                there = launched.get(_args(event).get("correlation"), [])
-                unknown = [None] if not there and "Launch" in event["name"] else []
-                whole.region_kernels.setdefault(inside[1], []).extend([s for _, s in there] or unknown)
-        begun = _RUN.fullmatch(event["name"])
+        around = stack[-1] if stack else _Open(0)
+        run, part = around.run, around.part
+        region = _REGION.fullmatch(event.name)
+        if region:
+            whole.regions.setdefault(region[1], []).append(event.duration / 1e6)
+        elif event.category == _OPERATOR and not around.in_operator:
+            whole.operators.setdefault(event.name, []).append(event.duration / 1e6)
+        calls = _LAUNCHING.fullmatch(event.category) is not None
+        there = launched.get(event.correlation, []) if calls else []
+        if calls and around.region is not None:
+            unknown = [None] if not there and "Launch" in event.name else []
+            whole.region_kernels.setdefault(around.region, []).extend([s for _, s in there] or unknown)
+        begun = _RUN.fullmatch(event.name)
         if begun is not None:
-            run, part = _run(event, begun[1], [e for e, _, _ in stack], forwards), None
-            yield event["ts"], run
+            run = GraphRun(around.id, around.phase, begun[1], event.duration / 1e6, around.sequence)
+            part = None
+            if run.phase == "forward" and run.id and run.sequence is not None:
+                forwards.setdefault(run.sequence, set()).add(run.id)
+            yield event.start, run
         elif run is not None:
-            calls = _LAUNCHING.fullmatch(event["cat"]) is not None
-            there = launched.get(_args(event).get("correlation"), []) if calls else []
             if part is None and not (calls and not there):
                 # A launch that no operator stands around bears the name of its kernel.
-                part = TracedOperation(there[0][0] if there else event["name"], event["dur"] / 1e6)
+                part = TracedOperation(there[0][0] if there else event.name, event.duration / 1e6)
                 run.operations.append(part)
             if part is not None:
                 part.device_kernels += there
-                part.launches_on_device |= "Launch" in event["name"] and calls
-        stack.append((event, run, part))
+                part.launches_on_device |= "Launch" in event.name and calls
+        stack.append(around.with_event(event, region[1] if region else None, run, part))
 
 
-def _run(
-    event: dict[str, Any], key: str, around: list[dict[str, Any]], forwards: dict[int, set[str]]
-) -> GraphRun:
-    run = GraphRun("", "", key, event["dur"] / 1e6)
-    for outer in reversed(around):
-        sequence = _args(outer).get("Sequence number")
-        region = _REGION.fullmatch(outer["name"])
+@dataclass(slots=True)
+class _Open:
+    """An event that has not ended, with what stands around the next one: a run and its operation, an operator, a
+    compiled region, and the id, phase and sequence number of a run that begins there."""
+
+    end: float
+    run: GraphRun | None = None
+    part: TracedOperation | None = None
+    in_operator: bool = False
+    region: str | None = None
+    id: str = ""
+    phase: str = ""
+    sequence: int | None = None
+
+    def with_event(
+        self, event: _Event, region: str | None, run: GraphRun | None, part: TracedOperation | None
+    ) -> _Open:
+        """Return an event that begins inside this one."""
+        inner = replace(self, end=event.start + event.duration, run=run, part=part)
+        inner.in_operator |= event.category == _OPERATOR
         if region is not None:
-            run.id, run.phase = region[1], run.phase or "inference"
-            break
-        if _BACKWARD.fullmatch(outer["name"]):
-            run.phase, run.sequence = "backward", sequence
-            break
-        if outer["name"] == _FORWARD:
-            run.phase, run.sequence = "forward", sequence
-    if run.phase == "forward" and run.id and run.sequence is not None:
-        forwards.setdefault(run.sequence, set()).add(run.id)
-    return run
+            inner.region = inner.id = region
+            inner.phase, inner.sequence = "inference", None
+        elif _BACKWARD.fullmatch(event.name):
+            inner.id, inner.phase, inner.sequence = "", "backward", event.sequence
+        elif event.name == _FORWARD and inner.phase in ("", "inference"):
+            inner.phase, inner.sequence = "forward", event.sequence
+        return inner

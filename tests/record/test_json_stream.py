@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from compile_lens import RecordError, UsageError
+from compile_lens.cli import main
 from compile_lens.record import journal
 from compile_lens.record.json_stream import CHUNK, JsonStreamError, elements
 from compile_lens.record.profiler_trace import is_profiler_trace, read_trace
@@ -89,6 +90,79 @@ def test_a_large_file_is_streamed(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 8 * CHUNK
     finally:
         tracemalloc.stop()
+
+
+KINDS: dict[str, Any] = {
+    "equal": lambda number: {},
+    "names": lambda number: {"name": f"op{number}"},
+    "long names": lambda number: {"name": f"{number}" + "x" * 100_000},
+    "threads": lambda number: {"tid": f"thread {number}"},
+    "kernels": lambda number: {"cat": "kernel", "args": {"correlation": number}},
+    "launches": lambda number: {"cat": "cuda_runtime", "args": {"correlation": number}},
+    "runs": lambda number: {"name": f"## Call CompiledFxGraph {number} ##", "args": {"Ev Idx": number}},
+    "regions": lambda number: {"name": f"Torch-Compiled Region: {number}/0"},
+    "never ending": lambda number: {"dur": 1e15},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_held_of_a_trace_is_limited(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compile_lens.record.json_stream.CHUNK", PIECE)
+    monkeypatch.setattr("compile_lens.record.profiler_trace.MOST_BYTES", most := 4 << 20)
+    plain = event(name="op")
+    size = most // (100_000 if "long" in kind else 300) + 100
+    many = [{**plain, "ts": 1e7 + number, **KINDS[kind](10**6 + number)} for number in range(size)]
+    path = trace(tmp_path, json.dumps({"traceEvents": many}), "trace.json.gz")
+    fitting = trace(tmp_path, json.dumps({"traceEvents": many[: size // 4]}), "fitting.json.gz")
+    del many
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecordError, match="than are held at a time"):
+            read_trace(path)
+        assert tracemalloc.get_traced_memory()[1] < 1.3 * most
+        tracemalloc.reset_peak()
+        read_trace(fitting)
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+    assert main(["import", str(path)]) == 2
+
+
+@pytest.mark.parametrize("part", ["[]", '{"":1}', '"ä"'])
+@pytest.mark.parametrize("where", ['{{"x": [{}], "traceEvents": []}}', '{{"traceEvents": [[{}]]}}'])
+def test_a_value_of_many_parts_is_not_read(
+    tmp_path: Path, part: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compile_lens.record.json_stream.PIECE", PIECE)
+    size = PIECE // len(part)
+    with pytest.raises(RecordError, match="longer than"):
+        read_trace(trace(tmp_path, where.format(",".join([part] * size)), "trace.json.gz"))
+
+
+def test_events_around_a_run_say_what_it_is_of(tmp_path: Path) -> None:
+    region, other = "Torch-Compiled Region: 3/1", "Torch-Compiled Region: 4/0"
+    forward, backward, run = "CompiledFunction", "CompiledFunctionBackward7", "## Call CompiledFxGraph k ##"
+    nests = {
+        (region, run): ("3/1", "inference", None),
+        (region, "aten::add", forward, "user", run): ("3/1", "forward", 2),
+        (region, forward, forward, run): ("3/1", "forward", 1),
+        (region, forward, other, run): ("4/0", "inference", None),
+        (region, backward, run): ("", "backward", 1),
+        (backward, region, forward, run): ("3/1", "forward", 2),
+        (backward, forward, run): ("", "backward", 0),
+        (forward, run): ("", "forward", 0),
+        (forward, region, run): ("3/1", "inference", None),
+        ("user", run): ("", "", None),
+    }
+    for nest, expected in nests.items():
+        events = [
+            event(name=name, cat="user_annotation", ts=at, dur=100 - 2 * at, args={"Sequence number": at})
+            for at, name in enumerate(nest)
+        ]
+        (found,) = read_trace(trace(tmp_path, json.dumps(events))).runs
+        assert (found.id, found.phase, found.sequence) == expected, nest
 
 
 @pytest.mark.parametrize("size", range(1, 40))
