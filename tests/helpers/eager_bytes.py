@@ -314,6 +314,8 @@ def nbytes_of(func: Any, args: Any, kwargs: Any, out: Any) -> int | None:
         if bare.endswith("forward"):
             parts.append((named["self"], named["target"].numel()))
         parts.append((named.get("weight"), named["target"].numel()))
+    elif bare.startswith("multi_margin_loss"):
+        parts.append((named.get("weight"), named["target"].numel()))
     elif bare in SCATTERS:
         base = named["self"]
         placed = min(_placed(bare, named) * base.element_size(), _whole(base))

@@ -290,6 +290,7 @@ READS: dict[str, dict[str, Reads]] = {
         "grid_sampler_2d_backward grid_sampler_3d_backward"),
     **{name: {"self": _of_target, "weight": _of_target} for name in ("nll_loss_forward", "nll_loss2d_forward")},
     **{name: {"self": _nothing, "weight": _of_target} for name in ("nll_loss_backward", "nll_loss2d_backward")},
+    **_with("weight", _of_target, "multi_margin_loss multi_margin_loss_backward"),
     **_with("self", _added, "addmm addmv addbmm baddbmm addr"),
     # A diagonal, a triangle, the steps of a search, the points of a smaller image.
     **_with("self", _diagonal, "trace"),

@@ -475,3 +475,22 @@ def test_the_backward_of_a_sampler_reads_the_neighbours_of_each_point(trained: b
     reads = points * channels + 2 * points + 4 * points * channels
     writes = channels * pixels + 2 * points
     assert backward.nbytes == 4 * (reads + writes)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_margin_loss_reads_the_weights_of_its_targets(weighted: bool) -> None:
+    """By hand: two of 70 classes have a target, one of them twice."""
+    scores, targets = torch.randn(3, 70, requires_grad=True), torch.tensor([4, 4, 17])
+    weights = torch.rand(70) if weighted else None
+
+    def loss(x: Any, t: Any, w: Any) -> Any:
+        return F.multi_margin_loss(x, t, weight=w)
+
+    if weights is not None:
+        others = [weights.clone().index_fill_(0, torch.tensor([at]), torch.nan) for at in range(70)]
+        read = [at for at, other in enumerate(others) if loss(scores, targets, other).isnan()]
+        assert read == [4, 17]
+    (compilation,) = capture(loss, scores, targets, weights).compilations
+    forward, backward = (op.nbytes for op in compilation.eager or () if "margin" in op.name)
+    inputs = scores.nbytes + targets.nbytes + 3 * 4 * weighted
+    assert (forward, backward) == (inputs + 4, inputs + 4 + scores.nbytes)
