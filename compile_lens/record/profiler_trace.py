@@ -173,7 +173,9 @@ class _Kept:
         """
         if not isinstance(raw, dict) or raw.get("ph") not in ("X", "B"):
             return
-        category, name, start, duration = (raw.get(key) for key in ("cat", "name", "ts", "dur"))
+        category, name = raw.get("cat"), raw.get("name")
+        start: Any = raw.get("ts")
+        duration: Any = raw.get("dur")
         category = category.lower() if isinstance(category, str) else ""
         known = category in (*_ON_HOST, *_ON_DEVICE) or _LAUNCHING.fullmatch(category)
         if not (known and isinstance(name, str)):
