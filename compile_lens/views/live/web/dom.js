@@ -186,6 +186,14 @@ function fill(element, ...children) {
 }
 
 /**
+ * Moves the focus to the one of some buttons that is pressed.
+ * @param {Element} buttons what they stand in
+ */
+export function focusPressed(buttons) {
+  /** @type {HTMLElement | null} */ (buttons.querySelector('[aria-pressed="true"]'))?.focus();
+}
+
+/**
  * Shows for a moment where someone was led to.
  * @param {Element | null} [element]
  */

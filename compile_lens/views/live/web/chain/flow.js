@@ -3,10 +3,11 @@
 
 import { labelOf } from "../data/reasons.js";
 import { isNeeded, SELF } from "../data/selection.js";
-import { button, grouped, h, meaning, plural, put, shortened } from "../dom.js";
+import { button, focusPressed, grouped, h, meaning, plural, put, shortened } from "../dom.js";
 import { placeOf } from "../panes/arrangement.js";
 import { flowSteps, phasesOf } from "../panes/flow_steps.js";
 import { Popover } from "../controls/popover.js";
+import { phaseButton, stepWords } from "./flow_parts.js";
 import { litStages } from "./strip.js";
 
 /** @import { App } from "../data/app.d.ts" */
@@ -134,7 +135,7 @@ export class Flow {
 
   /** Moves the focus to the phase that is shown. */
   focusPhase() {
-    /** @type {HTMLElement | null} */ (this.switch.querySelector("[aria-pressed=true]"))?.focus();
+    focusPressed(this.switch);
   }
 
   show() {
@@ -143,17 +144,7 @@ export class Flow {
     put(
       this.switch,
       phases.map(({ phase, figures }) =>
-        h(
-          "button",
-          {
-            type: "button",
-            class: `flow-phase phase-${phase}`,
-            "aria-pressed": String(phase === this.phase),
-            onclick: () => this.choosePhase(phase),
-          },
-          h("span", { class: "flow-count" }, phase),
-          h("span", { class: "flow-what" }, figures),
-        ),
+        phaseButton(phase, figures, phase === this.phase, () => this.choosePhase(phase)),
       ),
     );
     this.switch.hidden = phases.length === 0;
@@ -198,22 +189,14 @@ export class Flow {
       return h(
         "li",
         { class: stopped ? "flow-between flow-stopped" : "flow-between" },
-        h(
-          "span",
-          { class: "flow-verb flow-idle", ...meaning(means) },
-          h("span", { class: "flow-name" }, name),
-          h("span", { class: "flow-arrow", "aria-hidden": "true" }),
-          stopped ? h("span", { class: "flow-note" }, "stopped here") : null,
-        ),
+        h("span", { class: "flow-verb flow-idle", ...meaning(means) }, stepWords(name, stopped ? "stopped here" : "")),
       );
     }
     const act = () => this.tell.show(place);
     const chip = h(
       "button",
       { type: "button", class: "flow-verb", ...meaning(means), title, onclick: act },
-      h("span", { class: "flow-name" }, name),
-      h("span", { class: "flow-arrow", "aria-hidden": "true" }),
-      note ? h("span", { class: "flow-note" }, note) : null,
+      stepWords(name, note),
     );
     return h("li", { class: "flow-between" }, chip);
   }

@@ -1,7 +1,7 @@
 // The graph of one column beside the source: of all of them where they are equal, else of the chosen one, with a sign on
 // each node that the other capture lacks or has otherwise.
 
-import { button, h, plural, put } from "../dom.js";
+import { button, focusPressed, h, plural, put } from "../dom.js";
 import { GraphWords } from "../drawing/labels.js";
 import { tagShapes } from "../drawing/shapes.js";
 import { GraphPane } from "../graph/pane.js";
@@ -158,7 +158,7 @@ export class CompareGraph {
     await this.draw();
     // What this one alone has, one after the other.
     if (own.length) this.pane?.goTo(own[this.visited % own.length] - this.pane.start);
-    /** @type {HTMLElement | null} */ (this.heads.querySelector("[aria-pressed=true]"))?.focus();
+    focusPressed(this.heads);
   }
 
   /** At first something is in view whose colour the code of its column shows as well. */

@@ -1,9 +1,9 @@
 // The head of the page and the row of counts below it: the first cause or the result, then a figure for each stage.
 
-import { keyList } from "../controls/keys.js";
+import { stepWords } from "../chain/flow_parts.js";
 import { Popover } from "../controls/popover.js";
 import { button, h } from "../dom.js";
-import { ownName } from "../shell/header.js";
+import { ownName, pageAbout, pageName } from "../shell/header.js";
 
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
 
@@ -44,28 +44,21 @@ function agreementOf({ headline, agreement }) {
  * @param {boolean} standalone
  */
 export function headerOf(compared, find, standalone) {
-  const about = button("i", () => undefined, { class: "button top-about", label: "about this comparison" });
   const { headline, agreement, mayDiffer } = compared;
   const facts = [...(headline ? [headline] : []), agreement, ...compared.facts, ...mayDiffer].map((fact) =>
     h("li", {}, fact),
   );
-  const content = h("div", {}, h("ul", { class: "about" }, facts), keyList());
-  const more = new Popover(about, content, { name: "about this comparison", right: true });
   return h(
     "header",
     { class: "top" },
-    h(
-      "div",
-      { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: compared.function },
-      ownName(compared.function),
-    ),
+    pageName(compared.function, ownName(compared.function), standalone),
     compared.columns.map(({ target, failure }) =>
       h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
     ),
     summaryOf(compared.summary) ?? agreementOf(compared),
     h("span", { class: "top-rest" }),
     find,
-    h("div", { class: "top-more" }, about, more.element),
+    pageAbout("about this comparison", h("ul", { class: "about" }, facts)),
   );
 }
 
@@ -93,10 +86,7 @@ export function stepsOf({ same: two, columns }, module) {
       ),
     );
     const verb = h("li", { class: "flow-between", "aria-hidden": "true" }, [
-      h("span", { class: "flow-verb" }, [
-        h("span", { class: "flow-name" }, VERBS[title] ?? ""),
-        h("span", { class: "flow-arrow" }),
-      ]),
+      h("span", { class: "flow-verb" }, stepWords(VERBS[title] ?? "")),
     ]);
     return i ? [verb, chip] : [chip];
   });

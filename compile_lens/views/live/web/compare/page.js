@@ -2,10 +2,11 @@
 // top, a column for each, what differs between them.
 
 import { SourcePane } from "../code/source_pane.js";
-import { hearKeys, showKeys } from "../controls/keys.js";
+import { actOnLetter, hearKeys, showKeys } from "../controls/keys.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
-import { button, h, plural, put } from "../dom.js";
+import { phaseButton } from "../chain/flow_parts.js";
+import { button, focusPressed, h, plural, put } from "../dom.js";
 import { wrapAll } from "../listing/line_wrap.js";
 import { AddressBar, noteTrouble } from "../shell/address_bar.js";
 import { FindAll } from "../shell/find.js";
@@ -137,17 +138,7 @@ class ComparePage {
     const several = new Set(modules.map(({ compilation }) => compilation)).size > 1;
     const module = modules[this.module];
     const phases = modules.map(({ title, compilation }, number) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: `flow-phase phase-${title}`,
-          "aria-pressed": String(number === this.module),
-          onclick: () => this.choose(number),
-        },
-        h("span", { class: "flow-count" }, title),
-        h("span", { class: "flow-what" }, several ? compilation : "code"),
-      ),
+      phaseButton(title, several ? compilation : "code", number === this.module, () => this.choose(number)),
     );
     const only = button("differences only", () => this.toggle(), {
       class: "button compare-only",
@@ -215,7 +206,7 @@ class ComparePage {
   }
 
   focusPhase() {
-    /** @type {HTMLElement | null} */ (this.flow.querySelector("[aria-pressed=true]"))?.focus();
+    focusPressed(this.flow);
   }
 
   /** Shows the code of the module that is chosen. */
@@ -370,27 +361,18 @@ class ComparePage {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const [target] = event.composedPath();
-    const typing = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
     if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Tab") return;
     event.stopPropagation();
     if (event.key === "Escape" && !event.defaultPrevented) this.there[0]?.selection.clear();
-    if (typing || event.defaultPrevented) return;
     const phase = (/** @type {string[]} */ ...names) => {
       const at = this.compared.modules.findIndex((one) => names.some((name) => one.title.includes(name)));
       if (at >= 0) this.choose(at);
     };
-    /** @type {Record<string, () => void>} */
-    const acts = {
-      "/": () => this.find.input.focus(),
-      n: () => this.find.step(1),
-      N: () => this.find.step(-1),
+    actOnLetter(event, {
+      ...this.find.letters,
       f: () => phase("forward", "inference"),
       b: () => phase("backward"),
       "?": () => showKeys(this.element),
-    };
-    if (!Object.hasOwn(acts, event.key)) return;
-    acts[event.key]();
-    event.preventDefault();
+    });
   }
 }

@@ -23,6 +23,22 @@ export function keyList() {
 }
 
 /**
+ * Does what a letter stands for while nothing is typed. Returns true if it stands for something.
+ * @param {KeyboardEvent} event
+ * @param {Record<string, () => void>} acts
+ */
+export function actOnLetter(event, acts) {
+  const [target] = event.composedPath();
+  const typing = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
+  if (!Object.hasOwn(acts, event.key)) return false;
+  acts[event.key]();
+  event.preventDefault();
+  event.stopPropagation();
+  return true;
+}
+
+/**
  * @param {HTMLElement} host what the app stands in
  * @param {boolean} standalone whether the page is its own
  * @param {(event: KeyboardEvent) => void} act

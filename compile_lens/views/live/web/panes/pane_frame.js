@@ -3,7 +3,7 @@ import { CodePane } from "../code/pane.js";
 import { SourcePane } from "../code/source_pane.js";
 import { TextPane } from "../code/text_pane.js";
 import { PYTHON } from "../data/model.js";
-import { button, h, put, shortened, turnOfOthers } from "../dom.js";
+import { button, focusPressed, h, put, shortened, turnOfOthers } from "../dom.js";
 import { OutcomePane } from "../findings/outcome_pane.js";
 import { FindingPane } from "../findings/pane.js";
 import { StoryPane } from "../findings/story_pane.js";
@@ -229,7 +229,7 @@ export class PaneFrame {
     await this.ready;
     if (this.closed) return;
     if (page) this.pane?.turn?.(page);
-    /** @type {HTMLElement | null} */ (this.strip.querySelector('[aria-pressed="true"]'))?.focus();
+    focusPressed(this.strip);
   }
 
   /** @param {"kernel" | "module"} page of the code */
@@ -247,8 +247,7 @@ export class PaneFrame {
   choose(view) {
     if (view === this.view) return;
     this.show(view);
-    const now = /** @type {HTMLElement | null} */ (this.views.querySelector('[aria-pressed="true"]'));
-    now?.focus();
+    focusPressed(this.views);
     this.tell.changed();
   }
 

@@ -43,6 +43,11 @@ export class FindAll {
     });
   }
 
+  /** The letters that lead to it and through what it finds. */
+  get letters() {
+    return { "/": () => this.input.focus(), n: () => this.step(1), N: () => this.step(-1) };
+  }
+
   /** The searches of the panes. */
   fields() {
     return this.frames().flatMap(

@@ -4,6 +4,7 @@ import { button, grouped, h, shortened } from "../dom.js";
 import { keyList } from "../controls/keys.js";
 import { Popover } from "../controls/popover.js";
 
+/** @import { Child } from "../dom.js" */
 /** @import { Core } from "../types.d.ts" */
 
 /** A device of more characters than this needs room that other words have. */
@@ -25,18 +26,11 @@ const LEADS = { break: "go to the next line", recompile: "go to the next of them
  */
 export function pageHeader(core, find, standalone, lead, share) {
   const { warnings, state } = core.outcome;
-  const about = button("i", () => undefined, { class: "button top-about", label: "about this capture" });
-  const content = h("div", {}, aboutCapture(core), share, keyList());
-  const more = new Popover(about, content, { name: "about this capture", right: true });
   const place = placeOfCapture(core);
   const top = h(
     "header",
     { class: "top" },
-    h(
-      "div",
-      { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title: core.title },
-      nameParts(shortened(ownName(core.function), 160)),
-    ),
+    pageName(core.title, nameParts(shortened(ownName(core.function), 160)), standalone),
     place ? h("span", { class: "top-place" }, h("span", {}, place)) : null,
     warnings.map(([words, more], i) =>
       more
@@ -46,10 +40,31 @@ export function pageHeader(core, find, standalone, lead, share) {
     headline(core),
     core.device ? deviceOf(core) : h("span", { class: "top-rest" }),
     find,
-    h("div", { class: "top-more" }, about, more.element),
+    pageAbout("about this capture", aboutCapture(core), share),
   );
   new ResizeObserver(() => fit(top)).observe(top);
   return top;
+}
+
+/**
+ * The name of a page: on a page of its own the first of all headings.
+ * @param {string} title
+ * @param {Child | Child[]} words
+ * @param {boolean} standalone
+ */
+export function pageName(title, words, standalone) {
+  return h("div", { class: "top-name", role: "heading", "aria-level": standalone ? "1" : "2", title }, words);
+}
+
+/**
+ * The button that opens what is to know of the page, and its keys.
+ * @param {string} name
+ * @param {...Child} content
+ */
+export function pageAbout(name, ...content) {
+  const opener = button("i", () => undefined, { class: "button top-about", label: name });
+  const more = new Popover(opener, h("div", {}, ...content, keyList()), { name, right: true });
+  return h("div", { class: "top-more" }, opener, more.element);
 }
 
 /**

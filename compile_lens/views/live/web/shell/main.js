@@ -16,7 +16,7 @@ import { toFirstHits } from "../panes/reveal.js";
 import { Flow } from "../chain/flow.js";
 import { pageHeader } from "./header.js";
 import { Inspector } from "../chain/inspector.js";
-import { hearKeys, showKeys } from "../controls/keys.js";
+import { actOnLetter, hearKeys, showKeys } from "../controls/keys.js";
 import { endedBadly } from "../findings/outcome_pane.js";
 import { Panes } from "../panes/panes.js";
 import { Paper } from "./print.js";
@@ -303,13 +303,10 @@ class Shell {
   }
 
   /**
-   * Letters that lead somewhere while nothing is typed. Whether it was one.
+   * Letters that lead somewhere. Returns true if it was one.
    * @param {KeyboardEvent} event
    */
   letter(event) {
-    const typing =
-      event.composedPath()[0] instanceof HTMLInputElement || event.composedPath()[0] instanceof HTMLSelectElement;
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return false;
     const why = () => {
       const at = this.model.core.findings.findIndex(({ key, missing }) => key === "fusion" && !missing);
       if (at >= 0) this.panes.show(placeOfFinding("fusion", at));
@@ -321,22 +318,14 @@ class Shell {
       // What had the focus may be gone with its pane.
       this.flow.focusPhase();
     };
-    /** @type {Record<string, () => void>} */
-    const acts = {
-      "/": () => this.find.input.focus(),
-      n: () => this.find.step(1),
-      N: () => this.find.step(-1),
+    return actOnLetter(event, {
+      ...this.find.letters,
       f: () => phase("forward", "inference"),
       b: () => phase("backward"),
       m: () => this.panes.enlargeUsed(),
       w: why,
       "?": () => showKeys(this.element),
-    };
-    if (!Object.hasOwn(acts, event.key)) return false;
-    acts[event.key]();
-    event.preventDefault();
-    event.stopPropagation();
-    return true;
+    });
   }
 
   /**
