@@ -177,7 +177,7 @@ def _grew(change: Change) -> bool:
 def _said(change: Change) -> str:
     from ..views.subjects.diff import figure
 
-    return figure(change) if change.name else change.text
+    return figure(change)
 
 
 def levels(given: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,11 @@ SECOND_BREAK = "*** While handling this graph break, another graph break occurre
 _HINT = re.compile(r"^\s*Hint: (.*(?:\n(?!\s*(?:Hint|Developer|Explanation|For more)\b).*)*)", re.MULTILINE)
 _LINK = re.compile(r"please visit: (https?://\S+)")
 _FROM = re.compile(r"\n\s*(?:from user code:|Set TORCHDYNAMO_VERBOSE=1)")
+
+
+def with_counts(names: Iterable[str]) -> list[str]:
+    """Each name once, with its count if there are several: ``2 × aten.sin``."""
+    return [name if n == 1 else f"{n} × {name}" for name, n in Counter(names).items()]
 
 
 def first_names(items: Iterable[str], most: int = 12) -> str:

@@ -15,7 +15,7 @@ from compile_lens.measures.operators import base_name, operator
 from compile_lens.record.comparison import UNEXPLAINED, Fact, Row, TargetDifference
 from compile_lens.record.graph import Node
 from compile_lens.record.lowering import UNNAMED, Pass, Rewrite
-from compile_lens.record.messages import all_names
+from compile_lens.record.messages import all_names, with_counts
 from compile_lens.record.support import NEEDS
 
 WHOLE = "REDUCE_TO_SINGLE_ELEMENT"
@@ -202,7 +202,7 @@ def _beyond_shared(counts: Sequence[Counter[str]]) -> list[Counter[str]]:
 
 
 def _counted(count: Counter[str]) -> str:
-    return ", ".join(name if n == 1 else f"{n} × {name}" for name, n in count.items())
+    return ", ".join(with_counts(count.elements()))
 
 
 FEW = 4
@@ -236,7 +236,8 @@ def rewritten(target: TargetPhase, line: Line) -> list[str]:
     for (cid, origins), names in groups.items():
         was = ", ".join(operator(target.handed[cid, n].target) for n in origins)
         now = ", ".join(operator(target.lowered[cid, n].target) for n in names)
-        by = next((_words(p, r) for _, p, r in _rewrites(target, cid) if set(names) & set(r.after)), "")
+        rewrites = target.side.rewrites(f"{target.phase}.post_grad")
+        by = next((_words(p, r) for c, p, r in rewrites if c.id == cid and set(names) & set(r.after)), "")
         sentences[f"{was} became {now}{f', by {by}' if by else ''}"] = None
     return list(sentences)
 
@@ -247,15 +248,13 @@ def _near_misses(targets: Sequence[TargetPhase], line: Line, where: Sequence[str
         rewrite.pattern
         for target in targets
         if target.target in where
-        for cid, _, rewrite in _rewrites(target)
-        if rewrite.pattern and any((cid, n) in target.lowered_by_line.get(line, ()) for n in rewrite.after)
+        for c, _, rewrite in target.side.rewrites(f"{target.phase}.post_grad")
+        if rewrite.pattern and any((c.id, n) in target.lowered_by_line.get(line, ()) for n in rewrite.after)
     }
-    for target in targets:
-        for c in target.capture.compilations if target.target not in where else ():
-            for one in c.passes:
-                for miss in one.near_misses if one.stage == f"{target.phase}.post_grad" else ():
-                    if miss.partition(":")[0] in patterns:
-                        yield Fact(target.target, miss)
+    for target in (one for one in targets if one.target not in where):
+        for pattern, miss in target.side.near_misses(f"{target.phase}.post_grad"):
+            if pattern in patterns:
+                yield Fact(target.target, miss)
 
 
 def rewrites_before(target: TargetPhase, line: Line, others: Sequence[TargetPhase]) -> Iterator[str]:
@@ -275,19 +274,11 @@ def _of_line(target: TargetPhase, line: Line) -> Iterator[tuple[Pass, Rewrite]]:
     here = set(target.by_line.get(line, ()))
     # Passes over a joint graph are kept with the forward.
     stages = dict.fromkeys((target.phase, "forward"))
-    for cid in (c.id for c in target.capture.compilations):
-        for _, one, rewrite in (r for stage in stages for r in _rewrites(target, cid, stage)):
-            if any((cid, name) in here for name in rewrite.after):
-                yield one, rewrite
-
-
-def _rewrites(target: TargetPhase, cid: str = "", stage: str = "") -> Iterator[tuple[str, Pass, Rewrite]]:
-    """The rewrites of a stage, by default ``post_grad``, of one compilation or of all."""
-    key = stage or f"{target.phase}.post_grad"
-    for compilation in target.capture.compilations:
-        for one in compilation.passes if cid in ("", compilation.id) else ():
-            if one.stage == key:
-                yield from ((compilation.id, one, rewrite) for rewrite in one.rewrites)
+    rewrites = [one for stage in stages for one in target.side.rewrites(stage)]
+    for c in target.capture.compilations:
+        for compilation, done, rewrite in rewrites:
+            if compilation is c and any((c.id, name) in here for name in rewrite.after):
+                yield done, rewrite
 
 
 def _words(one: Pass, rewrite: Rewrite) -> str:

@@ -7,10 +7,10 @@ the part that does; guards that only one has are counted by compilation. Torch's
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, Guard
@@ -20,7 +20,7 @@ from compile_lens.record.messages import plain_name as function_of
 
 from ..input_names import readable
 from .inputs import NAMED
-from .settings import plain
+from .settings import plain, unmatched
 
 _TENSOR = re.compile(
     r"check_tensor\(.*, (?P<class>\w+), DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<type>\w+), "
@@ -77,7 +77,10 @@ def fact(guard: Guard) -> str:
 
 def guards(a: Record, b: Record) -> Iterator[Change]:
     """Guards of the two that differ."""
-    ones, twos = _only(a, b), _only(b, a)
+    ones: list[_Own] = []
+    twos: list[_Own] = []
+    for kind, (_, own) in unmatched(_texts(a), _texts(b), itemgetter(0)):
+        (ones if kind == REMOVED else twos).append(own)
     for before, after in _paired(ones, twos):
         facts = (fact(before.guard), fact(after.guard))
         yield Change("guards", CHANGED, _became(before, after), (), tuple(dict.fromkeys(facts)))
@@ -87,17 +90,6 @@ def guards(a: Record, b: Record) -> Iterator[Change]:
             by_graph.setdefault(own.compilation.id, []).append(own)
         for owns in by_graph.values():
             yield Change("guards", kind, _counted(kind, owns), (), tuple(fact(own.guard) for own in owns))
-
-
-def _only(a: Record, b: Record) -> list[_Own]:
-    """The guards that ``a`` has more of than ``b``."""
-    left = Counter(text for text, _ in _texts(b))
-    extra: list[_Own] = []
-    for text, own in _texts(a):
-        left[text] -= 1
-        if left[text] < 0:
-            extra.append(own)
-    return extra
 
 
 def _texts(record: Record) -> Iterator[tuple[str, _Own]]:

@@ -15,7 +15,7 @@ from compile_lens.record.lowering import UNNAMED, Lowered
 
 from ..fusion import why
 from ..unfused_pairs import unfused_pairs
-from .kernels import calls, hunks, times
+from .kernels import calls, differing_lines, hunks, signed, times
 from .matching import Match
 from .operators import counted, name
 from .side import Named, Side, matched
@@ -23,7 +23,7 @@ from .side import Named, Side, matched
 
 def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> Iterator[Change]:
     """Patterns and passes that changed the graphs more or less often."""
-    ones, twos = (_matched(side.capture, key) for side, key in zip(sides, stage))
+    ones, twos = (_matched(side, key) for side, key in zip(sides, stage))
     for what in dict.fromkeys((*ones, *twos)):
         before, after = ones[what], twos[what]
         if before == after:
@@ -46,13 +46,11 @@ def _times(before: int, after: int) -> str:
     )
 
 
-def _matched(capture: Record, key: str) -> Counter[str]:
+def _matched(side: Side, key: str) -> Counter[str]:
     return Counter(
         rewrite.pattern or done.name
-        for c in capture.compilations
-        for done in c.passes
-        for rewrite in done.rewrites
-        if done.stage == key and (rewrite.pattern or done.name != UNNAMED)
+        for _, done, rewrite in side.rewrites(key)
+        if rewrite.pattern or done.name != UNNAMED
     )
 
 
@@ -60,29 +58,21 @@ def _told(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[str, 
     """The lines that a pattern rewrote, and what of what."""
     lines: dict[str, None] = {}
     facts: dict[str, None] = {}
-    for c in side.capture.compilations:
+    for c, done, rewrite in side.rewrites(key):
+        if (rewrite.pattern or done.name) != what:
+            continue
         graph = c.graphs.get(key)
         before = graph.before if graph is not None else ""
         known = {n.name for n in c.graphs[before].nodes} if before in c.graphs else set()
-        for done in c.passes:
-            for rewrite in done.rewrites if done.stage == key else ():
-                if (rewrite.pattern or done.name) == what:
-                    origins = [(c.id, before, o) for o in rewrite.origins if o in known]
-                    lines.update(dict.fromkeys(side.lines(origins)))
-                    facts[f"{', '.join(rewrite.before)} → {', '.join(rewrite.after) or 'nothing'}"] = None
+        lines.update(dict.fromkeys(side.lines((c.id, before, o) for o in rewrite.origins if o in known)))
+        facts[f"{', '.join(rewrite.before)} → {', '.join(rewrite.after) or 'nothing'}"] = None
     return tuple(lines), tuple(facts)[:FACTS]
 
 
 def _misses(of: tuple[Side, str], what: str) -> tuple[str, ...]:
     """The reports of the side on which a pattern did not match."""
     side, key = of
-    misses = (
-        miss
-        for c in side.capture.compilations
-        for done in c.passes
-        for miss in done.near_misses
-        if done.stage == key and miss.partition(":")[0] == what
-    )
+    misses = (miss for pattern, miss in side.near_misses(key) if pattern == what)
     return tuple(dict.fromkeys(misses))[:FACTS]
 
 
@@ -260,12 +250,9 @@ def around(where: str, sides: tuple[Side, Side], phases: tuple[str, str]) -> Ite
         names = _inputs(sides, phases, (a.id, b.id))
         if any(x != y for x, y in names.items()) and _moved(one) == _moved([_named(x, names) for x in two]):
             continue
-        for before, after in hunks(one, two):
-            shown += [f"-{one[n]}" for n in before]
-            shown += [f"+{two[n]}" for n in after]
+        shown += signed(one, two, hunks(one, two))
     if shown:
-        lines = f"{len(shown)} line{'s' * (len(shown) > 1)} differ{'s' * (len(shown) == 1)}"
-        yield Change("code", CHANGED, f"{where}the code that calls the kernels: {lines}", (), tuple(shown))
+        yield differing_lines(f"{where}the code that calls the kernels", shown)
 
 
 _WORD = re.compile(r"\w+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
@@ -181,13 +181,22 @@ def code(title: str, one: Kernel, two: Kernel, places: tuple[str, ...]) -> Itera
     if max(len(first), len(second)) > MOST:
         yield Change("code", CHANGED, f"{title} reads otherwise", places)
         return
-    shown: list[str] = []
-    for before, after in differing:
-        shown += [f"-{first[n]}" for n in before]
-        shown += [f"+{second[n]}" for n in after]
-    lines_ = "1 line differs" if len(shown) == 1 else f"{len(shown)} lines differ"
-    text = f"{title}: {lines_}"
-    yield Change("code", CHANGED, text, places, tuple(shown))
+    yield differing_lines(title, signed(first, second, differing), places)
+
+
+def signed(one: list[str], two: list[str], differing: Iterable[Hunk]) -> list[str]:
+    """The lines that differ: ``-`` before those of the first text, ``+`` before those of the second."""
+    return [
+        text
+        for before, after in differing
+        for text in (*(f"-{one[n]}" for n in before), *(f"+{two[n]}" for n in after))
+    ]
+
+
+def differing_lines(title: str, shown: list[str], places: tuple[str, ...] = ()) -> Change:
+    """The change of a text, with the lines of it that differ."""
+    words = "1 line differs" if len(shown) == 1 else f"{len(shown)} lines differ"
+    return Change("code", CHANGED, f"{title}: {words}", places, tuple(shown))
 
 
 def figures(a: Record, b: Record) -> Iterator[Change]:

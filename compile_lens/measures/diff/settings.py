@@ -72,15 +72,15 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
     if ended[0] != ended[1]:
         words = [text.strip().partition("\n")[0] or "it compiled" for text in ended]
         yield Change("breaks", CHANGED, f"{words[0]} became {words[1]}")
-    for kind, ending in _apart(a.breaks, b.breaks, _reason):
+    for kind, ending in unmatched(a.breaks, b.breaks, _reason):
         verb = "a new graph break" if kind == ADDED else "a graph break is gone"
         yield Change("breaks", kind, f"{verb}: {_reason(ending)}", places(ending.frames[-1:]))
     ones, twos = ([s for s in record.skipped if s.cause.kind != "graph break"] for record in (a, b))
-    for kind, skip in _apart(ones, twos, lambda s: (s.kind, _reason(s.cause))):
+    for kind, skip in unmatched(ones, twos, lambda s: (s.kind, _reason(s.cause))):
         what = f"{skip.function}, {skip.kind}" if skip.kind != "function" else skip.function
         verb = "runs eagerly" if kind == ADDED else "no longer runs eagerly"
         yield Change("breaks", kind, f"{what} {verb}: {_reason(skip.cause)}", places(skip.cause.frames[-1:]))
-    for kind, again in _apart(a.recompiles, b.recompiles, lambda r: tuple(map(plain, r.guards))):
+    for kind, again in unmatched(a.recompiles, b.recompiles, lambda r: tuple(map(plain, r.guards))):
         verb = "compiled again" if kind == ADDED else "no longer compiled again"
         yield Change("breaks", kind, f"{again.function} is {verb}: {'; '.join(again.guards)}")
 
@@ -102,7 +102,9 @@ def plain(text: str, names: dict[str, str] | None = None) -> str:
     return _NUMBER.sub("…", _TYPE.sub("type=…", _PART.sub("._modules[…]", _LOCAL.sub(of, text))))
 
 
-def _apart(ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]) -> Iterator[tuple[str, _T]]:
+def unmatched(
+    ones: Iterable[_T], twos: Iterable[_T], key: Callable[[_T], object]
+) -> Iterator[tuple[str, _T]]:
     """The items that only one side has, by a key; if it has more equal ones, as many as there are more."""
     first, second = list(ones), list(twos)
     for kind, some, others in ((REMOVED, first, second), (ADDED, second, first)):

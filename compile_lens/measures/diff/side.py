@@ -9,7 +9,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.lowering import Lowered
+from compile_lens.record.lowering import Lowered, Pass, Rewrite
 
 from ..address import Address, walk
 from ..chain import Chain
@@ -94,6 +94,20 @@ class Side:
         if key not in self._numbers:
             self._numbers[key] = {(i.address[0], i.address[2]): n for n, i in enumerate(self.stage(key))}
         return self._numbers[key]
+
+    def rewrites(self, key: str) -> Iterator[tuple[Compilation, Pass, Rewrite]]:
+        """The rewrites of a stage, each with its pass and its compilation."""
+        for compilation in self.capture.compilations:
+            for done in compilation.passes:
+                if done.stage == key:
+                    yield from ((compilation, done, rewrite) for rewrite in done.rewrites)
+
+    def near_misses(self, key: str) -> Iterator[tuple[str, str]]:
+        """The patterns that nearly matched in a stage, each with the report of it."""
+        for compilation in self.capture.compilations:
+            for done in compilation.passes:
+                for miss in done.near_misses if done.stage == key else ():
+                    yield miss.partition(":")[0], miss
 
     def lowered(self, phase: str) -> Iterator[tuple[Named, Lowered]]:
         """Each node of a phase with its lowering."""

@@ -6,9 +6,10 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from compile_lens.measures.address import Address
-from compile_lens.measures.diff.modules import Module, OwnLines, counterparts
+from compile_lens.measures.diff.modules import Module, OwnLines, Place, counterparts
 from compile_lens.record.capture import Record
 from compile_lens.record.comparison import Column, ComparisonRecord, TargetDifference, place
 from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
@@ -67,26 +68,16 @@ def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
     """The ``Compared`` of the page."""
     captures = [None if column.failure else column.capture for column in comparison.columns]
     items = [None if capture is None else Items(capture) for capture in captures]
-    figures = targets.tables(comparison)
     modules = []
     lines_of = OwnLines(captures)
     for phase, cid, _ in targets.modules(comparison)[:MANY]:
-        own = lines_of.of(cid, phase)
-        modules.append(
-            {
-                "title": phase,
-                "compilation": line(cid),
-                "places": [[line(cid), phase]] * len(captures),
-                "counts": [[title, list(map(printed, figures[phase][title]))] for title in compared_counts()],
-                "own": [
-                    []
-                    if known is None
-                    else [signed(known, address, f"only here: {words}") for address, words in lines.items()]
-                    for known, lines in zip(items, own, strict=True)
-                ],
-                "partners": [],
-            }
-        )
+        own = [
+            []
+            if known is None
+            else [signed(known, address, f"only here: {words}") for address, words in lines.items()]
+            for known, lines in zip(items, lines_of.of(cid, phase), strict=True)
+        ]
+        modules.append(_module(captures, [(cid, phase)] * len(captures), own, []))
     return {
         "function": line(comparison.function),
         "headline": line(targets.headline(comparison)),
@@ -159,7 +150,7 @@ def diff_page(diff: DifferenceRecord) -> dict[str, object]:
         "summary": [line(words) for words in (diffs.summary(diff) if diff else ())],
         "facts": [],
         "columns": [column_of(column) for column in columns],
-        "modules": [_module(module, items, (a, b), bool(diff)) for module in pairs.modules[:MANY]],
+        "modules": [_pair(module, items, (a, b), bool(diff)) for module in pairs.modules[:MANY]],
         "alike": "the same on both sides",
         "same": numbered(pairs.nodes),
         "lowered": numbered(pairs.lowered),
@@ -189,13 +180,30 @@ def _titles(a: Record, b: Record) -> list[str]:
 
 
 def _module(
-    module: Module, items: tuple[Items, Items], captures: tuple[Record, Record], differs: bool
+    captures: Sequence[Record | None],
+    places: Sequence[Place | None],
+    own: list[list[list[object]]],
+    partners: list[list[int | None]],
 ) -> dict[str, object]:
-    places = [place for place in module.places if place is not None]
+    """The ``ComparedModule`` of the page: ``places`` has the compile id and phase of it in each capture."""
+    there = [place for place in places if place is not None]
     figures = [
         compared(None, "") if at is None else compared(capture, at[1])
-        for capture, at in zip(captures, module.places, strict=True)
+        for capture, at in zip(captures, places, strict=True)
     ]
+    return {
+        "title": " → ".join(dict.fromkeys(phase for _, phase in there)),
+        "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in there))),
+        "places": [None if at is None else [line(at[0]), at[1]] for at in places],
+        "counts": [[title, [printed(cells[title]) for cells in figures]] for title in compared_counts()],
+        "own": own,
+        "partners": partners,
+    }
+
+
+def _pair(
+    module: Module, items: tuple[Items, Items], captures: tuple[Record, Record], differs: bool
+) -> dict[str, object]:
     own = []
     for known, at, lines in zip(items, module.places, module.own, strict=True):
         cid, phase = at or ("", "")
@@ -203,20 +211,14 @@ def _module(
         own.append(
             [signed(known, (cid, f"{phase}.code", f"{name}:{n}"), _sign(other)) for (name, n), other in texts]
         )
-    return {
-        "title": " → ".join(dict.fromkeys(phase for _, phase in places)),
-        "compilation": line(" → ".join(dict.fromkeys(cid for cid, _ in places))),
-        "places": [None if at is None else [line(at[0]), at[1]] for at in module.places],
-        "counts": [[title, [printed(cells[title]) for cells in figures]] for title in compared_counts()],
-        "own": own,
-        "partners": [
-            [
-                None if name is None or at is None else known.item((at[0], f"{at[1]}.code", name))
-                for known, at, name in zip(items, module.places, names, strict=True)
-            ]
-            for names in module.kernels
-        ],
-    }
+    partners = [
+        [
+            None if name is None or at is None else known.item((at[0], f"{at[1]}.code", name))
+            for known, at, name in zip(items, module.places, names, strict=True)
+        ]
+        for names in module.kernels
+    ]
+    return _module(captures, module.places, own, partners)
 
 
 def _sign(other: str) -> str:
@@ -278,19 +280,16 @@ def _traced(items: tuple[Items, Items], captures: tuple[Record, Record]) -> list
 
 def _pairs(a: tuple[Source, ...], b: tuple[Source, ...]) -> Iterator[tuple[int | None, int | None]]:
     """Sources of the same name, then what is left, in order."""
-    names = [source.name for source in b]
     left: list[int] = []
-    taken: set[int] = set()
+    rest = {number: source.name for number, source in enumerate(b)}
     for number, source in enumerate(a):
-        same = next((n for n, name in enumerate(names) if name == source.name and n not in taken), None)
+        same = next((n for n, name in rest.items() if name == source.name), None)
         if same is None:
             left.append(number)
         else:
-            taken.add(same)
+            del rest[same]
             yield number, same
-    rest = [number for number in range(len(b)) if number not in taken]
-    for n in range(max(len(left), len(rest))):
-        yield (left[n] if n < len(left) else None), (rest[n] if n < len(rest) else None)
+    yield from zip_longest(left, rest)
 
 
 def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
@@ -299,7 +298,7 @@ def _change(change: Change, items: tuple[Items, Items]) -> dict[str, object]:
     facts = [] if change.level == "code" else [["", block(fact)] for fact in change.facts[: diffs.FACTS]]
     return {
         "mark": diffs.mark(change),
-        "sentence": block(diffs.figure(change) if change.name else change.text),
+        "sentence": block(diffs.figure(change)),
         "places": [[line(where), _item(where, side, items)] for where in change.lines[: diffs.LINES]],
         "facts": facts,
     }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.record.comparison import KINDS, Column, ComparisonRecord, Row, TargetDifference, Use
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.kernel import Code, Kernel
-from compile_lens.record.messages import first_names
+from compile_lens.record.messages import first_names, with_counts
 
 from .. import document as doc
 from ..document import (
@@ -216,7 +214,7 @@ def use(one: Use) -> str:
 
 def _operators(some: tuple[str, ...]) -> str:
     """Operators with their counts: ``aten.sin, 2 × aten.mul.Tensor``."""
-    return first_names([name if n == 1 else f"{n} × {name}" for name, n in Counter(some).items()], 16)
+    return first_names(with_counts(some), 16)
 
 
 def places(one: TargetDifference) -> str:

@@ -60,7 +60,7 @@ def document(diff: DifferenceRecord) -> Document:
 
 
 def _entry(change: Change) -> Entry:
-    head, where = f"{mark(change)} {figure(change) if change.name else change.text}", places(change)
+    head, where = f"{mark(change)} {figure(change)}", places(change)
     if change.level == "code":
         return Entry(head, where, code=Block("", "\n".join(change.facts), "diff") if change.facts else None)
     if change.level == "guards":  # torch's own texts, of several lines each
@@ -122,15 +122,23 @@ def places(change: Change) -> str:
 
 
 def figure(change: Change) -> str:
-    """``launches 1 → 3 (+2)``, bytes in the unit that they have on every page: ``peak 11.7 KiB → 23.4 KiB``."""
-    if change.before is None or change.after is None:
+    """``launches 1 → 3 (+2)``, ``peak 11.7 KiB → 23.4 KiB``; the text of a change without two numbers."""
+    known = numbers(change)
+    if known is None:
         return change.text
-    name = change.name.replace("_", " ")
-    basis = ", modelled" if change.basis == MODELLED else ""
+    name, before, after, more = known
+    return f"{name} {before} → {after} ({more}{', modelled' if change.basis == MODELLED else ''})"
+
+
+def numbers(change: Change) -> tuple[str, str, str, str] | None:
+    """The name of a figure, its two values and how much more it is, bytes in the unit that they have on every page;
+    ``None`` if a value is not known."""
+    if change.before is None or change.after is None:
+        return None
     words = UNITS.get(change.name, "{:,}".format)
     more = change.after - change.before
     sign = "-" if more < 0 else "+"
-    return f"{name} {words(change.before)} → {words(change.after)} ({sign}{words(abs(more))}{basis})"
+    return change.name.replace("_", " "), words(change.before), words(change.after), sign + words(abs(more))
 
 
 def mark(change: Change) -> str:

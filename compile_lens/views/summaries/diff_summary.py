@@ -61,7 +61,7 @@ def _causes(diff: DifferenceRecord) -> Part | None:
 
 
 def _row(change: Change) -> Row:
-    words = document.figure(change) if change.name else change.text
+    words = document.figure(change)
     facts = () if change.level in ("code", "guards") else change.facts[:2]
     place = " | ".join(change.lines[:2])
     head = f"{document.mark(change)} {change.level}"
@@ -72,15 +72,10 @@ def _row(change: Change) -> Row:
 def _figures(changes: tuple[Change, ...]) -> Part | None:
     rows = [("", "before", "after", "")]
     for change in changes:
-        if change.before is not None and change.after is not None:
-            words = document.UNITS.get(change.name, "{:,}".format)
-            more = change.after - change.before
-            sign = "-" if more < 0 else "+"
+        if (known := document.numbers(change)) is not None:
+            name, before, after, more = known
             mark = "~" if change.basis == MODELLED else ""
-            name = change.name.replace("_", " ")
-            rows.append(
-                (name, mark + words(change.before), mark + words(change.after), f"{sign}{words(abs(more))}")
-            )
+            rows.append((name, mark + before, mark + after, more))
     unknown = tuple(Row("", lines=(("", c.text),)) for c in changes if c.before is None or c.after is None)
     return Part("Figures", rows=unknown, table=tuple(rows) if len(rows) > 1 else ()) if changes else None
 

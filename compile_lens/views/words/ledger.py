@@ -5,7 +5,6 @@ A column added to ``COLUMNS`` stands in the ledger of every view and in the figu
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.figures import figure, total
 from compile_lens.record.kernel import Code
+from compile_lens.record.messages import with_counts
 
 from ..document import ANY, BYTES, NAME, NUMBER, Absence, Cell, Quantity, Table, quantity
 from ..document import Row as TableRow
@@ -89,9 +89,8 @@ def _bytes_in_short(scope: Scope) -> Cell:
 
 def _kinds(scope: Scope) -> Cell:
     kernels = [kernel for code in scope.codes for kernel in code.kernels if kernel.language != "extern"]
-    kinds = Counter(f"{LANGUAGES.get(k.language, k.language)} {k.kind}" for k in kernels)
-    words = ", ".join(kind if n == 1 else f"{n} × {kind}" for kind, n in kinds.items())
-    return words or Absence("kernel kinds")
+    kinds = with_counts(f"{LANGUAGES.get(k.language, k.language)} {k.kind}" for k in kernels)
+    return ", ".join(kinds) or Absence("kernel kinds")
 
 
 def _column(
