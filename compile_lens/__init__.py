@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .api.expect import expect
     from .api.generate import generate
     from .api.load import diff, import_trace, load
+    from .api.playground.widget import play
     from .api.program import backend, last
     from .api.ranks import merge, rehearse
     from .api.support import support
@@ -63,6 +64,7 @@ __all__ = [
     "load",
     "measure_speed",
     "merge",
+    "play",
     "rehearse",
     "show",
     "support",
@@ -100,6 +102,7 @@ _HOMES = {
     "load_ipython_extension": "api.magic",
     "measure_speed": "trials.speed",
     "merge": "api.ranks",
+    "play": "api.playground.widget",
     "rehearse": "api.ranks",
     "show": "api.capture",
     "support": "api.support",

@@ -118,7 +118,7 @@ def from_json(text: str, cls: type[_R]) -> _R:
     if version > SCHEMA_VERSION:
         raise RecordError(
             f"the record has schema_version {version}, this compile_lens reads up to {SCHEMA_VERSION}: "
-            "install a newer one (pip install -U compile-lens)"
+            "open it with a newer one"
         )
     if version < SCHEMA_VERSION:
         raise RecordError(

@@ -60,3 +60,29 @@ class TestJupyterLab(NotebookTests):
             assert is_dark(app.locator("button:visible").first) is dark
         finally:
             file.unlink()
+
+
+PLAYED = """
+import compile_lens, torch
+compile_lens.play(lambda x: torch.sin(x).sum(-1), torch.rand(4, 8))
+"""
+
+
+@pytest.mark.exhaustive
+def test_the_playground_in_a_cell(page: Page, watch: Watch, jupyterlab: Server) -> None:
+    """The kernel answers: a slider is another capture, and keys stay inside the widget."""
+    import nbformat
+
+    file = jupyterlab.homes.notebooks / "play.ipynb"
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(PLAYED)], metadata=kernel), file)
+    lab = Lab(page, watch, jupyterlab, file)
+    lab.run(0)
+    page.wait_for_selector(".play[data-state=fresh]", timeout=120_000)
+    page.locator(".setting input[type=range]").last.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(".play[data-state=fresh]", timeout=60_000)
+    page.locator(".page .listing", has_text="torch.sin(x)").first.wait_for()
+    page.locator(".page .graph-view", has_text="f32[4, 9]").first.wait_for()
+    page.keyboard.press("b")
+    assert len(lab.cells()) == 1

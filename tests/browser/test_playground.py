@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
+
+from compile_lens.api.playground import widget
+from compile_lens.views.live.playground import widget_module
 
 from .watch import Watch
 
@@ -287,3 +292,63 @@ def test_present_enlarges_what_is_read(play: Page) -> None:
     after = play.locator(".cm-line").first.bounding_box()
     assert before is not None and after is not None and after["height"] > 1.4 * before["height"]
     assert play.evaluate("document.documentElement.scrollHeight <= innerHeight")
+
+
+_RENDERED = """
+async ([module, hello]) => {
+  const { default: widget } = await import(URL.createObjectURL(new Blob([module], { type: "text/javascript" })));
+  const heard = new Set();
+  const model = {
+    get: () => hello,
+    on: (event, hear) => heard.add(hear),
+    off: (event, hear) => heard.delete(hear),
+    send: async (message) => {
+      const answer = JSON.parse(await ask(message));
+      heard.forEach((hear) => hear(answer));
+    },
+  };
+  window.views = ["one", "two"].map((id) => {
+    const el = document.createElement("div");
+    el.id = id;
+    document.body.append(el);
+    return widget.render({ model, el });
+  });
+}
+"""
+"""Renders two views of a widget, as a notebook front end does."""
+
+
+def test_a_widget_in_a_cell_follows_its_sliders(page: Page) -> None:
+    pytest.importorskip("anywidget")
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        if len(x) == 9:
+            raise ValueError("nine")
+        return torch.sin(x) + torch.cos(x)
+
+    made = widget.play(f, torch.rand(8, requires_grad=True))
+    answers: list[dict[str, Any]] = []
+    made.send = answers.append
+
+    def ask(message: dict[str, Any]) -> str:
+        made._hear(made, message, [])
+        return json.dumps(answers.pop())
+
+    def until(view: str, state: str) -> None:
+        page.wait_for_selector(f"#{view} .play[data-state={state}]", timeout=60_000)
+
+    page.expose_function("ask", ask)
+    page.evaluate(_RENDERED, [widget_module(), made.hello])
+    until("one", "fresh")
+    until("two", "fresh")
+    page.focus("#one input[type=range]")
+    page.keyboard.press("ArrowRight")
+    until("one", "failed")
+    assert "Last settings that compiled. nine" in page.inner_text("#one .stale-note")
+    page.keyboard.press("ArrowRight")
+    until("one", "fresh")
+    assert made.capture.inputs == ("x: float32[10] cpu requires_grad",)
+    page.locator(f"#one {GRAPH}", has_text="sin").first.wait_for()
+    outputs = page.locator(".setting output").all_inner_texts()
+    assert outputs == ["10", "8"], "each view has settings of its own"
+    page.evaluate("views.forEach((end) => end())")

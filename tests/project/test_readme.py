@@ -330,6 +330,9 @@ def test_what_the_playground_captures(session: dict[str, Any], tmp_path: Path) -
     captured = compile_lens.capture(session["f"], *session["inputs"])
     assert session["f"](*session["inputs"]).shape == (64, 256)
     assert len(captured.inputs) == 2 and captured.kernels
+    pytest.importorskip("anywidget")
+    _run(PYTHON["play#in-a-notebook"][0], session, tmp_path, "cell")
+    assert "x[0]" in session["widget"].hello
 
 
 ELSEWHERE = {

@@ -13,6 +13,7 @@ const LONGEST = 400;
 const ORDER = [
   "boot",
   "editor",
+  "widget",
   "play",
   "compare",
   "answers",
@@ -171,6 +172,8 @@ test("the pages carry every file", () => {
     "play/start.js",
     "play/start.css",
     "play/beside.css",
+    "widget/start.js",
+    "widget/start.css",
   ])
     visit(start);
   assert.deepEqual(

@@ -238,7 +238,7 @@ def test_load_refuses(tmp_path: Path) -> None:
             "newer.json",
             json.dumps(newer).encode(),
             RecordError,
-            "newer.json.*schema_version 999.*install a newer one",
+            "newer.json.*schema_version 999.*open it with a newer one",
         ),
         ("cut.json", whole[: len(whole) // 2].encode(), RecordError, "cut.json.*not JSON"),
         ("binary.json", b"\x80\x04\x95\xff", RecordError, "not UTF-8"),

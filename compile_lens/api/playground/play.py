@@ -50,7 +50,7 @@ def check() -> None:
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
-            words = f"the playground needs {name}, which is not installed: pip install 'compile-lens[play]'"
+            words = f"the playground needs {name}, which is not installed: pip install {' '.join(NEEDED)}"
             raise ModuleNotFoundError(words, name=name) from None
 
 

@@ -80,7 +80,7 @@ def capture_program(program: Program, file: str, settings: dict[str, Any]) -> Pr
         UsageError: there is nothing to capture, or a setting cannot be used.
     """
     wanted = program.settings
-    options = _options(wanted)
+    options = options_of(wanted)
     model = models.resolve(wanted.target) if wanted.target else None
     within = WITHIN.get(model.device, "") if model is not None else ""
     code = _compiled(program.source, file)
@@ -99,7 +99,8 @@ def capture_program(program: Program, file: str, settings: dict[str, Any]) -> Pr
     return ProgramCapture(capture, functions, name, INPUTS in scope)
 
 
-def _options(settings: Settings) -> CaptureOptions:
+def options_of(settings: Settings) -> CaptureOptions:
+    """Return the options of a capture with these settings. Raises ``UsageError`` for a switch that is none."""
     unknown = [name for name in settings.switches if name not in SWITCHABLE]
     if unknown:
         raise UsageError(f"switch {unknown[0]!r} is not one of {', '.join(SWITCHABLE)}")
@@ -197,7 +198,7 @@ def _inputs(
             raise UsageError(
                 f"inputs is a {type(given).__name__}: write a list, such as `inputs = [torch.rand(8)]`"
             )
-        return tuple(_as_set(value, settings) for value in given)
+        return tuple(as_set(value, settings) for value in given)
     target = function.forward if isinstance(function, torch.nn.Module) else function
     parameters = inspect.signature(target).parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
@@ -208,10 +209,11 @@ def _inputs(
         for p in parameters
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
     ]
-    return tuple(_as_set(torch.rand(settings.rows, settings.columns), settings) for _ in wanted)
+    return tuple(as_set(torch.rand(settings.rows, settings.columns), settings) for _ in wanted)
 
 
-def _as_set(value: Any, settings: Settings) -> Any:
+def as_set(value: Any, settings: Settings) -> Any:
+    """Return an input with the dtype and the gradients of the settings."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
     if settings.dtype:

@@ -73,7 +73,7 @@ class Answerer:
         except KeyboardInterrupt:
             return {"interrupted": True}
         except BaseException as error:
-            found = {"error": _described(error)}
+            found = {"error": error_data(error)}
         return {"seconds": time.perf_counter() - began, **found}
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Answerer:
         except ProgramError as error:
             return {"error": {"type": error.type, "message": str(error)[:LONGEST], "line": error.line}}
         except CaptureError as error:
-            return {"error": _failure(error, file)}
+            return {"error": error_data(error, file)}
         if request.get("page"):
             from ...views.live.page import page
 
@@ -120,8 +120,13 @@ def _failure(error: Any, file: str) -> dict[str, Any]:
     return {"type": type_, "message": words[:LONGEST], "line": lines[-1] if lines else 0}
 
 
-def _described(error: BaseException) -> dict[str, Any]:
-    """An error of no line: a setting, too little memory, or a fault of our own."""
+def error_data(error: BaseException, file: str = "") -> dict[str, Any]:
+    """Return an error as plain data: of a capture, with the line of ``file`` that failed; or of no line, such as a
+    setting, too little memory, or a fault of our own."""
+    from ...results.capture import CaptureError
+
+    if isinstance(error, CaptureError):
+        return _failure(error, file)
     if isinstance(error, LensError):
         return {"type": "", "message": str(error)[:LONGEST], "line": 0}
     said = "".join(traceback.format_exception(error))[-LONGEST:] if not isinstance(error, MemoryError) else ""

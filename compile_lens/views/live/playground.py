@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import json
 
 from . import page
 from .page import built
@@ -29,6 +30,13 @@ def bundle() -> dict[str, str]:
         "style": built("play.min.css"),
         "inside": page.style("answers") + built("beside.min.css"),
     }
+
+
+def widget_module() -> str:
+    """Return the script of the widget in a notebook, as a module of anywidget: its styles are in it."""
+    around = built("play.min.css") + built("widget.min.css")
+    styles = json.dumps({"around": around, "inside": page.style("answers") + built("beside.min.css")})
+    return f"const styles$={styles},widget$={{}};\n{page.script('widget')}\nexport default widget$;\n"
 
 
 def policy(address: str) -> str:

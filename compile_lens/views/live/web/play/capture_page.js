@@ -14,8 +14,12 @@ import { lookOf } from "../data/units.js";
 const PATIENCE = 1500;
 
 export class CapturePage {
-  /** @param {string} style of the inside */
-  constructor(style) {
+  /**
+   * @param {string} style of the inside
+   * @param {boolean} edited whether the program stands beside it
+   */
+  constructor(style, edited) {
+    this.edited = edited;
     this.sheet = new CSSStyleSheet();
     this.sheet.replaceSync(style);
     this.element = h("div", { class: "pages" });
@@ -36,7 +40,7 @@ export class CapturePage {
     shadow.adoptedStyleSheets = [this.sheet];
     this.element.append(host);
     const shell = await openCapture(host, parts, (text) => Promise.resolve(text), false);
-    shell.app.edited = true;
+    shell.app.edited = this.edited;
     const stay = () => number === this.newest;
     if (stay()) {
       shell.element.classList.add("shell-beside");

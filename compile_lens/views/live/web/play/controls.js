@@ -3,28 +3,28 @@
 import { h, put } from "../dom.js";
 import { Popover } from "../controls/popover.js";
 
-/** @import { PlayAnswer, PlayHello, PlaySettings } from "./play.d.ts" */
+/** @import { PlayAnswer, PlayOffer, PlaySettings } from "./play.d.ts" */
 
 /** Names of dtypes that the menu says otherwise. */
 const AS_WRITTEN = "as written";
 
 export class Controls {
   /**
-   * @param {PlayHello} hello
+   * @param {PlayOffer} offer
+   * @param {PlaySettings} settings
    * @param {() => void} changed
    */
-  constructor(hello, changed) {
+  constructor(offer, settings, changed) {
     this.changed = changed;
-    this.settings = { ...hello.program.settings };
-    this.target = this.choice("target", "target", hello.targets);
+    this.settings = { ...settings };
+    this.target = this.choice("target", "target", offer.targets);
     this.dtype = this.choice(
       "dtype",
       "dtype",
-      hello.dtypes.map((one) => [one, one || AS_WRITTEN]),
+      offer.dtypes.map((one) => [one, one || AS_WRITTEN]),
     );
     this.function = this.choice("function", "function", [["", "f, or the last"]]);
-    this.rows = this.size("rows", hello.largest);
-    this.columns = this.size("columns", hello.largest);
+    this.sizes = offer.sizes.map(([key, name]) => this.size(key, name, offer.largest));
     this.dynamic = this.box("dynamic", "dynamic");
     this.grad = this.box("requires_grad", "requires_grad");
     this.switches = h("fieldset", { class: "switches" });
@@ -36,8 +36,7 @@ export class Controls {
       this.function.label,
       this.target.label,
       this.dtype.label,
-      this.rows.label,
-      this.columns.label,
+      this.sizes.map(({ label }) => label),
       this.dynamic.label,
       this.grad.label,
       this.opener,
@@ -75,10 +74,11 @@ export class Controls {
 
   /**
    * A size that moves in steps of an eighth and more, so that one gesture goes from 1 to thousands.
-   * @param {"rows" | "columns"} key
+   * @param {string} key
+   * @param {string} name
    * @param {number} largest
    */
-  size(key, largest) {
+  size(key, name, largest) {
     const value = h("output", {});
     const steps = [...sizes(largest)];
     const input = h("input", {
@@ -91,13 +91,13 @@ export class Controls {
       },
     });
     const show = () => {
-      const number = this.settings[key];
+      const number = Number(this.settings[key]);
       const at = steps.findIndex((step) => step >= number);
       input.value = String(at < 0 ? steps.length - 1 : at);
       input.setAttribute("aria-valuetext", String(number));
       put(value, String(number));
     };
-    return { input, show, label: h("label", { class: "setting" }, key, input, value) };
+    return { input, show, label: h("label", { class: "setting" }, name, input, value) };
   }
 
   /**
@@ -120,8 +120,7 @@ export class Controls {
     this.target.input.value = settings.target;
     this.dtype.input.value = settings.dtype;
     this.function.input.value = settings.function;
-    this.rows.show();
-    this.columns.show();
+    for (const size of this.sizes) size.show();
     this.dynamic.input.checked = settings.dynamic;
     this.grad.input.checked = settings.requires_grad;
     this.showSwitches();
@@ -132,7 +131,7 @@ export class Controls {
     const others = functions.map((one) => /** @type {[string, string]} */ ([one, one]));
     this.function.offer([["", name ? `${name} (usual)` : "f, or the last"], ...others]);
     this.function.label.hidden = functions.length < 2;
-    for (const { input, label } of [this.rows, this.columns]) {
+    for (const { input, label } of this.sizes) {
       input.disabled = own;
       label.hidden = own;
     }

@@ -48,6 +48,8 @@ export interface PlaySettings {
   requires_grad: boolean;
   dynamic: boolean;
   switches: string[];
+  /** Sizes of a widget, by their keys. */
+  [size: string]: unknown;
 }
 
 export interface PlayProgram {
@@ -55,19 +57,49 @@ export interface PlayProgram {
   settings: PlaySettings;
 }
 
+/** What the controls offer. */
+export interface PlayOffer {
+  targets: [string, string][];
+  dtypes: string[];
+  /** Settings that are sizes, and what each is called. */
+  sizes: [string, string][];
+  largest: number;
+}
+
+/** What a widget begins with. */
+export interface WidgetHello extends PlayOffer {
+  settings: PlaySettings;
+}
+
 /** The first message of the playground's server. */
-export interface PlayHello {
+export interface PlayHello extends PlayOffer {
   file: string;
   program: PlayProgram;
   menu: { title: string; file: string; source: string }[];
-  targets: [string, string][];
-  dtypes: string[];
-  largest: number;
   seconds: number;
   script: string;
   /** The style around the capture, and that inside of it. */
   style: string;
   inside: string;
+}
+
+/** What a widget has of its notebook: the part of an anywidget model that it uses. */
+export interface WidgetModel {
+  get(name: "hello"): string;
+  send(message: { view: string; edit: number; settings: PlaySettings }): void;
+  on(event: "msg:custom", hear: (answer: PlayAnswer) => void): void;
+  off(event: "msg:custom", hear: (answer: PlayAnswer) => void): void;
+}
+
+/** Styles of a widget: around the capture, and inside of it. */
+export interface WidgetStyles {
+  around: string;
+  inside: string;
+}
+
+/** What the module of a widget exports; the function that `render` returns ends the view. */
+export interface WidgetModule {
+  render?(given: { model: WidgetModel; el: HTMLElement }): () => void;
 }
 
 /** What the page sends: a program to capture, or whose page it wants as one file. */
@@ -80,6 +112,8 @@ export interface PlayRequest {
 /** An answer to the edit `of`. */
 export interface PlayAnswer {
   of: number;
+  /** The view of a widget that asked. */
+  view?: string;
   starting?: boolean;
   stopped?: "time" | "ended";
   message?: string;

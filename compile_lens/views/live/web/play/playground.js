@@ -39,8 +39,8 @@ export class Playground {
     this.ended = false;
     /** True if the page is to be saved once the capture that runs has ended. */
     this.saves = false;
-    this.page = new CapturePage(hello.inside);
-    this.controls = new Controls(hello, () => this.change());
+    this.page = new CapturePage(hello.inside, true);
+    this.controls = new Controls(hello, hello.program.settings, () => this.change());
     this.state = h("span", { class: "state", role: "status" });
     this.note = h("p", { class: "stale-note", hidden: true });
     this.inputs = h("p", { class: "inputs" });

@@ -1,0 +1,207 @@
+"""The playground in a cell of a notebook: the page of a function's capture, with controls for its inputs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import UsageError
+from .settings import DTYPES, LARGEST, TARGETS, Settings
+
+if TYPE_CHECKING:
+    import torch
+
+    from ...results.capture import Capture
+
+MOST = 6
+"""Sizes that have a slider: the first ones of the arguments."""
+
+BYTES = 1 << 30
+"""Bytes of the inputs that a widget makes, at most."""
+
+PREFIX = "size"
+"""What stands before a size in the name of its setting."""
+
+
+def play(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Return a widget for a notebook: the page of ``fn(*args, **kwargs)``, and controls that capture it anew.
+
+    A slider stands for each size of the inputs; dimensions of equal size move together. Menus and switches choose the
+    device, the dtype, gradients and options of the compiler. An input of another size repeats or drops values of the
+    one that was given, which is never changed. ``capture`` of the widget is the newest capture.
+
+    Works where anywidgets do: JupyterLab, the classic notebook, VS Code, Colab, marimo. A capture runs in the process
+    of the notebook, as calling the function would.
+
+    Raises:
+        ModuleNotFoundError: anywidget is not installed.
+        UsageError: ``fn`` cannot be called with these arguments.
+    """
+    from ...engine.call import check_callable, check_fit
+
+    check_callable(fn, "play")
+    check_fit(fn, args, kwargs, "play")
+    return _widget_class()(Inputs.of(fn, args, kwargs))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A function, its arguments, and their sizes.
+
+    Attributes:
+        sizes: for each size that has a slider, the dimensions that have it, such as ``x[0], weight[1]``.
+    """
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    sizes: dict[int, str]
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inputs:
+        """Return the inputs of a call. A dimension of size 1 is not moved: it is there to be broadcast."""
+        dimensions: dict[int, list[str]] = {}
+        for name, tensor in _named_tensors(fn, args, kwargs):
+            for at, size in enumerate(tensor.shape):
+                if size > 1:
+                    dimensions.setdefault(size, []).append(f"{name}[{at}]")
+        first = list(dimensions.items())[:MOST]
+        return cls(fn, args, kwargs, {size: ", ".join(names) for size, names in first})
+
+    def offer(self) -> dict[str, Any]:
+        """Return what the controls begin with."""
+        return {
+            "settings": {**asdict(Settings()), **{f"{PREFIX}{size}": size for size in self.sizes}},
+            "targets": TARGETS,
+            "dtypes": DTYPES,
+            "sizes": [(f"{PREFIX}{size}", names) for size, names in self.sizes.items()],
+            "largest": max((LARGEST, *self.sizes)),
+        }
+
+    def resized(self, raw: dict[str, Any], settings: Settings) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with the sizes that plain data hold, and with the settings' dtype and gradients."""
+        from ..._torch.ground import values
+
+        sizes = {size: _size(raw.get(f"{PREFIX}{size}", size), size) for size in self.sizes}
+        tensors = [tensor for _, tensor in _named_tensors(self.fn, self.args, self.kwargs)]
+        total = sum(math.prod(_shape(one, sizes)) * one.element_size() for one in tensors)
+        if total > BYTES:
+            raise UsageError(
+                f"inputs of these sizes have {total / BYTES:.1f} GiB, and a widget makes at most 1"
+            )
+        change = functools.partial(_input, sizes=sizes, settings=settings)
+        args, kwargs = values.map_leaves(change, (self.args, self.kwargs))
+        return args, kwargs
+
+
+def _named_tensors(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors that can be made anew in another size, with the names of their parameters."""
+    from ..._torch.ground import values
+
+    bound = inspect.signature(fn).bind(*args, **kwargs).arguments
+    for name, value in bound.items():
+        leaves = values.leaves(value)
+        for at, leaf in enumerate(leaves):
+            if _is_plain(leaf):
+                yield name if leaf is value else f"{name}.{at}", leaf
+
+
+def _is_plain(value: Any) -> bool:
+    import torch
+
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
+
+
+def _size(value: Any, usual: int) -> int:
+    largest = max(LARGEST, usual)
+    if type(value) is not int or not 1 <= value <= largest:
+        raise UsageError(f"a size is a number from 1 to {largest}, not {value!r}")
+    return value
+
+
+def _shape(tensor: torch.Tensor, sizes: dict[int, int]) -> list[int]:
+    return [sizes.get(size, size) for size in tensor.shape]
+
+
+def _input(value: Any, sizes: dict[int, int], settings: Settings) -> Any:
+    """A leaf of the arguments as it is set: a tensor of its own, so that the one that was given stays as it is."""
+    import torch
+
+    from .program_capture import as_set
+
+    if not _is_plain(value):
+        return value
+    shape = _shape(value, sizes)
+    made = value.detach()
+    if shape == list(value.shape):
+        made = made.clone()
+    elif value.numel() == 0:
+        made = made.new_zeros(shape)
+    else:
+        flat = made.reshape(-1)
+        made = flat[torch.arange(math.prod(shape), device=flat.device) % len(flat)].reshape(shape)
+    return as_set(made.requires_grad_(value.requires_grad), settings)
+
+
+def captured(inputs: Inputs, raw: dict[str, Any]) -> Capture:
+    """Return the capture of a call with the settings and sizes that plain data hold."""
+    from ..capture import capture
+    from .program_capture import options_of
+
+    settings = Settings.read(raw)
+    args, kwargs = inputs.resized(raw, settings)
+    options = options_of(settings)
+    return capture(
+        inputs.fn,
+        *args,
+        kwargs=kwargs,
+        dynamic=options.dynamic,
+        options=options.options,
+        target=options.target,
+    )
+
+
+@functools.cache
+def _widget_class() -> Any:
+    try:
+        import anywidget
+        import traitlets
+    except ModuleNotFoundError as error:
+        words = f"play needs {error.name}, which is not installed: pip install anywidget"
+        raise ModuleNotFoundError(words, name=error.name) from None
+    from ...views.live.page import plain_parts
+    from ...views.live.playground import widget_module
+    from .program_capture import SWITCHABLE
+    from .worker import error_data
+
+    class PlayWidget(anywidget.AnyWidget):
+        """The widget. ``capture`` is the newest capture, None before the first."""
+
+        _esm = widget_module()
+        hello = traitlets.Unicode().tag(sync=True)
+
+        def __init__(self, inputs: Inputs) -> None:
+            super().__init__(hello=json.dumps(inputs.offer()))
+            self._inputs = inputs
+            self.capture: Capture | None = None
+            self.on_msg(self._hear)
+
+        def _hear(self, widget: Any, message: Any, buffers: Any) -> None:
+            self.send({"view": message["view"], "of": message["edit"], **self._answer(message["settings"])})
+
+        def _answer(self, raw: dict[str, Any]) -> dict[str, Any]:
+            try:
+                self.capture = captured(self._inputs, raw)
+            except (Exception, KeyboardInterrupt) as error:
+                return {"error": error_data(error)}
+            switches = {name: switch.meaning for name, switch in SWITCHABLE.items()}
+            return {"parts": plain_parts(self.capture), "switches": switches}
+
+    return PlayWidget
