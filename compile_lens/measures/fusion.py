@@ -60,17 +60,20 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``), or an address. A name that several nodes have, by themselves
     or by what they call, is refused, also where one node has exactly that name: torch names the first ``mul`` so.
     Where both are in several graphs, the answer is about the one in which fusing them would save most, and the facts
-    have the verdict in the others; ``phase`` picks one (``"backward"``, ``"0/1 forward"``).
-
-    Raises ``UsageError``, which names what there is, for something that is unknown or ambiguous.
+    have the verdict in the others; ``phase`` picks one (``"backward"``, ``"0/1 forward"``). Raises ``UsageError``, which
+    names what there is, for something that is unknown or ambiguous.
     """
-    one, two, common = resolve(capture, a, b, phase)
-    if not common:
-        return _apart(one, two, unseen_loops(capture))
-    answers = [_Place(capture, *where).why_of_launches(one, two) for where in common]
+    answers = of_each_graph(capture, a, b, phase)
     first = max(answers, key=lambda answer: answer.stake)
     others = (f"in {answer.where}: {answer.verdict}" for answer in answers if answer is not first)
     return replace(first, facts=(*first.facts, *others))
+
+
+def of_each_graph(capture: Record, a: Subject, b: Subject, phase: str = "") -> list[Why]:
+    """Return the answer for each graph in which both are; one answer where there is none."""
+    one, two, common = resolve(capture, a, b, phase)
+    places = [_Place(capture, *where).why_of_launches(one, two) for where in common]
+    return places or [_apart(one, two, unseen_loops(capture))]
 
 
 def _apart(one: Members, two: Members, unseen: str) -> Why:

@@ -176,10 +176,12 @@ class _Finder:
         near = {place: thing.nodes[place] for place in common or thing.nodes if place in thing.nodes}
         several = any(len(nodes) > 1 for nodes in near.values())
         nodes = tuple(node for nodes in near.values() for node in nodes) if several else ()
-        if not nodes and not phase and len(common) < 2:
-            functions = {cid.partition("/")[0]: nodes[0] for (cid, _), nodes in reversed(thing.nodes.items())}
-            if len(set(map(self.chain.texts.line_of, functions.values()))) > 1:
-                nodes = tuple(reversed(functions.values()))
+        if not nodes and not phase:
+            of_function = {
+                cid.partition("/")[0]: nodes[0] for (cid, _), nodes in reversed(thing.nodes.items())
+            }
+            several = len(set(map(self.chain.texts.line_of, of_function.values()))) > 1
+            nodes = tuple(reversed(of_function.values())) if several else ()
         if nodes:
             texts = [repr(text) for text in self.chain.texts.distinct(nodes, thing.name)]
             some = ", ".join(texts[:20]) + (", …" if len(texts) > 20 else "")

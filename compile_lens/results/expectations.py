@@ -234,6 +234,7 @@ class Expectations:
 
     def _pair(self, a: Any, b: Any, phase: str, together: bool) -> Expectations:
         __tracebackhide__ = True
+        from ..measures.fusion import of_each_graph
         from ..measures.fusion_answer import DIFFERENT_GRAPHS, FUSED, INLINED, NOT_FUSED, SAME
         from ..views.explanations import Explanation
         from ..views.explanations.kernels import of_calls, of_two
@@ -241,9 +242,11 @@ class Expectations:
         one, two = (getattr(thing, "name", thing) for thing in (a, b))
         wanted = f"{one} and {two} {'fused' if together else 'not fused'}"
         self._went_well(wanted)
-        why = self.capture.why(a, b, phase)
-        if why.verdict in ((SAME, INLINED, FUSED) if together else (NOT_FUSED, DIFFERENT_GRAPHS)):
+        holding = (SAME, INLINED, FUSED) if together else (NOT_FUSED, DIFFERENT_GRAPHS)
+        failing = [why for why in of_each_graph(self.capture, a, b, phase) if why.verdict not in holding]
+        if not failing:
             return self
+        why = max(failing, key=lambda answer: answer.stake)
         place = f" ({why.where})" if why.where else ""
         verdict = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
         called = of_calls(self.capture, why)

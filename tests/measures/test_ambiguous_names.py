@@ -173,6 +173,56 @@ def test_one_name_in_two_functions_is_refused() -> None:
     assert again.why("sin", "mul").verdict == "inlined", "one node of each name"
 
 
+def with_a_break(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = x.sin() * 2
+    torch._dynamo.graph_break()
+    return (y.sin() @ w) * 2
+
+
+def test_names_that_two_functions_both_have_are_refused(of: Callable[..., Capture]) -> None:
+    """Before the break the two are one loop, after it a product stands between them."""
+    expected = compile_lens.expect(of(with_a_break))
+    for asked in (of(with_a_break).why, expected.fused, expected.not_fused):
+        before, after = refused(lambda asked=asked: asked("sin", "mul"))  # type: ignore[misc]
+    assert of(with_a_break).why(before, f"mul@{line(with_a_break, 1)}").verdict == "inlined"
+    assert of(with_a_break).why(after, f"mul@{line(with_a_break, 3)}").verdict == "not fused"
+    cid = of(with_a_break).compilations[1].id
+    expected.not_fused("sin", "mul", phase=f"{cid} inference")
+
+
+@pytest.mark.parametrize("fused_in", [(0,), (1,), (0, 1), ()])
+def test_what_is_expected_of_two_holds_in_each_graph(fused_in: tuple[int, ...]) -> None:
+    """Of two variants of one function."""
+    x = Node("x", "placeholder", "x", "input", outputs=tensor())
+    names = ("sin", "exp")
+    nodes = tuple(
+        Node(n, "call_function", f"aten.{n}", "pointwise", True, (Ref("x"),), outputs=tensor(),
+             frames=(Frame(FILE, 2 + i, "f", ""),))
+        for i, n in enumerate(names)
+    )  # fmt: skip
+
+    def variant(number: int) -> Compilation:
+        together = number in fused_in
+        loops = [loop("op0", names, "x")] if together else [loop(f"op{n}", (n,), "x") for n in names]
+        stages = (
+            Graph("post_grad", "inference", "inference", (x, *nodes)),
+            Graph("loops", "inference", "inference.post_grad", (x, *loops)),
+            Graph(
+                "groups", "inference", "inference.loops", (x, *(group(n.name, (n.name,), "x") for n in loops))
+            ),
+        )
+        return Compilation(f"0/{number}", "f", FILE, 2, stages)
+
+    expected = compile_lens.expect(Capture("f", ENVIRONMENT, compilations=(variant(0), variant(1))))
+    for asked, holds in ((expected.fused, len(fused_in) == 2), (expected.not_fused, not fused_in)):
+        for pair in (names, (f"{FILE}:2", f"{FILE}:3")):
+            if holds:
+                asked(*pair)
+                continue
+            with pytest.raises(compile_lens.ExpectationError, match="sin|line"):
+                asked(*pair)
+
+
 def with_a_derivative(x: torch.Tensor) -> torch.Tensor:
     y = x.sin()
     z = y.exp()
