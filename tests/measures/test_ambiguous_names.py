@@ -219,7 +219,7 @@ def test_what_is_expected_of_two_holds_in_each_graph(fused_in: tuple[int, ...]) 
             if holds:
                 asked(*pair)
                 continue
-            with pytest.raises(compile_lens.ExpectationError, match="sin|line"):
+            with pytest.raises(compile_lens.ExpectationError, match=r"sin|line"):
                 asked(*pair)
 
 
