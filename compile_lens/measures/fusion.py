@@ -60,8 +60,8 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     (``"model.py:7:11-23"``, ``"sin@7"``: see ``Chain``), or an address. A name that several nodes have, by themselves
     or by what they call, is refused, also where one node has exactly that name: torch names the first ``mul`` so.
     Where both are in several graphs, the answer is about the one in which fusing them would save most, and the facts
-    have the verdict in the others; ``phase`` picks one (``"backward"``, ``"0/1 forward"``). Raises ``UsageError``, which
-    names what there is, for something that is unknown or ambiguous.
+    have the verdict in the others; ``phase`` picks one (``"backward"``, ``"0/1 forward"``). Raises ``UsageError`` for
+    what is unknown or ambiguous, with what there is.
     """
     answers = of_each_graph(capture, a, b, phase)
     first = max(answers, key=lambda answer: answer.stake)
