@@ -22,7 +22,7 @@ def pack(error: BaseException, left: int = CAUSES) -> dict[str, Any]:
     return {
         "module": kind.__module__,
         "name": kind.__qualname__,
-        "said": _said(error),
+        "said": _error_text(error),
         "args": [_value(value) for value in error.args],
         "holds": {name: _value(value) for name, value in vars(error).items()},
         "where": "".join(traceback.format_tb(error.__traceback__)),
@@ -61,10 +61,10 @@ def _alike(data: dict[str, Any]) -> BaseException | None:
                 vars(error)[name] = _read(value)
     except Exception:  # a class that makes its exceptions in a way of its own
         return None
-    return error if _said(error) == data["said"] else None
+    return error if _error_text(error) == data["said"] else None
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # a text of the program's that needs what the exception does not have

@@ -39,7 +39,7 @@ def check(args: argparse.Namespace) -> int:
                     one = held(function, file, args.pages)
                 checked.append(one)
                 if not args.json:
-                    say(_told(one))
+                    say(_result_line(one))
     written = []
     for path in args.out:
         makers = {".md": _markdown, ".txt": _text, ".json": _json}
@@ -58,7 +58,7 @@ def _verdict(found: Sequence[Checked]) -> str:
     return ", ".join(text for text in some if not text.startswith("0 ")) or "no check"
 
 
-def _told(one: Checked) -> str:
+def _result_line(one: Checked) -> str:
     mark = one.outcome if one.outcome == HELD else one.outcome.upper()
     head = f"{mark:6} {_place(one)} {one.name} ({one.seconds:.1f} s)"
     lines = [*one.text.splitlines(), *one.pages]
@@ -78,7 +78,7 @@ def _json(found: Sequence[Checked]) -> str:
 
 
 def _text(found: Sequence[Checked]) -> str:
-    return "\n".join((*(_told(one) for one in found), _verdict(found))) + "\n"
+    return "\n".join((*(_result_line(one) for one in found), _verdict(found))) + "\n"
 
 
 def _markdown(found: Sequence[Checked]) -> str:

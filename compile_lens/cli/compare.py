@@ -14,7 +14,7 @@ from ..record import claims
 from ..record.compilation import PHASES
 from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
 from ..trials.progress import progress, watched
-from .names import called, capturing, one_voice, options
+from .names import called, capturing, options, without_torch_errors
 from .output import DIFFERS, INTERRUPTED, OK, capture_summary, check_endings, deliver, say
 
 
@@ -28,7 +28,7 @@ def compare(args: argparse.Namespace) -> int:
         from ..api.compare import TARGETS
         from ..api.compare import compare as compared
 
-        with one_voice(args):
+        with without_torch_errors(args):
             comparison = compared(
                 function, *inputs, targets=args.target or TARGETS, kwargs=kwargs, **options(args)
             )
@@ -109,11 +109,13 @@ def say_failed(failed: dict[str, str]) -> None:
 
 def failures(found: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
     """Return the names that fail, each with the first change that fails it."""
-    reasons = ((name, next(_reasons(found, name), "") or next(_unseen(found, name), "")) for name in wanted)
+    reasons = (
+        (name, next(_reasons(found, name), "") or next(_not_compared(found, name), "")) for name in wanted
+    )
     return {name: why for name, why in reasons if why}
 
 
-def _unseen(found: DifferenceRecord, name: str) -> Iterator[str]:
+def _not_compared(found: DifferenceRecord, name: str) -> Iterator[str]:
     """Say what a name compares and a record does not hold: where nothing was seen, nothing was seen to be equal."""
     bare = name.removesuffix(ANY)
     if bare == name and name in DIRECTED and _repaired(found):
@@ -138,13 +140,13 @@ def _unseen(found: DifferenceRecord, name: str) -> Iterator[str]:
 def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
     bare = name.removesuffix(ANY)
     if bare == CHANGES:
-        yield from map(_said, found.changes)
+        yield from map(_words, found.changes)
     elif bare == name and name in DIRECTED:
         yield from () if _repaired(found) else _worse(found, name)
     elif bare in LEVELS:
-        yield from map(_said, found.at(bare))
+        yield from map(_words, found.at(bare))
     else:
-        yield from (_said(change) for change in found.at("figures") if change.name == bare)
+        yield from (_words(change) for change in found.at("figures") if change.name == bare)
 
 
 def _repaired(found: DifferenceRecord) -> bool:
@@ -157,10 +159,10 @@ def _repaired(found: DifferenceRecord) -> bool:
 
 def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:
     if name == "breaks":  # one more, or an end that is another: it compiled, and now fails
-        yield from (_said(change) for change in found.at("breaks") if change.kind != REMOVED)
+        yield from (_words(change) for change in found.at("breaks") if change.kind != REMOVED)
         return
     wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
-    yield from (_said(c) for c in found.at("figures") if c.name in wanted and _grew(c))
+    yield from (_words(c) for c in found.at("figures") if c.name in wanted and _grew(c))
 
 
 def _grew(change: Change) -> bool:
@@ -174,7 +176,7 @@ def _grew(change: Change) -> bool:
     return before is None or after is None or after > before
 
 
-def _said(change: Change) -> str:
+def _words(change: Change) -> str:
     from ..views.subjects.diff import figure
 
     return figure(change)
@@ -230,7 +232,7 @@ def what_if(args: argparse.Namespace) -> int:
         function, inputs, kwargs = called(args)
         from ..api.what_if import what_if as tried
 
-        with one_voice(args):
+        with without_torch_errors(args):
             what_if_result = tried(
                 function,
                 *inputs,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LensError, UsageError
 from ..trials.progress import progress
-from .names import called, captured, capturing, one_voice, options
+from .names import called, captured, capturing, options, without_torch_errors
 from .output import FAILED, OK, check_endings, deliver, document, error_dict, say
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def memory(args: argparse.Namespace) -> int:
             f"--curve captures the function anew, and {args.function!r} is a record: give the function and its inputs"
         )
     function, inputs, kwargs = call
-    with capturing(args, args.function), one_voice(args):
+    with capturing(args, args.function), without_torch_errors(args):
         curve = capture.memory_curve(function, *inputs, budgets=args.curve or None, kwargs=kwargs)
     deliver(args, curve, curve.to_dict())
     return OK

@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from ..trials.progress import progress
-from .names import called, one_voice, options
+from .names import called, options, without_torch_errors
 from .output import DIFFERS, OK, check_endings, deliver
 
 
@@ -22,7 +22,7 @@ def divergence(args: argparse.Namespace) -> int:
         function, inputs, kwargs = called(args)
         from ..api.divergence import divergence as compared
 
-        with one_voice(args):
+        with without_torch_errors(args):
             given = {name: value for name, value in options(args).items() if name != "build"}
             result = compared(function, *inputs, kwargs=kwargs, target=args.target, **given)
     deliver(args, result, result.to_dict())

@@ -185,7 +185,7 @@ def captured(
 ) -> tuple[Capture, CaptureError | None]:
     from ..api.capture import capture
 
-    with one_voice(args):
+    with without_torch_errors(args):
         try:
             return capture(function, *inputs, kwargs=kwargs, **options), None
         except CaptureError as error:
@@ -193,7 +193,7 @@ def captured(
 
 
 @contextlib.contextmanager
-def one_voice(args: argparse.Namespace) -> Iterator[None]:
+def without_torch_errors(args: argparse.Namespace) -> Iterator[None]:
     """Keeps torch from logging an error, traceback and all, that is about to be reported as one line."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
     handlers = {h for name in names for h in logging.getLogger(name).handlers if not args.traceback}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..child.imports import AsThere
 from ..errors import LensError, UsageError
 from .output import say
-from .run import Run, found_program, never
+from .run import Run, find_program, never
 
 if TYPE_CHECKING:
     from ..record.program import ProgramRecord
@@ -53,7 +53,7 @@ class RemedyRuns(Run):
     ) -> None:
         if int(os.environ.get("WORLD_SIZE") or 1) > 1:
             raise UsageError("--what-if runs a program of one process again, and this is one of several")
-        super().__init__(found_program(words), out, None, json, full)
+        super().__init__(find_program(words), out, None, json, full)
         self._journal = None  # each child keeps its own
         self._words = words
         self._of_gpu = cuda_graphs
@@ -83,7 +83,7 @@ class RemedyRuns(Run):
         result = ProgramRemedies(count=1, result=RESULT)
         if remedies(record):
             try:
-                result = tried(record, base, self._launch, compare, RESULT, self._time_limit, self._tell)
+                result = tried(record, base, self._launch, compare, RESULT, self._time_limit, self._report)
             except KeyboardInterrupt:
                 result = dataclasses.replace(result, missing=Missing("remedies", "it was interrupted"))
         return dataclasses.replace(record, remedies=result)
@@ -92,7 +92,7 @@ class RemedyRuns(Run):
         assert self._tried is not None
         return self._tried
 
-    def _tell(self, what: str, number: int, total: int) -> None:
+    def _report(self, what: str, number: int, total: int) -> None:
         if not self._quiet:
             say(f"compile-lens: run {number} of at most {total}: {what or 'as it is'}", sys.stderr)
 
@@ -181,7 +181,7 @@ def main(job: int) -> None:
     sys.meta_path.remove(AsThere)  # the program imports as under plain Python
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    Run(found_program(words), [Path(path)], cuda_graphs, settings=settings)()
+    Run(find_program(words), [Path(path)], cuda_graphs, settings=settings)()
 
 
 # Comparing what two runs print -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..record.remedies import Remedy
 
 
-def found_program(words: list[str]) -> Script:
+def find_program(words: list[str]) -> Script:
     """The program that words of a command line name, as Python's own would: ``-m module …``, ``-mmodule …``,
     ``script …`` or ``-- script …``."""
     first, *rest = words or [""]

@@ -6,7 +6,7 @@ import argparse
 
 from ..errors import UsageError
 from .output import OK, check_endings
-from .run import Run, found_program
+from .run import Run, find_program
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         return OK
     if args.time_limit is not None:
         raise UsageError(f"--time-limit is for the runs of {WHAT_IF}")
-    args.program = Run(found_program(words), args.out, args.cuda_graphs, args.json, args.full)
+    args.program = Run(find_program(words), args.out, args.cuda_graphs, args.json, args.full)
     return OK
 
 

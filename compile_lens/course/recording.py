@@ -77,7 +77,7 @@ class _Figure:
     def svg(self) -> str:
         """The drawing as an SVG document: Python's lanes, and below them the device's streams."""
         charts = [scene._chart() for scene in self.scenes]
-        about = " ".join(f"{wording.scene(s.name)}: {' '.join(s._told())}" for s in self.scenes)
+        about = " ".join(f"{wording.scene(s.name)}: {' '.join(s._sentences())}" for s in self.scenes)
         return to_svg(charts, about=about, stamp=self.scenes[0].origin)
 
     def __repr__(self) -> str:
@@ -193,7 +193,7 @@ class Recorded(_Figure):
     def _on_device(self, stream: int = 0) -> tuple[Event, ...]:
         return self.of("work", stream) + self.of("copy", stream)
 
-    def _told(self) -> list[str]:
+    def _sentences(self) -> list[str]:
         """Return the description in words, a sentence each."""
         parts = []
         for part in self.readings:
@@ -226,13 +226,13 @@ class Recorded(_Figure):
 
     def _chart(self) -> Chart:
         lanes = [Lane(name, tuple(map(_bar, events))) for name, events in self._lanes()]
-        return Chart(wording.scene(self.name), tuple(self._told()), tuple(lanes))
+        return Chart(wording.scene(self.name), tuple(self._sentences()), tuple(lanes))
 
     def _lines(self, longest: float) -> list[str]:
         rows = self._lanes()
         room = max(columns(name) for name, _ in rows)
         lanes = [f"  {name}{' ' * (room - columns(name))}  {_row(events, longest)}" for name, events in rows]
-        return [wording.scene(self.name), *(f"  {sentence}" for sentence in self._told()), *lanes]
+        return [wording.scene(self.name), *(f"  {sentence}" for sentence in self._sentences()), *lanes]
 
 
 @dataclass(frozen=True, repr=False)

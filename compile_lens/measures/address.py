@@ -227,9 +227,11 @@ class AddressTexts:
             raise UsageError(
                 f"{text!r}: the record has no columns of this line, which Python tells from 3.11 on, and not of a "
                 f"call that takes all of its line: give the line, {self.short(line)!r}, or one of "
-                f"{_listed(self._apart(line, calls))}"
+                f"{_listed(self._call_texts(line, calls))}"
             )
-        raise UsageError(f"{text!r} is no call of this line: give one of {_listed(self._apart(line, calls))}")
+        raise UsageError(
+            f"{text!r} is no call of this line: give one of {_listed(self._call_texts(line, calls))}"
+        )
 
     def _named(self, text: str, name: str, line: Address) -> tuple[Address, ...]:
         calls = self._here(line)
@@ -237,7 +239,7 @@ class AddressTexts:
         if matches:
             if len({call.span or call.address[2] for call in matches}) > 1:
                 raise UsageError(
-                    f"{text!r} could be several calls: give one of {_listed(self._apart(line, matches))}"
+                    f"{text!r} could be several calls: give one of {_listed(self._call_texts(line, matches))}"
                 )
             return tuple(dict.fromkeys(call.address for call in matches))
         later = self._later(name, line)
@@ -250,7 +252,7 @@ class AddressTexts:
         names = _listed(sorted({name for call in calls for name in call.names}))
         raise UsageError(
             f"{text!r}: nothing of that name is at {self.short(line)}, which has {names or 'no call'}: give one of "
-            f"{_listed(self._apart(line, calls))}"
+            f"{_listed(self._call_texts(line, calls))}"
         )
 
     def _later(self, name: str, line: Address) -> list[Address]:
@@ -317,7 +319,7 @@ class AddressTexts:
         except UsageError:
             return False
 
-    def _apart(self, line: Address, calls: Iterable[_Call]) -> list[str]:
+    def _call_texts(self, line: Address, calls: Iterable[_Call]) -> list[str]:
         """Texts, each of one of several calls in a line: by columns, or by a name that no other has."""
         calls, place = list(calls), self.short(line)
         texts: dict[str, None] = {}

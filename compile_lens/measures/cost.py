@@ -200,7 +200,7 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
     for launch in launches:
         whole.add(launch, 1.0)
     notes += whole.notes
-    unseen = tuple(_unseen(capture))
+    unseen = tuple(_missing_code(capture))
     notes += unseen
     rows, groups = _Table(capture, launches, whole.amount).of(by)
     return Cost(
@@ -216,7 +216,7 @@ def cost(capture: Record, by: str = "line", basis: str = "") -> Cost:
     )
 
 
-def _unseen(capture: Record) -> Iterator[str]:
+def _missing_code(capture: Record) -> Iterator[str]:
     """Yield the reasons for which the code of a phase is not in the record."""
     for compilation in capture.compilations:
         for missing in compilation.missing:

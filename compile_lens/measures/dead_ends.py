@@ -84,7 +84,7 @@ class DeadEnds:
 
     def _node(self, cid: str, stage: _Stage, name: str) -> DeadEnd:
         node = stage.nodes[name]
-        if unseen := self._unseen(cid, stage.graph, node):
+        if unseen := self._missing_stage(cid, stage.graph, node):
             return DeadEnd("there is no stage after it", unseen)
         if stage.graph.stage == "groups" and node.target in ("Conditional", "Switch", "WhileLoop"):
             return DeadEnd("control flow: the code around the kernels does it")
@@ -144,7 +144,7 @@ class DeadEnds:
             for one, origin_node in origins
         )
 
-    def _unseen(self, cid: str, graph: Graph, node: Node) -> str:
+    def _missing_stage(self, cid: str, graph: Graph, node: Node) -> str:
         """Return why the stage after this node is missing; ``""`` if it is not."""
         stages = {s.key: s for s in self._compilations[cid].stages}
         after = AFTER.get(graph.stage, ())

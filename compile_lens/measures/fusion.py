@@ -73,10 +73,10 @@ def of_each_graph(capture: Record, a: Subject, b: Subject, phase: str = "") -> l
     """Return the answer for each graph in which both are; one answer where there is none."""
     one, two, common = resolve(capture, a, b, phase)
     places = [_Place(capture, *where).why_of_launches(one, two) for where in common]
-    return places or [_apart(one, two, unseen_loops(capture))]
+    return places or [_different_graphs(one, two, unseen_loops(capture))]
 
 
-def _apart(one: Members, two: Members, unseen: str) -> Why:
+def _different_graphs(one: Members, two: Members, unseen: str) -> Why:
     empty = [m for m in (one, two) if not m.places]
     if empty:
         facts = tuple(f"{m.name}: {m.note}" for m in empty)

@@ -126,10 +126,10 @@ class LaunchAccesses:
             for name in origins
             if name in self.nodes
             and self.nodes[name].kind not in _PASSES_ON
-            and any(buffer in self._held(name, value) for value in self.nodes[name].inputs)
+            and any(buffer in self._buffers_of(name, value) for value in self.nodes[name].inputs)
         )
 
-    def _held(self, reader: str, value: str) -> tuple[str, ...]:
+    def _buffers_of(self, reader: str, value: str) -> tuple[str, ...]:
         """The buffers in which the value of a node is when another takes it."""
         path = reader.rpartition("/")[0]
         name = f"{path}/{value}" if path and f"{path}/{value}" in self.nodes else value

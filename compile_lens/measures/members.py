@@ -53,17 +53,17 @@ def resolve(
         if not wanted and finder.unseen and finder.of_phase(finder.phases, phase):
             return one, two, ()
         if not wanted:
-            raise UsageError(f"phase {phase!r} is not in this capture, which has {_said(finder.places)}")
+            raise UsageError(f"phase {phase!r} is not in this capture, which has {_listed(finder.places)}")
         common = [place for place in common if place in wanted]
         if not common:
-            here = "; ".join(f"{m.name} is in {_said(m.places) or 'none'}" for m in (one, two))
+            here = "; ".join(f"{m.name} is in {_listed(m.places) or 'none'}" for m in (one, two))
             raise UsageError(f"phase {phase!r} does not hold both: {here}")
     for thing in (one, two):
         finder.check(thing, common, phase)
     return one, two, tuple(common)
 
 
-def _said(places: Iterable[Place]) -> str:
+def _listed(places: Iterable[Place]) -> str:
     return ", ".join(f"{cid} {phase}" for cid, phase in places)
 
 

@@ -70,12 +70,12 @@ def _read(capture: Record, held: Memory) -> int:
     A backward also reads what its forward computed, and the gradients of the results: none of that was given.
     """
     inputs = _inputs(held)
-    if created := _made(capture, held):
+    if created := _handed_over(capture, held):
         inputs = [b for b in inputs if b.name not in created and not b.name.startswith(TANGENT)]
     return sum(b.nbytes or 0 for b in inputs)
 
 
-def _made(capture: Record, held: Memory) -> set[str]:
+def _handed_over(capture: Record, held: Memory) -> set[str]:
     """Nodes that a backward gets from its forward, and that are no part of the forward's own inputs."""
     for compilation in capture.compilations:
         if held.phase == "backward" and any(m is held for m in compilation.memory):

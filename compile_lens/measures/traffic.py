@@ -250,17 +250,17 @@ class _Phase:
         )
 
     def _before(self, kernel: Kernel, names: tuple[str, ...]) -> int | None:
-        if self._unseen(kernel) or not any(name in self.nodes for name in kernel.origins):
+        if self._uncertain_origins(kernel) or not any(name in self.nodes for name in kernel.origins):
             return None
         moved = [(self.nodes[name].reads, self.nodes[name].writes) for name in names]
         return _sum([None if r is None or w is None else r + w for r, w in moved])
 
-    def _unseen(self, kernel: Kernel) -> str:
+    def _uncertain_origins(self, kernel: Kernel) -> str:
         """Return why some of the nodes that a generated kernel computes may not be among its origins."""
         return "" if kernel.language == "extern" else self.unseen
 
     def _arithmetic(self, kernel: Kernel, names: tuple[str, ...]) -> _Arithmetic:
-        if reason := self._unseen(kernel):
+        if reason := self._uncertain_origins(kernel):
             return None, 0, 0, "", [f"arithmetic: {reason}"]
         if not any(name in self.nodes for name in kernel.origins):
             reason = kernel.no_origin or "which operators it computes is not in the record"

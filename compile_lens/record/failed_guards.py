@@ -75,7 +75,9 @@ def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuar
     rest, hint, type_ = _hinted(rest)
     rest, line = _placed(rest, now)
     rest = without_addresses(rest)
-    source, old, new = _state(rest, setting) if rest.startswith(STATE) else _told(rest, type_, now)
+    source, old, new = (
+        _state(rest, setting) if rest.startswith(STATE) else _subject_and_values(rest, type_, now)
+    )
     if rest.startswith("tensor '"):
         rest = rest.partition(". Guard failed on")[0]
     return FailedGuard(id, rest, source, old, new, line, hint)
@@ -156,7 +158,7 @@ def _placed(text: str, now: Now) -> tuple[str, Frame | None]:
     return rest, None if of_torch or (line is not None and _DYNAMO.match(line.file)) else line
 
 
-def _told(text: str, type_: str, now: Now) -> tuple[str, str, str]:
+def _subject_and_values(text: str, type_: str, now: Now) -> tuple[str, str, str]:
     """Return the subject of a guard, its old value and its new one."""
     for reading in (_tensors, _objects, _sentences, _membership):
         parsed = reading(text, type_, now)

@@ -225,7 +225,7 @@ class Expectations:
         holds = bounds.holds(figure)
         if holds:
             return self
-        finding = f"found {self._said(figure)}, {figure.basis}"
+        finding = f"found {self._figure_text(figure)}, {figure.basis}"
         if holds is None:
             finding = f"which is not sure: {finding}"
         parts = isinstance(figure, AtLeast) and name in quantities.OF_PHASES
@@ -273,7 +273,7 @@ class Expectations:
         return makers[name]()
 
     @staticmethod
-    def _said(found: Figure | AtLeast) -> str:
+    def _figure_text(found: Figure | AtLeast) -> str:
         return f"{found:,}" if isinstance(found, Figure) else str(found)
 
     def _went_well(self, wanted: str, nothing: bool = False) -> None:

@@ -125,12 +125,12 @@ def _class_names(mine: type, its: type) -> tuple[str, str]:
     if mine.__qualname__ != its.__qualname__:
         short = mine.__name__ != its.__name__
         return (mine.__name__, its.__name__) if short else (mine.__qualname__, its.__qualname__)
-    if not (_stands(mine) and _stands(its)):
+    if not (_is_importable(mine) and _is_importable(its)):
         return mine.__name__, its.__name__
     return f"{mine.__module__}.{mine.__qualname__}", f"{its.__module__}.{its.__qualname__}"
 
 
-def _stands(kind: type) -> bool:
+def _is_importable(kind: type) -> bool:
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
@@ -283,11 +283,11 @@ def _facts(kind: str, got: Snapshot, want: Snapshot) -> str:
     ]
     if kind != GRADIENT:
         pairs.append(("requires_grad", got.requires_grad, want.requires_grad))
-        pairs.append(("strides", _telling(got), _telling(want)))
+        pairs.append(("strides", _strides(got), _strides(want)))
     return ", ".join(f"{what} {mine} where eager has {its}" for what, mine, its in pairs if mine != its)
 
 
-def _telling(seen: Snapshot) -> tuple[int, ...]:
+def _strides(seen: Snapshot) -> tuple[int, ...]:
     """Strides that say something: of sizes above one, in a tensor that has elements."""
     if 0 in seen.shape:
         return ()

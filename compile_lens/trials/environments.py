@@ -127,7 +127,7 @@ def make(
             environment = _read(environment.folder)  # another process may have made it meanwhile
             if environment.whole and set(extra) <= set(environment.extra):
                 return environment
-            return _made(environment, extra, index, quiet)
+            return _install(environment, extra, index, quiet)
     except OSError as error:
         raise UsageError(
             f"no environment can be made in {folder}: {error.strerror or error}; name another folder"
@@ -142,7 +142,7 @@ def remove(one: Environment) -> None:
     _lock(one.folder).unlink(missing_ok=True)
 
 
-def _made(one: Environment, extra: Sequence[str], index: str, quiet: bool) -> Environment:
+def _install(one: Environment, extra: Sequence[str], index: str, quiet: bool) -> Environment:
     fresh = not one.whole
     wanted = tuple(dict.fromkeys((*one.extra, *extra)))
     try:
@@ -193,11 +193,11 @@ def _run(command: list[str], failed: str, quiet: bool) -> str:
             if not quiet:
                 print(f"  {line}", end="", file=sys.stderr, flush=True)
     if process.returncode:
-        raise EnvironmentFailed(f"{failed} (exit code {process.returncode}): {_told(lines)}")
+        raise EnvironmentFailed(f"{failed} (exit code {process.returncode}): {_error_lines(lines)}")
     return "".join(lines)
 
 
-def _told(said: Iterable[str]) -> str:
+def _error_lines(said: Iterable[str]) -> str:
     lines = [line.strip() for line in said if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
     return "\n".join(errors or lines[-LAST:]) or "it printed nothing"

@@ -34,7 +34,7 @@ def progress(what: str, *, quiet: bool = False, patience: float = PATIENCE) -> I
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_tell, args=(what, stream, done, patience), daemon=True)
+    thread = threading.Thread(target=_show_time, args=(what, stream, done, patience), daemon=True)
     thread.start()
     try:
         yield
@@ -75,7 +75,7 @@ def watched() -> bool:
     return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
 
 
-def _tell(what: str, stream: TextIO, done: threading.Event, patience: float) -> None:
+def _show_time(what: str, stream: TextIO, done: threading.Event, patience: float) -> None:
     begin = time.monotonic()
     if done.wait(patience):
         return

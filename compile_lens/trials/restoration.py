@@ -31,7 +31,7 @@ class SavedState:
         self._tensors = [_SavedTensor(t) for _, t in tensors if t.device.type != "meta"]
         self._first = {id(s.tensor): s.first for s in self._tensors}
         self._first |= {id(s.grad[0]): s.grad[1] for s in self._tensors if s.grad is not None}
-        self._state = [put_back for value in opened for put_back in _kept(value)] if state else []
+        self._state = [put_back for value in opened for put_back in _restorers(value)] if state else []
 
     def first(self, tensor: Any) -> Snapshot | None:
         """Return what a tensor that the call reaches held at first; None for one that it does not reach."""
@@ -87,7 +87,7 @@ class _SavedTensor:
             write(grad, first)
 
 
-def _kept(value: Any) -> list[Callable[[], None]]:
+def _restorers(value: Any) -> list[Callable[[], None]]:
     """Return functions that put the contents of a container back; they write only what has changed."""
     if type(value) in (dict, OrderedDict, defaultdict):
         return [_of_dict(value)]

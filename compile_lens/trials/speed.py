@@ -85,14 +85,14 @@ def _device(device: str | torch.device) -> torch.device:
     if place is None or not here.get(place.type, False):
         raise UsageError(
             f"device {device!r} cannot be measured here; what can be measured is cpu, cuda (cuda:1 is the second one) "
-            f"and mps, of which this machine has {_said(here)}"
+            f"and mps, of which this machine has {_names(here)}"
         )
     if place.type == "cuda" and place.index is not None and place.index >= torch.cuda.device_count():
         raise UsageError(f"there is no {place}; there are {torch.cuda.device_count()} CUDA devices")
     return place
 
 
-def _said(here: dict[str, bool]) -> str:
+def _names(here: dict[str, bool]) -> str:
     return ", ".join(name for name, there in here.items() if there)
 
 

@@ -113,7 +113,7 @@ class Trial:
     def _against(self, compiled: Any) -> Verification:
         from .._torch.isolation import eager_random_numbers
 
-        apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        apart = self._disagreements(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if not self.random:
             outcome = self._compared(compiled, reference=True)
             return self._verification(outcome, apart)
@@ -126,7 +126,7 @@ class Trial:
             if failure is None or failure.type == "BuildError":
                 raise
             reason = f"{failure.type}: {(failure.message.splitlines() or [''])[0][:200]}"
-        drawn = self._apart(self.eager, self._observed(seed=1))
+        drawn = self._disagreements(self.eager, self._observed(seed=1))
         outcome = compared(self.eager, self._observed(call=compiled))
         _without(drawn, outcome, "the numbers")
         return self._verification(outcome, apart, random=OTHER_NUMBERS.format(reason=reason))
@@ -157,9 +157,9 @@ class Trial:
         outcome = compared(self.eager, other.eager, self._reference)
         if outcome.ok:
             return True
-        apart = self._apart(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
+        apart = self._disagreements(self._observed(fill=0), self._observed(fill=1)) if self.unwritten else {}
         if self.random:
-            apart |= self._apart(self.eager, self._observed(seed=1))
+            apart |= self._disagreements(self.eager, self._observed(seed=1))
         _without(apart, outcome, "")
         return None if outcome.ok else False
 
@@ -180,7 +180,7 @@ class Trial:
         )
 
     @staticmethod
-    def _apart(one: Observation, two: Observation) -> dict[str, ValueCheck]:
+    def _disagreements(one: Observation, two: Observation) -> dict[str, ValueCheck]:
         return {c.name: c for c in compared(one, two).checks if not c.ok}
 
     def _observed(
@@ -212,7 +212,7 @@ class Trial:
         usual = self._optional(mode=first) if others is not None and last.count else None
         if others is None or usual is None or first.count != last.count:
             return frozenset()
-        return frozenset(self._apart(usual, others))
+        return frozenset(self._disagreements(usual, others))
 
     @functools.cached_property
     def _in_sequence(self) -> Observation | None:

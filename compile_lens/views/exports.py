@@ -60,7 +60,7 @@ def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:
 
     wanted: list[tuple[Path, str, Graph]] = []
     for compilation in capture.compilations:
-        for ending, graph in _telling(compilation):
+        for ending, graph in _drawn_graphs(compilation):
             extra = (
                 f"-{compilation.id.replace('/', '.')}"
                 if wanted and compilation is not capture.compilations[0]
@@ -77,7 +77,7 @@ def _pictures(capture: Record, target: Path) -> list[tuple[Path, str]]:
     return [(file, svg) for (file, _, _), svg in zip(wanted, drawn, strict=True)]
 
 
-def _telling(compilation: Compilation) -> list[tuple[str, Graph]]:
+def _drawn_graphs(compilation: Compilation) -> list[tuple[str, Graph]]:
     graphs = compilation.graphs
     graphs_of = [
         ("", graphs[key]) for key in ("forward", "inference", "joint", "pre_grad", "dynamo") if key in graphs

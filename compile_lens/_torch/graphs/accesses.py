@@ -16,7 +16,6 @@ from typing import Any
 import torch
 import torch.fx
 
-from ...record.graph import Tensor
 from ..ground import values
 from . import fx_values, operand_reads, operator_kinds, windows
 from .operand_reads import elements, product
@@ -293,10 +292,6 @@ def _buffer(tensor: torch.Tensor) -> int:
 
 def _value(node: torch.fx.Node) -> Any:
     return fx_values.made(node)
-
-
-def _made(node: Any) -> tuple[Tensor, ...]:
-    return fx_values.tensors(node) if isinstance(node, torch.fx.Node) else ()
 
 
 def _name(node: torch.fx.Node) -> str:

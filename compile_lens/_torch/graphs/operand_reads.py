@@ -196,14 +196,14 @@ def _padded(reads: Callable[[int, int, int], int]) -> Reads:
     return inside
 
 
-def _kept(size: int, before: int, after: int) -> int:
+def _elements_left(size: int, before: int, after: int) -> int:
     """Return how many elements negative padding does not cut off."""
     return max(0, size + min(before, 0) + min(after, 0))
 
 
 def _replicated(size: int, before: int, after: int) -> int:
     """Return how many elements are kept; where none is, the one at the border is read."""
-    return max(min(size, 1), _kept(size, before, after))
+    return max(min(size, 1), _elements_left(size, before, after))
 
 
 def _mirrored(size: int, before: int, after: int) -> int:
@@ -279,7 +279,7 @@ READS: dict[str, dict[str, Reads]] = {
     # Gathers: as many as come out, as there are targets, a row for each index, the neighbours of each point.
     **_with("self", _of_result,
         "index _unsafe_index _unsafe_masked_index gather index_select take"),
-    **_with("self", _padded(_kept), "constant_pad_nd"),
+    **_with("self", _padded(_elements_left), "constant_pad_nd"),
     **_with("self", _padded(_replicated), "replication_pad1d replication_pad2d replication_pad3d"),
     **_with("self", _padded(_mirrored), "reflection_pad1d reflection_pad2d reflection_pad3d"),
     **_with("self", _of_results, "narrow_copy"),

@@ -294,7 +294,7 @@ class JointOrigins:
                 if node.meta.get("stack_trace"):
                     self._at.setdefault(node.meta["stack_trace"], set()).add(traced)
         self._results = _described_results(gm.graph)
-        self._traced.update(self._made_anew())
+        self._traced.update(self._regenerated_views())
 
     def __call__(self, node: torch.fx.Node) -> tuple[tuple[str, ...], str]:
         names = self._names(node)
@@ -308,7 +308,7 @@ class JointOrigins:
             return (), UNSAID_DERIVATIVE
         return self._lineage.origins(node)
 
-    def _made_anew(self) -> dict[torch.fx.Node, tuple[str, ...]]:
+    def _regenerated_views(self) -> dict[torch.fx.Node, tuple[str, ...]]:
         """Return views that AOTAutograd makes again at the end, since their base was changed in place after the
         program had made them: no operator was traced then, but each is a result of the graph, or on the way to one."""
         origins: dict[torch.fx.Node, tuple[str, ...]] = {}

@@ -86,10 +86,10 @@ def of_fractional_pool(named: dict[str, Any], results: Sequence[torch.Tensor]) -
     """Return how many elements of ``self`` a pool reads at most whose windows lie where random numbers place them."""
     dims = len(named["output_size"])
     image = named["self"].shape
-    return _covered(_apart, image[:-dims], image[-dims:], results[0].shape[-dims:], named)
+    return _covered(_without_overlap, image[:-dims], image[-dims:], results[0].shape[-dims:], named)
 
 
-def _apart(windows: Windows) -> int:
+def _without_overlap(windows: Windows) -> int:
     return min(windows.size, windows.kernel * windows.total)
 
 

@@ -29,7 +29,6 @@ from ..ground.storage import address
 VALUES = "compile_lens_values"
 """Name in the text of a module."""
 
-NOT_TRACED = "the graph before Inductor's passes was not observed"
 NO_FORWARD = "the call of the forward that it belongs to is not known"
 OTHER_SHAPE = "its buffer has another shape or type"
 

@@ -172,7 +172,7 @@ class _Cuda:
     ) -> Any:
         call = Call(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         taken = attention_rules.choice(call, self._capability)
-        self._tell(call, taken)
+        self._report(call, taken)
         lowest = -65504.0 if taken == SDPBackend.CUDNN_ATTENTION else float("-inf")
         mask = _additive(attn_mask, query, lowest)
         if taken == SDPBackend.MATH:
@@ -192,7 +192,7 @@ class _Cuda:
             )
         return results[0]
 
-    def _tell(self, call: Call, taken: Any) -> None:
+    def _report(self, call: Call, taken: Any) -> None:
         line = traced_line()
         instead = attention_rules.uncertainty(call, self._capability, taken) if line is not None else ""
         if instead:

@@ -287,12 +287,12 @@ class _Attribute:
         self._note, self._name = note, f"Tensor.{name}"
         self._real = getattr(torch.Tensor, name)
         skip_in_dynamo(_Attribute.__get__)
-        skip_in_dynamo(_Attribute._told)
+        skip_in_dynamo(_Attribute._observed_answer)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
-        return self._real if tensor is None else self._told(tensor, owner, sys._getframe(1))
+        return self._real if tensor is None else self._observed_answer(tensor, owner, sys._getframe(1))
 
-    def _told(self, tensor: Any, owner: Any, frame: Any) -> Any:
+    def _observed_answer(self, tensor: Any, owner: Any, frame: Any) -> Any:
         answer = self._real.__get__(tensor, owner)
         if not frame.f_code.co_filename.startswith(_TORCH):
             self._note(self._name, answer, frame)
@@ -316,7 +316,7 @@ class _Device(_Attribute):
         frame = sys._getframe(1)
         if tensor is not None and frame.f_code is self._asks_for_the_device and is_marked(MARK):
             return self._there
-        return self._real if tensor is None else self._told(tensor, owner, frame)
+        return self._real if tensor is None else self._observed_answer(tensor, owner, frame)
 
 
 class _Method(_Attribute):

@@ -34,11 +34,11 @@ def on_cpu() -> Iterator[None]:
             packet = getattr(torch.ops.aten, name, None)
             if packet is None or torch._C._dispatch_has_kernel_for_dispatch_key(full, "CPU"):
                 continue
-            library.impl(name, _made(packet.default, _backward if derivative else _forward), "CPU")
+            library.impl(name, _cpu_kernel(packet.default, _backward if derivative else _forward), "CPU")
         yield
 
 
-def _made(operator: Any, compute: Callable[..., list[torch.Tensor | None]]) -> Callable[..., Any]:
+def _cpu_kernel(operator: Any, compute: Callable[..., list[torch.Tensor | None]]) -> Callable[..., Any]:
     names = [argument.name for argument in operator._schema.arguments]
 
     def run(*args: Any, **kwargs: Any) -> Any:

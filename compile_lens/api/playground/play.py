@@ -71,7 +71,7 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
         def begun() -> None:
             print(f"playground: {server.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)
             if browser:
-                webbrowser.open(_way_there(folder, server.url).as_uri())
+                webbrowser.open(_entry_file(folder, server.url).as_uri())
 
         server.run(begun)
     except KeyboardInterrupt:
@@ -85,7 +85,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _way_there(folder: Path, url: str) -> Path:
+def _entry_file(folder: Path, url: str) -> Path:
     """Write a page that leads to the playground: what a browser is started with is seen by every user of the machine,
     and the address holds the token."""
     page = folder / "open.html"

@@ -30,7 +30,7 @@ def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> It
             continue
         kind = ADDED if not before else REMOVED if not after else CHANGED
         own, key = (sides[0], stage[0]) if kind == REMOVED else (sides[1], stage[1])
-        lines, facts = _told(own, key, what)
+        lines, facts = _rewritten(own, key, what)
         more = _misses((sides[1], stage[1]) if kind == REMOVED else (sides[0], stage[0]), what)
         yield Change("rewrites", kind, f"{where}{what} {_times(before, after)}", lines, (*facts, *more))
 
@@ -54,7 +54,7 @@ def _matched(side: Side, key: str) -> Counter[str]:
     )
 
 
-def _told(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _rewritten(side: Side, key: str, what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The lines that a pattern rewrote, and what of what."""
     lines: dict[str, None] = {}
     facts: dict[str, None] = {}
@@ -84,14 +84,14 @@ def lowering(
 ) -> Iterator[Change]:
     """Operators that both have, and that one capture inlined or gave a buffer where the other did not."""
     ones, twos = (dict(side.lowered(phase)) for side, phase in zip(sides, phases))
-    fates: dict[tuple[str, str], list[Named]] = {}
+    outcomes: dict[tuple[str, str], list[Named]] = {}
     for one, two in pairs.items():
         if one in ones and two in twos:
-            before, after = _fate(ones[one]), _fate(twos[two])
+            before, after = _lowering_words(ones[one]), _lowering_words(twos[two])
             if before != after:
-                fates.setdefault((before, after), []).append(two)
+                outcomes.setdefault((before, after), []).append(two)
     key = f"{phases[1]}.post_grad"
-    for (before, after), nodes in fates.items():
+    for (before, after), nodes in outcomes.items():
         names = counted(_names(sides[1], key, nodes))
         facts = tuple(
             dict.fromkeys(f"{n}: {twos[cid, n].sentence} {twos[cid, n].evidence}".strip() for cid, n in nodes)
@@ -100,7 +100,7 @@ def lowering(
         yield Change("lowering", CHANGED, f"{where}{names}: {before} became {after}", lines, facts[:FACTS])
 
 
-def _fate(entry: Lowered) -> str:
+def _lowering_words(entry: Lowered) -> str:
     """The lowering of a node in words, without the names of loops."""
     if entry.buffer or entry.parts:
         parts = f", in {len(entry.parts) + bool(entry.buffer)} steps" if entry.parts else ""
@@ -116,7 +116,7 @@ def _names(side: Side, key: str, nodes: Iterable[Named]) -> list[str]:
 def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match: Match) -> Iterator[Change]:
     """Operators that both have, and that are in one group on one side and in several on the other."""
     keys = (f"{phases[0]}.post_grad", f"{phases[1]}.post_grad")
-    homes = [_homes(side, phase, key) for side, phase, key in zip(sides, phases, keys)]
+    homes = [_groups_by_node(side, phase, key) for side, phase, key in zip(sides, phases, keys)]
     forth = dict(match.pairs)
     back = {two: one for one, two in forth.items()}
     for own, other, pairs in ((0, 1, forth), (1, 0, back)):
@@ -143,7 +143,7 @@ def fusion(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match:
             yield Change("fusion", CHANGED, f"{where}{' | '.join(sets)} {verb}", lines, facts)
 
 
-def _homes(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
+def _groups_by_node(side: Side, phase: str, key: str) -> dict[int, list[Named]]:
     """The groups of each post-grad node that computes something."""
     numbers, stage = side.numbers(key), side.stage(key)
     homes: dict[int, list[Named]] = {}

@@ -47,12 +47,12 @@ def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict
     by_node: dict[int, list[int]] = {}
     whole: dict[tuple[str, frozenset[int]], list[int]] = {}
     for number, work in enumerate(twos):
-        whole.setdefault((_way(work), work.nodes), []).append(number)
+        whole.setdefault((_call_or_kernel(work), work.nodes), []).append(number)
         for node in work.nodes:
             by_node.setdefault(node, []).append(number)
     mapped = [frozenset(pairs.get(n, -1) for n in work.nodes) for work in ones]
     for number, work in enumerate(ones):
-        same = whole.get((_way(work), mapped[number]), [])
+        same = whole.get((_call_or_kernel(work), mapped[number]), [])
         if same:
             partners[number] = same.pop(0)
             taken.add(partners[number])
@@ -66,7 +66,7 @@ def paired(ones: list[Work], twos: list[Work], pairs: Mapping[int, int]) -> dict
     return partners
 
 
-def _way(work: Work) -> str:
+def _call_or_kernel(work: Work) -> str:
     """``call`` or ``kernel``; if no node is known for it, also its name."""
     way = "call" if work.kernel.language == "extern" else "kernel"
     return way if work.nodes else f"{way} {_called(work.kernel)}"
@@ -221,7 +221,7 @@ def figures(a: Record, b: Record) -> Iterator[Change]:
             for side, quantity in (("before", before), ("after", after))
             if isinstance(quantity, str)
         )
-        text = f"{title}: {_said(before)} became {_said(after)}"
+        text = f"{title}: {_words(before)} became {_words(after)}"
         known = next((q for q in (after, before) if not isinstance(q, str)), None)
         basis = known.basis if known is not None else ""
         text += f" ({basis})" if basis else ""
@@ -242,7 +242,7 @@ def _number(quantity: Quantity) -> int | None:
     return int(quantity) if isinstance(quantity, Figure) else None
 
 
-def _said(quantity: Quantity) -> str:
+def _words(quantity: Quantity) -> str:
     return (
         f"{quantity:,}"
         if isinstance(quantity, Figure)

@@ -58,10 +58,10 @@ def settings(a: Record, b: Record) -> Iterator[Change]:
 
 
 def _became(name: str, before: object, after: object) -> Change:
-    def told(value: object) -> str:
+    def shown(value: object) -> str:
         return "none" if value is None or value == "" else str(value)
 
-    return Change("settings", CHANGED, f"{name}: {told(before)} became {told(after)}")
+    return Change("settings", CHANGED, f"{name}: {shown(before)} became {shown(after)}")
 
 
 def breaks(a: Record, b: Record) -> Iterator[Change]:

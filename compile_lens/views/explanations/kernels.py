@@ -226,7 +226,7 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
     for pair in ranked(pairs):
         first, second = (kernel_of[g].name if g in kernel_of else g for g in (pair.first, pair.second))
         shown.add(frozenset((first, second)))
-        yield _said(place, first, second, pair.why), pair.why
+        yield _pair_sentence(place, first, second, pair.why), pair.why
     order = sorted(code.kernels, key=lambda k: min(k.launch_lines, default=0))
     for one, two in pairwise(order) if len(order) <= FEW else ():
         if one.name != two.name and {one.name, two.name} not in shown:
@@ -237,7 +237,7 @@ def _between(capture: Record, place: Place) -> Iterator[tuple[str, Why]]:
             if reason.verdict == NOT_FUSED:
                 if _combine(capture, place, one, two, reason):
                     reason = replace(reason, remedy=COMBO)
-                yield _said(place, one.name, two.name, reason), reason
+                yield _pair_sentence(place, one.name, two.name, reason), reason
 
 
 def _combine(capture: Record, place: Place, one: Kernel, two: Kernel, reason: Why) -> bool:
@@ -272,7 +272,7 @@ def ranked(pairs: Iterable[UnfusedPair]) -> list[UnfusedPair]:
     return sorted(pairs, key=lambda pair: (pair.why.reason == "extern", -(pair.why.saved or 0)))
 
 
-def _said(place: Place, first: str, second: str, reason: Why) -> str:
+def _pair_sentence(place: Place, first: str, second: str, reason: Why) -> str:
     saved = f" One kernel would move at most {size(reason.saved)} less." if reason.saved else ""
     pair = f", that is {reason.pair}" if any(reason.words) else ""
     return f"{place.title}: {first} and {second}{pair}: {reason.answer} ({reason.reason}){saved}"
@@ -293,7 +293,7 @@ def groups(capture: Record, phase: str = "") -> Explanation:
                 at = chain.lines(place.at("groups", node.name), derivatives=False)
                 facts.append(f"{place.title}: {named.named(node.name)}{lines(at)}")
         for pair in ranked(unfused_pairs(capture, place.compilation.id, place.phase)):
-            reasons.append(_said(place, named.named(pair.first), named.named(pair.second), pair.why))
+            reasons.append(_pair_sentence(place, named.named(pair.first), named.named(pair.second), pair.why))
             remedies.append(pair.why.remedy)
             _add_calls(capture, pair.why, reasons, remedies)
     return Explanation(

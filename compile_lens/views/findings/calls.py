@@ -34,7 +34,7 @@ def calls(capture: Record) -> Finding | None:
         every.append(
             Row((str(number), given, compiled or "nothing", ran or "no compiled graph", "; ".join(why)))
         )
-        brief.append(f"call {number} ({given}): {_said(call, why)}")
+        brief.append(f"call {number} ({given}): {_outcome(call, why)}")
     rows, left = cut(every, CALLS)
     head = ("call", "inputs", "compiled", "ran", "because")
     table = Table("", head, (NUMBER, NAME, NAME, NAME, TEXT), rows, left=left, where=WHERE)
@@ -43,7 +43,7 @@ def calls(capture: Record) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, (table,), badge=str(len(capture.calls)))
 
 
-def _said(call: CapturedCall, why: list[str]) -> str:
+def _outcome(call: CapturedCall, why: list[str]) -> str:
     if not call.executed:
         return "; ".join(("no compiled graph ran", *why))
     if not call.compiled:

@@ -43,7 +43,7 @@ def contests(capture: Record) -> Finding | None:
     sections += _texts([one for _, one in held])
     every = sum(len(one.choices) for one in autotuned)
     brief = [
-        "; ".join((f"{_what(one)}: {_contenders(one)}, none of them timed", *_room(one, limit)))
+        "; ".join((f"{_what(one)}: {_contenders(one)}, none of them timed", *_too_large(one, limit)))
         for one in autotuned[:4]
     ]
     if len(autotuned) > len(brief):
@@ -57,11 +57,11 @@ def _table(place: Place, one: Autotuning, limit: object) -> Table:
     rows, left = cut([Row(_cells(kernel), addresses) for kernel in one.choices], CONTENDERS)
     words = [f"for {first_names(one.nodes, 6)}"] if one.nodes else []
     words.append(f"in the code stands {one.choices[one.in_code].name}, since nothing was timed")
-    words += _room(one, limit)
+    words += _too_large(one, limit)
     return Table(f"{place.title}: {_what(one)}", HEAD, KINDS, rows, tuple(words), left, WHERE)
 
 
-def _room(one: Autotuning, limit: object) -> list[str]:
+def _too_large(one: Autotuning, limit: object) -> list[str]:
     """The templates that the device refuses, since a block takes more shared memory than its compiler allows."""
     if not one.templates or not isinstance(limit, int):
         return []

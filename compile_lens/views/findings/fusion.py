@@ -83,12 +83,12 @@ def _reasons(place: Place, pairs: Sequence[UnfusedPair], words: UserWords) -> li
         kinds.setdefault(pair.why.reason, []).append(pair)
     tables = []
     # Everyone expects that nothing fuses with a call of a library: what is less plain comes first.
-    for reason, pairs_of in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_stake(item[1]))):
+    for reason, pairs_of in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_saving(item[1]))):
         alike: dict[tuple[str, str, str], list[UnfusedPair]] = {}
         for pair in pairs_of:
             names = words.group(pair.first), words.group(pair.second)
             alike.setdefault((*names, sentences.touching(pair)), []).append(pair)
-        every = sorted(alike.items(), key=lambda item: -_stake(item[1]))
+        every = sorted(alike.items(), key=lambda item: -_saving(item[1]))
         rows, left = cut([_alike(place, names, pairs_alike) for names, pairs_alike in every], PAIRS)
         said = list(dict.fromkeys(pair.why.sentence for pair in pairs_of))
         said += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in pairs_of) if remedy]
@@ -99,7 +99,7 @@ def _reasons(place: Place, pairs: Sequence[UnfusedPair], words: UserWords) -> li
     return tables
 
 
-def _stake(pairs: Sequence[UnfusedPair]) -> int:
+def _saving(pairs: Sequence[UnfusedPair]) -> int:
     return sum(pair.why.saved or 0 for pair in pairs)
 
 

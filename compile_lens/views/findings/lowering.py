@@ -158,13 +158,13 @@ def rewrites(capture: Record) -> Finding | None:
 def _steps(capture: Record, compilation: Compilation, one: Pass) -> Iterator[Change]:
     for rewrite in one.rewrites:
         named = f"{one.name}: {rewrite.pattern}" if rewrite.pattern else one.name
-        words = [_said(rewrite), f"on the way to {title(capture, compilation, one.stage)}"]
+        words = [_rewrite_words(rewrite), f"on the way to {title(capture, compilation, one.stage)}"]
         words += [rewrite.where] if rewrite.where else []
         addresses = tuple(_rewrites_addresses(compilation, one.stage, rewrite))
         yield Change(named, tuple(words), rewrite.before_text, rewrite.after_text, addresses)
 
 
-def _said(rewrite: Rewrite) -> str:
+def _rewrite_words(rewrite: Rewrite) -> str:
     before = first_names(rewrite.before, 6) or "nothing"
     return f"{before} → {first_names(rewrite.after, 6) or 'nothing (removed)'}"
 

@@ -43,7 +43,7 @@ def memory(capture: Record) -> Finding | None:
         for held in place.compilation.memory:
             if held.phase == place.phase:
                 more = _too_much(capture, held)
-                sections += _held(place, held, more)
+                sections += _live_sections(place, held, more)
                 brief.append(_brief(place, held, more))
                 peaks += [] if held.peak is None else [(held.peak, place)]
     for compilation in capture.compilations:
@@ -179,7 +179,7 @@ def _counts(held: Memory) -> str:
     return ", ".join(parts)
 
 
-def _held(place: Place, held: Memory, more: str) -> list[Section]:
+def _live_sections(place: Place, held: Memory, more: str) -> list[Section]:
     words = [f"{_counts(held)}."]
     if held.peak is not None:
         at = f"at line {held.peak_line} of the module" if held.peak_line else "on entry"
@@ -261,15 +261,15 @@ def _yes(kept: bool) -> str:
 
 
 def _choice(partition: Partition) -> str:
-    words = f"saves {_kept(partition.saved)}"
+    words = f"saves {_saved_words(partition.saved)}"
     if partition.default is not None:
-        words += f"; the default partitioner would save {_kept(partition.default)}"
+        words += f"; the default partitioner would save {_saved_words(partition.default)}"
     if partition.recomputed:
         words += f"; {quantities.plural(len(partition.recomputed), 'node')} computed again"
     return words
 
 
-def _kept(kept: tuple[SavedTensor, ...]) -> str:
+def _saved_words(kept: tuple[SavedTensor, ...]) -> str:
     own, shared = saved_bytes(kept), sum(bool(tensor.alias_of) for tensor in kept)
     count = quantities.plural(len(kept), "tensor")
     if own == 0:

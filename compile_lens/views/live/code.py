@@ -107,7 +107,7 @@ class Codes:
             "lines": [line(labels.place(frame)) for frame in origin.lines],
             "unknown": line(origin.unknown),
             "facts": [line(fact) for fact in machine.facts(kernel)],
-            "remarks": _remarks(self._said(kernel, origin)),
+            "remarks": _remarks(self._remarks_of(kernel, origin)),
             "forms": [machine.title(form.kind) for form in self._forms.of(kernel)],
             "part": self._forms.part(seen, kernel),
             "whole": not kernel.lines,
@@ -119,7 +119,7 @@ class Codes:
             ],
         }
 
-    def _said(self, kernel: Kernel, origin: labels.Origin) -> list[machine.Remark]:
+    def _remarks_of(self, kernel: Kernel, origin: labels.Origin) -> list[machine.Remark]:
         """The remarks below the head of a kernel."""
         whose = phrase([line(word) for word in of_names(origin.whose, origin.operators)], 8)
         remarks = [machine.Remark(words) for words in (whose, line(labels.needed(origin))) if words]
@@ -164,7 +164,7 @@ ROOM = 6_000_000
 LONGEST = 1_000_000
 """Characters of one form; what is longer is left out whole, since its end is as telling as its start."""
 
-_TELLING = ("sass", "assembly", "amdgcn", "ptx", "ttgir", "ttir", "llir")
+_FORMS = ("sass", "assembly", "amdgcn", "ptx", "ttgir", "ttir", "llir")
 """The order in which forms are shown if not all can be."""
 
 
@@ -176,7 +176,7 @@ class Forms:
         self._shown: set[int] = set()
         room = ROOM
         every = [form for k in capture.kernels if k.machine is not None for form in k.machine.forms]
-        for form in sorted(every, key=_telling):
+        for form in sorted(every, key=_form_rank):
             if len(form.text) <= min(room, LONGEST):
                 room -= len(form.text)
                 self._shown.add(id(form))
@@ -213,5 +213,5 @@ def _form(seen: SeenStage, kernel: Kernel, form: Form) -> dict[str, object]:
     }
 
 
-def _telling(form: Form) -> int:
-    return _TELLING.index(form.kind) if form.kind in _TELLING else len(_TELLING)
+def _form_rank(form: Form) -> int:
+    return _FORMS.index(form.kind) if form.kind in _FORMS else len(_FORMS)

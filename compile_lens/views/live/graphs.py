@@ -79,7 +79,7 @@ class Graphs:
             "detail": [[local, text] for local, node in known if (text := _detail(node))],
             "members": [[local, loops] for local, loops in self._members(seen, known)],
             "saved": [seen.locals[name] for name in dict.fromkeys(graph.saved) if name in seen.locals],
-            "apart": list(self._apart(seen, strings)),
+            "apart": list(self._unfused_groups(seen, strings)),
             "code": code,
             "lineOf": [
                 [number, seen.locals[name]] for number, name in defining_lines(graph, str(code["text"]))
@@ -91,7 +91,7 @@ class Graphs:
     def _module(self, seen: SeenStage, name: str) -> Path:
         return self._modules[seen.item(name)]
 
-    def _apart(self, seen: SeenStage, strings: Strings) -> Iterator[dict[str, object]]:
+    def _unfused_groups(self, seen: SeenStage, strings: Strings) -> Iterator[dict[str, object]]:
         """Pairs of groups that stayed apart, and why."""
         if seen.stage.key != f"{seen.stage.phase}.groups":
             return

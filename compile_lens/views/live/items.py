@@ -78,10 +78,10 @@ class Items:
             for item in (
                 range(seen.start + seen.kernels, seen.start + len(seen.names)) if seen.kernels else ()
             ):
-                self._stands(item, [self._of[place] for place in chain.beside(addresses[item])])
+                self._add_within(item, [self._of[place] for place in chain.beside(addresses[item])])
         self._by_key = {(seen.compilation, seen.stage.key): seen for seen in self.stages}
 
-    def _stands(self, item: int, places: list[int]) -> None:
+    def _add_within(self, item: int, places: list[int]) -> None:
         if self.within and self.within[-1][1:] == [item - 1, *places]:
             self.within[-1][1] = item
         elif places:

@@ -30,7 +30,7 @@ Run = tuple[int, int]
 Text = dict[str, object]
 """``Text`` of the page: ``text`` and ``inks``."""
 
-_TELLING = (
+_ORDER = (
     "code",
     "dynamo",
     "forward",
@@ -77,7 +77,7 @@ class Texts:
         self._inks = COLOURED
         for number, source in enumerate(capture.sources):
             self.sources[number] = self._text(source.text, "python")
-        for seen in sorted(items.stages, key=lambda s: (_telling(s.stage), s.compilation, s.number)):
+        for seen in sorted(items.stages, key=lambda s: (_drawing_order(s.stage), s.compilation, s.number)):
             if isinstance(seen.stage, Code):
                 self.modules[seen.number] = self._module(seen.stage)
             else:
@@ -209,9 +209,9 @@ def _place(text: str, starts: Sequence[int], own: str | None, kernel: Kernel) ->
     return Place(start, first, first + own.removesuffix("\n").count("\n"))
 
 
-def _telling(stage: Graph | Code) -> int:
+def _drawing_order(stage: Graph | Code) -> int:
     name = "code" if isinstance(stage, Code) else stage.stage
-    return _TELLING.index(name) if name in _TELLING else len(_TELLING)
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
 _NAME = r"[A-Za-z_]\w*"

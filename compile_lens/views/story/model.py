@@ -198,7 +198,7 @@ class Language:
         if not isinstance(template, str):
             n = values.get("n")
             template = template[not (isinstance(n, Amount) and n.value == 1)]
-        return template.format_map({name: self._said(value) for name, value in values.items()})
+        return template.format_map({name: self._value_text(value) for name, value in values.items()})
 
     def function(self, name: str) -> str:
         """The name of a compiled function as a reader knows it."""
@@ -212,7 +212,7 @@ class Language:
         """A noun for one and for many, by its key. Raises ``LookupError`` if the language has none."""
         return entry(self.nouns, key, self.name, "noun")
 
-    def _said(self, value: Value) -> str:
+    def _value_text(self, value: Value) -> str:
         if isinstance(value, str):
             return text(self.reasons.get(value, value))
         if isinstance(value, Word):

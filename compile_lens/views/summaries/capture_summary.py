@@ -52,7 +52,7 @@ def summary(capture: Record) -> Summary:
             _title(capture),
             environment[:2],
             (sentence(f"{capture.function} {outcome.verdict(capture).partition(':')[0]}"),),
-            (*failure_rows(capture), *_seen_before(capture)),
+            (*failure_rows(capture), *_stages_before(capture)),
             (
                 ("Everything", 'print(error.capture.text("full"))'),
                 ("torch's traceback", "raise error.__cause__"),
@@ -67,7 +67,7 @@ def summary(capture: Record) -> Summary:
         _eager(capture),
         _recompiles(capture),
         _not_fused(capture),
-        _unseen(capture),
+        _not_observed(capture),
     )
     timed = cost_of(capture, "line").evidence == MEASURED if capture.kernels else False
     return Summary(
@@ -264,12 +264,12 @@ def _not_fused(capture: Record) -> Part | None:
     return Part("Not fused", fact + (f" (reasons not seen: {silent})" if silent else ""))
 
 
-def _seen_before(capture: Record) -> Iterator[Part]:
+def _stages_before(capture: Record) -> Iterator[Part]:
     stages = list(dict.fromkeys(key for c in capture.compilations for key in c.graphs))
     yield Part("Captured before it", first_names(stages, 8) if stages else "no stage")
 
 
-def _unseen(capture: Record) -> Part | None:
+def _not_observed(capture: Record) -> Part | None:
     reasons = by_reason(capture.missing)
     if not reasons:
         return None

@@ -44,7 +44,7 @@ def summary(program: ProgramRecord) -> Summary:
         _remedies(program),
         _kernels(program),
         Part("Ended", program.ended) if program.ended not in _NORMAL else None,
-        _unseen(program),
+        _not_observed(program),
         notes(program.notes, "program.record.notes"),
     ]
     return Summary(
@@ -130,7 +130,7 @@ def _cause(program: ProgramRecord, number: int, cause: Cause) -> Row:
     )
 
 
-def _unseen(program: ProgramRecord) -> Part | None:
+def _not_observed(program: ProgramRecord) -> Part | None:
     reasons = by_reason(program.missing)
     if not reasons:
         return None

@@ -219,7 +219,7 @@ def test_tokens_are_random_and_long(captor: NoCaptor, server: Server, tmp_path: 
 
 def test_the_browsers_command_line_holds_no_token(tmp_path: Any) -> None:
     """Every user sees the words that a process was started with."""
-    page = play._way_there(tmp_path, "http://127.0.0.1:1/#t=secret")
+    page = play._entry_file(tmp_path, "http://127.0.0.1:1/#t=secret")
     assert "secret" not in page.as_uri() and "secret" in page.read_text("utf-8")
     assert page.stat().st_mode & 0o777 == 0o600
 

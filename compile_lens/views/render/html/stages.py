@@ -78,7 +78,7 @@ class Stages:
             for stage in section.compilation.stages
             if isinstance(stage, Graph) and stage.nodes and not _elsewhere(section.compilation, stage)
         ]
-        wanted.sort(key=lambda pair: _telling(pair[1]))
+        wanted.sort(key=lambda pair: _drawing_order(pair[1]))
         # Drawing costs a child process: one for all.
         drawn = to_svgs([stage for _, stage in wanted], limit=DRAWN_BOXES, most=budget.drawn, plain=True)
         self._pictures = {(c.id, s.key): svg for (c, s), svg in zip(wanted, drawn, strict=True)}
@@ -251,7 +251,7 @@ def _opens(step: Step) -> bool:
     return step.key in _OPEN
 
 
-def _telling(graph: Graph) -> int:
+def _drawing_order(graph: Graph) -> int:
     """The order in which graphs are drawn if not all can be."""
     order = (
         "forward",
