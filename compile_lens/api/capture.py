@@ -87,6 +87,7 @@ def show(
     build: bool = False,
     target: str | Path | DeviceModel | None = None,
     keep_inputs: bool = False,
+    memory_curve: bool = False,
     **named: Any,
 ) -> Capture:
     """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
@@ -96,16 +97,21 @@ def show(
     Args:
         fn, args, kwargs, named, calls, backward, dynamic, mode, options, fullgraph, build, target, keep_inputs: as in
             ``capture``.
+        memory_curve: also capture the call once for each ``activation_memory_budget``, as ``capture.memory_curve()``
+            does, and show what each saves and computes again.
 
     Raises:
-        UsageError, CaptureError: as ``capture`` does.
+        UsageError, CaptureError: as ``capture`` and ``capture.memory_curve`` do.
     """
     from ..engine.call import Call
     from ..engine.options import CaptureOptions
     from ..engine.remote import dispatch
+    from ..errors import UsageError
     from ..results.capture import CaptureError
     from ..views.notebook import display
 
+    if memory_curve and calls is not None:
+        raise UsageError("memory_curve=True is for one call, and calls= are several: show each")
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target, keep_inputs)
     call = Call.read(fn, args, kwargs, checked, calls=calls)
     try:
@@ -113,5 +119,7 @@ def show(
     except CaptureError as error:
         display(error.capture)
         raise
+    if memory_curve:
+        captured.memory_curve(fn, *args, kwargs=kwargs)
     display(captured)
     return captured

@@ -17,6 +17,7 @@ from .decision import Decision
 from .device import Target
 from .graph import Frame, Source
 from .kernel import Kernel
+from .memory_curve import MemoryCurveRecord
 from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable, reason_for
 
 SCHEMA_VERSION = 2
@@ -116,6 +117,7 @@ class Record:
         ablations: the steps that ``ablate`` ran, from least to most.
         benchmark: what ``benchmark`` measured.
         profile: times that torch's profiler measured, joined from a trace.
+        budget_curve: memory by ``activation_memory_budget``; ``None`` until ``memory_curve`` was called.
         skipped: what of the program was not compiled, and why. With neither one of these nor a graph break in
             ``breaks``, all of it was.
         not_observed: the claims (``record.claims``) that are not known, or only in part, each with the reason: torch
@@ -148,6 +150,8 @@ class Record:
     not_observed: tuple[Missing, ...] = ()
     calls: tuple[CapturedCall, ...] = ()
     profile: Profile | None = None
+    # Not hashed: it comes after the capture was made.
+    budget_curve: MemoryCurveRecord | None = field(default=None, hash=False)
     schema_version: int = SCHEMA_VERSION
     unknown_fields: tuple[str, ...] = field(default=(), compare=False)
 

@@ -30,6 +30,7 @@ from . import graph as _graph
 from . import kernel as _kernel
 from . import lowering as _lowered
 from . import memory as _memory
+from . import memory_curve as _memory_curve
 from . import missing as _missing
 from .capture import SCHEMA_VERSION, Record
 from .json_stream import is_deeper
@@ -55,6 +56,7 @@ _NAMES = {
         _decision,
         _lowered,
         _memory,
+        _memory_curve,
         _measurement,
         _device_model,
         _compilation,

@@ -231,6 +231,7 @@ class Capture(TextForms, Record):
         backward, the peaks, and what the backward computes again.
 
         Each point is a capture of its own, for the target of this one. Code is generated, not run: bytes are modelled.
+        This capture has the curve as ``budget_curve`` from then on: its page, text and JSON show it.
         Without arguments it uses the function and inputs of the capture while the caller still holds them, or if they
         were kept (``capture(…, keep_inputs=True)``).
 

@@ -12,10 +12,11 @@ from ..engine.options import CaptureOptions
 from ..engine.remote import dispatch
 from ..errors import LensError, UsageError
 from ..measures.chain import Chain
+from ..measures.memo import forget
 from ..measures.quantities import OF_ALL, OF_PHASES, Quantity, peak
 from ..record.figures import Figure
 from ..record.graph import Frame
-from ..record.memory_curve import MemoryPoint
+from ..record.memory_curve import MemoryCurveRecord, MemoryPoint
 from ..results.capture import Capture
 from ..results.memory_curve import MemoryCurve
 from .verify import call_of
@@ -34,6 +35,7 @@ def memory_curve(
     named: dict[str, Any],
 ) -> MemoryCurve:
     """Capture the call once with each budget: the partitioner decides anew what is saved and what is computed again.
+    The capture bears the curve from then on.
 
     Raises:
         UsageError: a budget is no number from 0 to 1, the capture has no backward, or its function or an input is gone.
@@ -55,7 +57,10 @@ def memory_curve(
             raise
         except LensError as error:
             points.append(MemoryPoint(budget, failure=str(error).strip().partition("\n")[0]))
-    return MemoryCurve(capture.function, "" if target is None else target.title, tuple(points))
+    title = "" if target is None else target.title
+    object.__setattr__(capture, "budget_curve", MemoryCurveRecord(capture.function, title, tuple(points)))
+    forget(capture)
+    return MemoryCurve(capture.function, title, tuple(points))
 
 
 def _checked(budgets: Iterable[float] | None) -> list[float]:

@@ -127,12 +127,25 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """A part of a picture that says something: from where to where of its width, as shares of it, and what.
+    ``chosen`` is said before anyone points at another."""
+
+    start: float
+    end: float
+    words: str
+    addresses: tuple[Address, ...] = ()
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
 class Picture:
-    """An SVG document, and what it shows in words."""
+    """An SVG document, what it shows in words, and its parts from left to right, which a live page lets one choose."""
 
     title: str
     svg: str
     alt: str
+    spots: tuple[Spot, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -173,3 +174,26 @@ def test_on_a_phone_nothing_hangs_over(standalone: Callable[..., Page], viewport
         pane = opened(viewer, finding.key)
         inner = pane.locator(".finding").evaluate("e => [e.scrollWidth, e.clientWidth]")
         assert inner[0] <= inner[1] + 1, finding.key
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720), (390, 844)])
+def test_each_budget_of_a_curve_says_what_it_costs_and_lights_what_is_computed_again(
+    standalone: Callable[..., Page], viewport: tuple[int, int]
+) -> None:
+    """With the keyboard: arrows go from one budget to the next, and Tab has one stop."""
+    from samples_findings import CURVE
+
+    capture = dataclasses.replace(told(), budget_curve=CURVE)
+    page = standalone(capture)
+    viewer = Viewer(page, capture)
+    pane = opened(viewer, "memory")
+    spots, words = pane.locator(".hotspot"), pane.locator(".hotspot-words")
+    assert (words.text_content() or "").startswith("0.5: peak ~4 MiB")
+    assert pane.locator(".hotspot[tabindex='0']").count() == 1
+    spots.nth(1).focus()
+    assert viewer.find(".source-pane .lit-hover").count() > 0
+    page.keyboard.press("ArrowLeft")
+    assert (words.text_content() or "").startswith("0: peak ~6 MiB")
+    assert spots.nth(0).evaluate("e => e === e.getRootNode().activeElement")
+    image = pane.locator(".hotspots img")
+    assert image.evaluate("e => e.getBoundingClientRect().width >= e.naturalWidth"), "labels keep their size"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from samples import BYTES, sample
+from samples import BYTES, FILE, sample
 
 from compile_lens.record.autotuning import Autotuning
 from compile_lens.record.benchmark import (
@@ -21,10 +21,11 @@ from compile_lens.record.capture import ABLATIONS, Ablation
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.cuda_graphs import CudaGraphs, GraphPartition, MutatedInput
 from compile_lens.record.decision import Decision
-from compile_lens.record.graph import Graph, Node, Ref
+from compile_lens.record.graph import Frame, Graph, Node, Ref
 from compile_lens.record.kernel import Candidate, Code, Kernel, Machine
 from compile_lens.record.lowering import Lowered, Pass, Rewrite
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor
+from compile_lens.record.memory_curve import MemoryCurveRecord, MemoryPoint
 from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
 
@@ -119,7 +120,35 @@ def hostile(text: str) -> Capture:
             BENCHMARK, series=series, device=text, clock=text, notes=(text,), speed=speed
         ),
         profile=Profile(text, text, (graph,), (Missing(text, text),)),
+        budget_curve=MemoryCurveRecord(
+            text,
+            text,
+            (*CURVE.points, MemoryPoint(0.25, 1, 2, 3, 4, 5, 6, (Frame(text, 3, text, text),), text)),
+        ),
     )
+
+
+MIB = 2**20
+CURVE = MemoryCurveRecord(
+    "f",
+    "",
+    (
+        MemoryPoint(1, 6 * MIB, 8 * MIB, 7 * MIB, 1000, 4, 0),
+        MemoryPoint(0.75, failure="out of memory"),
+        MemoryPoint(
+            0.5,
+            2 * MIB,
+            3 * MIB,
+            4 * MIB,
+            1500,
+            5,
+            3,
+            (Frame(FILE, 6, "f", "torch.cos(x)", call="torch.cos(x)"),),
+        ),
+        MemoryPoint(0, 0, 2 * MIB, 6 * MIB, 2000, 6, 5),
+    ),
+)
+"""Memory by budget: half of the peak at 0.5, more again at 0; one budget was not captured."""
 
 
 DECISIONS = (

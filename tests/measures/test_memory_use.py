@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from compile_lens import capture
+from compile_lens import capture, show
 from compile_lens.errors import UsageError
 from compile_lens.measures.memory_use import MemoryUse, pattern
 from compile_lens.views.document import Table
@@ -214,6 +214,18 @@ def test_a_curve_says_what_is_computed_again_and_what_a_budget_gains() -> None:
     text = " ".join(str(curve).split())
     assert "0 has a higher peak than 1" in text if curve.rises else "→" in text
     assert json.loads(curve.to_json())["points"][1]["saved"] == 0
+    # The capture bears it from then on, with what was known of its page before.
+    assert record.budget_curve is not None and record.budget_curve.points == curve.points
+    assert type(record).from_json(record.to_json()) == record
+
+
+@pytest.mark.full
+def test_what_is_shown_with_a_curve_has_one(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = show(Block(), torch.ones(ROWS, WIDTH), memory_curve=True)
+    assert shown.budget_curve is not None and len(shown.budget_curve.points) == 11
+    assert "activation_memory_budget" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="one call"):
+        show(Block(), calls=[(torch.ones(ROWS, WIDTH),)], memory_curve=True)
 
 
 def test_a_curve_without_a_backward_or_with_no_budget_is_an_error() -> None:

@@ -15,6 +15,7 @@ from ..drawing.lanes import timeline
 from ..words import labels, quantities
 from ..words.characters import flat
 from ..words.quantities import memory_in_short, printed
+from .budget_curve import NOT_ASKED, curve_sections, headline
 from .places import Place, memory_cell, places, title
 from .places import held as in_memory
 
@@ -56,6 +57,12 @@ def memory(capture: Record) -> Finding | None:
     if named or sum(row.line is not None for row in by_line.rows) > 1:  # all is of one line otherwise
         sections[:0] = [_use(by_line), _use(memory_use(capture, "name"))]
         brief += [_in_line(row) for row in by_line.rows[:FIRST] if row.peak]
+    if capture.budget_curve is not None:
+        lowest = headline(capture.budget_curve)
+        sections[:0] = [Prose("", (lowest,)), *curve_sections(capture.budget_curve)]
+        brief.insert(0, f"by budget: {lowest}")
+    elif any(saved_bytes(c.partition.saved) for c in capture.compilations if c.partition is not None):
+        sections.append(Prose("by budget", (NOT_ASKED,)))
     if not sections:
         return Finding(KEY, TITLE, INTRO, where=WHERE, missing=MISSING)
     fact, badge = _peak(peaks, len(capture.compilations) > 1)

@@ -20,6 +20,7 @@ from ..document import (
     Picture,
     Prose,
     Section,
+    Spot,
     Table,
 )
 from ..story import Sentence, story
@@ -81,7 +82,8 @@ class _Maker:
             return {"kind": "prose", "title": line(section.title), "paragraphs": paragraphs}
         if isinstance(section, Picture):
             picture = {"title": line(section.title), "svg": section.svg, "alt": line(section.alt)}
-            return {"kind": "picture", **picture}
+            spots = [self._spot(spot) for spot in section.spots]
+            return {"kind": "picture", **picture, "spots": spots}
         if isinstance(section, Changes):
             steps = [self._step(step) for step in section.changes]
             left = quantities.more(section.left, "change", section.where)
@@ -106,6 +108,15 @@ class _Maker:
             "rows": rows,
             "full": table.room == LIVE,
             "left": quantities.more(table.left, "row", table.where),
+        }
+
+    def _spot(self, spot: Spot) -> dict[str, Any]:
+        return {
+            "start": round(100 * spot.start, 2),
+            "end": round(100 * spot.end, 2),
+            "words": line(spot.words),
+            "items": self._numbers(spot.addresses),
+            "chosen": spot.chosen,
         }
 
     def _numbers(self, addresses: Sequence[Address]) -> list[int]:

@@ -69,7 +69,7 @@ def page(capture: Record, above: str = "") -> str:
 def live(capture: Record, standalone: bool = False) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
     codes = (code for compilation in capture.compilations for code in compilation.code.values())
-    several = standalone or any(len(code.kernels) > 1 for code in codes)
+    several = standalone or any(len(code.kernels) > 1 for code in codes) or capture.budget_curve is not None
     data = encoded(capture)
     if several:
         data["issue"] = packed(_json(block(issue(summary(capture)))))

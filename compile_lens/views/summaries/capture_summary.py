@@ -22,6 +22,7 @@ from compile_lens.record.memory import saved_bytes
 from compile_lens.record.messages import first_names
 from compile_lens.record.missing import by_reason
 
+from ..findings.budget_curve import advice
 from ..findings.cost import amount, share
 from ..words import labels, outcome, quantities, stamp
 from ..words.attention import attention_advice, attention_by_lines
@@ -200,7 +201,10 @@ def _memory(capture: Record) -> Part | None:
         for row in saving
     ]
     kept = sum(saved_bytes(saved) or 0 for _, saved in partitions)
-    if rows and peaks and kept >= WORTH * max(peaks)[0]:
+    if capture.budget_curve is not None:
+        rows = rows or [Row("")]
+        rows[0] = replace(rows[0], lines=(("", advice(capture.budget_curve)),))
+    elif rows and peaks and kept >= WORTH * max(peaks)[0]:
         rows[0] = replace(rows[0], lines=(("", LESS_SAVED),))
     return Part(
         "Memory",

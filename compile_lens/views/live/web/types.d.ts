@@ -645,6 +645,20 @@ export interface PictureSection {
   /** An SVG document, shown as an image. */
   svg: string;
   alt: string;
+  /** Parts of it that say something, from left to right. */
+  spots: Spot[];
+}
+
+/** A part of a picture. */
+export interface Spot {
+  /** Its left and right edge, in hundredths of the width. */
+  start: number;
+  end: number;
+  words: string;
+  /** The items that it links to. */
+  items: number[];
+  /** It is said before anyone chooses another. */
+  chosen: boolean;
 }
 
 export interface StepsSection {

@@ -7,11 +7,13 @@ import { answersRow } from "./answers_row.js";
 import { Definitions } from "../controls/definitions.js";
 import { FindTotal } from "./find_total.js";
 import { shareRow } from "./share.js";
+import { pictureWithSpots } from "./picture_spots.js";
 import { followPhase } from "./phase_of_findings.js";
 import { launchList, markLaunch, mostJoined } from "../code/launches.js";
 
 additions.answersRow = answersRow;
 additions.shareRow = shareRow;
+additions.spots = pictureWithSpots;
 additions.findTotal = (page) => new FindTotal(page);
 additions.complete = (page) => {
   new Definitions(page.element);

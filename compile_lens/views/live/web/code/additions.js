@@ -1,7 +1,7 @@
 // Parts that only some pages carry; `answers/start.js` puts them here.
 
 /** @import { App, Pane } from "../data/app.d.ts" */
-/** @import { OpeningAnswer } from "../types.d.ts" */
+/** @import { OpeningAnswer, PictureSection } from "../types.d.ts" */
 /** @import { launchList, markLaunch, mostJoined } from "./launches.js" */
 
 /**
@@ -14,6 +14,8 @@
  * @property {HTMLElement} element
  * @property {() => string} hash of what is shown
  */
+
+/** @typedef {{ link: (element: HTMLElement, button: HTMLElement, items: number[]) => void }} Linking links to items */
 
 /** @typedef {{ element: HTMLElement, begin: (wanted: string, fields: Element[]) => void }} FindTotal */
 
@@ -30,6 +32,7 @@
  * @property {(page: PageOfCapture) => FindTotal} [findTotal]
  * @property {(page: PageOfCapture) => void} [complete] once the page is made
  * @property {(page: PageOfCapture) => HTMLElement} [shareRow]
+ * @property {(pane: Linking, section: PictureSection, image: HTMLElement) => HTMLElement} [spots]
  * @property {(answers: OpeningAnswer[], lead: (answer: OpeningAnswer) => void) => HTMLElement} [answersRow]
  */
 

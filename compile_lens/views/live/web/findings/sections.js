@@ -1,5 +1,6 @@
 // The sections of a finding: tables, paragraphs, code, pictures, changes to step through, things side by side.
 
+import { additions } from "../code/additions.js";
 import { Listing } from "../listing/listing.js";
 import { button, h, plural, put } from "../dom.js";
 
@@ -52,7 +53,8 @@ function sectionBody(pane, section) {
       return [codeListing(pane, section.title || "text", section.code)];
     case "picture": {
       const source = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(section.svg)}`;
-      return [h("img", { class: "finding-picture", src: source, alt: section.alt })];
+      const image = h("img", { class: "finding-picture", src: source, alt: section.alt });
+      return [additions.spots?.(pane, section, image) ?? image];
     }
     case "steps":
       return stepsSection(pane, section);
