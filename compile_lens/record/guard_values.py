@@ -22,7 +22,20 @@ TENSOR_CHECK = re.compile(
 
 def is_zero_one_specialized(failed: FailedGuard) -> bool:
     """Return True if a size is 0 or 1 now, and as far as the program is concerned the entry takes any other size."""
-    return failed.new in ("0", "1") and failed.line is None and failed.old.startswith(("2 to ", "at least 2"))
+    return (
+        failed.new in ("0", "1")
+        and failed.line is None
+        and failed.old.startswith(("2 to ", "at least 2"))
+        and not is_computed(failed.source)
+    )
+
+
+def is_computed(source: str) -> bool:
+    """Return True if a guard is about what is computed from sizes or numbers, such as ``x.size(0) % 2``."""
+    return any(
+        isinstance(parse_expression(part), (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare))
+        for part in source.split(", ")
+    )
 
 
 _OF_VALUE = re.compile(r"^(?:type|len)\((.*)\)$")

@@ -139,6 +139,12 @@ _WHERE = re.compile(
     re.DOTALL,
 )
 _PLACE = re.compile(r"  # (?:.* )?\(?(?P<file>\S+):(?P<line>\d+) in (?P<function>\S+?)\)?\s*$")
+_OF_TORCH = re.compile(
+    r"_(?:decomp|dynamo|functorch|higher_order_ops|inductor|library|prims|prims_common|refs|subclasses)[/\\]"
+    r"|_(?:meta_registrations|ops|tensor|utils|jit_internal)\.py$"
+    r"|fx[/\\](?:experimental|passes)[/\\]|nn[/\\](?:attention|modules|parallel|utils)[/\\]|nn[/\\](?:functional|init)\.py$"
+)
+"""Files of torch's own, as it names them in a guard: without the folder of torch."""
 _NOT_DUE = "the guard itself is not due user code"
 """Torch's remark on a line that uses a value first, and that no guard comes from."""
 _ROOM = 80
@@ -160,7 +166,9 @@ def with_place(guard: str) -> tuple[str, Frame | None]:
     if _NOT_DUE in guard[where.start() :]:
         return guard[: where.start()].strip(), None
     at = where.groupdict()
-    frame = Frame(at["file"], int(at["line"]), plain_name(at["function"]), (at.get("text") or "").strip())
+    function, text = plain_name(at["function"]), (at.get("text") or "").strip()
+    of_torch = _OF_TORCH.match(at["file"]) is not None
+    frame = Frame(at["file"], int(at["line"]), function, text, of_torch=of_torch)
     return guard[: where.start()].strip(), frame
 
 

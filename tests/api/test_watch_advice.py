@@ -105,6 +105,41 @@ def test_a_size_by_which_a_line_branches_is_two_forms(sizes: tuple[int, ...]) ->
     assert all("depends on the size" in one and "mark" not in one for one in found) and found
 
 
+def even(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.shape[0] % 2 == 0 else x.cos()
+
+
+def quarter(x: torch.Tensor) -> torch.Tensor:
+    return x.sin() if x.shape[0] // 4 == 1 else x.cos()
+
+
+@pytest.mark.parametrize(("function", "sizes"), [(even, (4, 5, 6)), (quarter, (5, 9, 11))])
+def test_a_number_that_a_line_computes_from_a_size_is_no_size(function: Any, sizes: tuple[int, ...]) -> None:
+    """It is 0 or 1, and no size is."""
+    assert graphs(function, sized(*sizes), dynamic=True)[1] == 2
+    found = tried(watched(function, sized(*sizes), dynamic=True))
+    line = function.__code__.co_firstlineno + 1
+    assert found and all(f"test_watch_advice.py:{line} depends on the size" in one for one in found)
+    assert not any("0 or 1" in one for one in found)
+
+
+def last_chunk(x: torch.Tensor) -> torch.Tensor:
+    return x.chunk(3)[-1].sum()
+
+
+def test_a_line_inside_torch_is_not_to_be_changed() -> None:
+    """Torch asks whether the last chunk, of one number or of several, is contiguous."""
+    torch._dynamo.reset()
+    call = torch.compile(last_chunk, backend="aot_eager", dynamic=True)
+    with compile_lens.watch() as program:
+        call(torch.ones(6))
+        call(torch.ones(7))
+    (recompilation,) = again(program)
+    (failed,) = recompilation.failed_guards
+    assert failed.line is not None and "_prims_common" in failed.line.file
+    assert all(".py" not in one and "give sizes of which" in one for one in tried(program))
+
+
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (7, 9)])
 def test_a_size_that_no_line_asks_for_is_marked(sizes: tuple[int, ...]) -> None:
     for function in (sine, long):

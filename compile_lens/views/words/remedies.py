@@ -10,7 +10,7 @@ from compile_lens.measures.program import is_library
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, compiled_for
 from compile_lens.record.graph import Frame
-from compile_lens.record.guard_values import guarded_values
+from compile_lens.record.guard_values import guarded_values, is_computed
 from compile_lens.record.messages import plain_source, without_stack_names
 from compile_lens.record.program import FailedGuard, FrameEvaluation, ProgramFrame, Recompilation
 
@@ -173,7 +173,8 @@ SYMBOL_AT_FIRST = (
 def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> str:
     """The remedy if a size changed."""
     line = _own(failed.line) or _own(recompilation.specializing_line)
-    own_form = bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
+    computed = is_computed(failed.source)
+    own_form = not computed and bool({failed.old, *failed.new.split(", ")} & {"0", "1"})
     asks = f"{place(line)} depends on the size, so that each result needs a variant: decide it outside"
     if line is not None and not own_form:
         return asks
@@ -191,6 +192,8 @@ def _of_sizes(recompilation: Recompilation, failed: FailedGuard, rest: bool) -> 
             "torch._dynamo.decorators.mark_unbacked(tensor, dim) before the first call makes one variant for all; one "
             "more may be made where another dimension's stride hangs on the size, as in a cache that grows from empty"
         )
+    if computed:
+        return f"give sizes of which {failed.source} is the same each time (pad, or bucket), or {EACH}"
     if ", " in failed.source:
         return "a variant holds for sizes that are so to each other: give always such, or compile one function for each"
     became = any(plain_source(d.source) == failed.source for d in recompilation.dynamic)
