@@ -128,8 +128,8 @@ class _Place:
             return Why(one.name, two.name, where, SAME, sentence=_VERDICTS[SAME])
         both = [loop for loop in a if loop in b]
         if both:
-            whole = set(a) == set(b) == set(both)
-            facts: tuple[str, ...] = (f"both are {'' if whole else 'in part '}in {_list(both)}",)
+            part = "" if set(a) == set(b) == set(both) else "in part "
+            facts: tuple[str, ...] = (f"both are {part}in {self.words.in_loops(both)}",)
             if "kernel" in (one.kind, two.kind):
                 return Why(one.name, two.name, where, SAME, sentence=_PART, facts=facts)
             facts = (*facts, *self._inlined(one, both), *self._inlined(two, both))
@@ -272,7 +272,7 @@ class _Place:
 
     def _decided(self, decision: Decision, reason: str) -> str:
         """A decision with its two sides in the words of the program; the sentence of the answer is not repeated."""
-        text = str(decision)
+        text = str(replace(decision, evidence=self.words.evidence(decision.evidence)))
         sides = [" + ".join(side) for side in (decision.a, decision.b)]
         words = [self.words.loops(side) for side in (decision.a, decision.b)]
         if all(words) and words[0] != words[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 
 from compile_lens.record.capture import Record
@@ -15,6 +16,9 @@ from .input_names import InputNames, input_names
 
 LONG = 60
 """Characters of an expression; a longer one is cut."""
+
+_TOUCHED = re.compile(r"(?<=both touch )[^;]+")
+"""The buffers in the evidence of a decision."""
 
 
 class UserWords:
@@ -45,6 +49,18 @@ class UserWords:
     def loops(self, names: Collection[str]) -> str:
         """Return what several loops compute; ``""`` if no line is known of any."""
         return self.of([self._address("loops", name) for name in names])
+
+    def in_loops(self, names: Collection[str]) -> str:
+        """Return one loop with what it computes, or how many there are; their names if no line is known."""
+        words = self.loops(names)
+        if not words:
+            return ", ".join(names)
+        (first, *more) = names
+        return f"{len(names)} loops, of {words}" if more else f"{first}, the loop of {words}"
+
+    def evidence(self, text: str) -> str:
+        """Return the evidence of a decision with its buffers in the words of the program."""
+        return _TOUCHED.sub(lambda match: self.buffers(match[0].split(", ")), text)
 
     def buffers(self, names: Collection[str]) -> str:
         """The values in buffers: inputs by their names, others by what computes them."""

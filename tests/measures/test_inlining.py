@@ -60,11 +60,11 @@ def test_why_of_two_in_one_loop() -> None:
     sin = dataclasses.replace(INLINED, loops=("op0",))
     mul = Lowered("forward", "mul", ("op0",), "op0", (), "many readers", "5 buffers")
     assert why(capture(sin, mul), "sin", "mul").facts == (
-        "both are in op0",
+        "both are in op0, the loop of model.py:2",
         "sin was inlined into op0: its value has no buffer",
         "op0 is the loop of mul, whose value has a buffer (many readers)",
     )
-    assert why(capture(), "sin", "mul").facts == ("both are in op0",)
+    assert why(capture(), "sin", "mul").facts == ("both are in op0, the loop of model.py:2",)
 
 
 def test_why_of_two_that_were_not_inlined() -> None:

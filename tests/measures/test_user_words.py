@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+import samples_findings
 import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
 from compile_lens.measures.library_calls import MAX_AUTOTUNE
+from compile_lens.measures.user_words import UserWords
 from compile_lens.results.capture import Capture
 
 pytestmark = pytest.mark.torch
@@ -118,3 +120,14 @@ def _pairs(record: Capture) -> tuple:
     from compile_lens.measures.unfused_pairs import all_unfused_pairs
 
     return all_unfused_pairs(record)
+
+
+def test_evidence_names_buffers_in_the_words_of_the_program() -> None:
+    """op0 and op1 are of one line; what reaches no line keeps its name."""
+    words = UserWords(samples_findings.told(), "0/0", "forward")
+    line = "`torch.sin(x) ** 2 + torch.cos(x) ** 2` (example.py:5)"
+    assert words.evidence("both touch op0, op1; 3 against 4") == f"both touch {line}; 3 against 4"
+    assert words.evidence("both touch nowhere") == "both touch nowhere"
+    assert words.evidence("5 buffers, op0 of them") == "5 buffers, op0 of them"
+    assert words.in_loops(["op0"]) == f"op0, the loop of {line}" and words.in_loops(["nowhere"]) == "nowhere"
+    assert words.in_loops(["op0", "op1"]) == f"2 loops, of {line}"

@@ -50,7 +50,7 @@ def fusion(capture: Record) -> Finding | None:
         lacking = capture.lacks(claims.DECISIONS)
         silence = f"The record holds no decisions of the scheduler for {', '.join(silent)}{lacking and f': {lacking}'}."
         sections.append(Prose("", (silence,)))
-    sections += [table for place in seen if (table := _decisions(place))]
+    sections += [table for place in seen if (table := _decisions(capture, place))]
     whole = all(place.graph("loops") is not None for place in seen)
     none = "no unfused pair" if whole else "unfused pairs not seen"
     least = "" if whole else "at least "
@@ -89,7 +89,7 @@ def _reasons(place: Place, pairs: Sequence[UnfusedPair], words: UserWords) -> li
             names = words.group(pair.first), words.group(pair.second)
             alike.setdefault((*names, sentences.touching(pair)), []).append(pair)
         every = sorted(alike.items(), key=lambda item: -_saving(item[1]))
-        rows, left = cut([_alike(place, names, pairs_alike) for names, pairs_alike in every], PAIRS)
+        rows, left = cut([_alike(place, names, pairs_alike, words) for names, pairs_alike in every], PAIRS)
         said = list(dict.fromkeys(pair.why.sentence for pair in pairs_of))
         said += [f"To try: {remedy}" for remedy in dict.fromkeys(p.why.remedy for p in pairs_of) if remedy]
         title = f"{place.title}: {reason}, {quantities.plural(len(pairs_of), 'pair')}"
@@ -103,7 +103,7 @@ def _saving(pairs: Sequence[UnfusedPair]) -> int:
     return sum(pair.why.saved or 0 for pair in pairs)
 
 
-def _alike(place: Place, names: tuple[str, str, str], pairs: Sequence[UnfusedPair]) -> Row:
+def _alike(place: Place, names: tuple[str, str, str], pairs: Sequence[UnfusedPair], words: UserWords) -> Row:
     """The row of pairs of the same lines: in equal layers each line has one."""
     *both, touching = names
     if both[0] == both[1]:  # two groups of one line
@@ -112,19 +112,23 @@ def _alike(place: Place, names: tuple[str, str, str], pairs: Sequence[UnfusedPai
         ]
     first, second = (name.replace("`", "") for name in both)
     known = [pair.why.saved for pair in pairs if pair.why.saved is not None]
-    count = f"{len(pairs)} pairs, such as {pairs[0].first} and {pairs[0].second}" if len(pairs) > 1 else ""
-    shown = "; ".join(filter(None, (count, touching, *_shown(pairs[0]))))
+    count = f"{len(pairs)} pairs" if len(pairs) > 1 else ""
+    shown = "; ".join(filter(None, (count, touching, *_shown(pairs[0], words))))
     cells = (first, second, bytes_cell(sum(known) if known else None), shown)
     return Row(cells, tuple(place.at("groups", name) for pair in pairs for name in (pair.first, pair.second)))
 
 
-def _shown(pair: UnfusedPair) -> list[str]:
+def _shown(pair: UnfusedPair, words: UserWords) -> list[str]:
     """The evidence for the reason: the last decision's figures and words, or the facts."""
     if pair.why.reason != "extern" and pair.why.decisions:
         last = pair.why.decisions[0]
-        parts = [last.evidence, f"Inductor: “{last.torch_message}”" if last.torch_message else "", last.where]
+        parts = [
+            words.evidence(last.evidence),
+            f"Inductor: “{last.torch_message}”" if last.torch_message else "",
+            last.where,
+        ]
         if any(parts):
-            return [words for words in parts if words]
+            return [part for part in parts if part]
     # Decisions are shown by themselves, and that both share one function says nothing about fusion.
     facts = [f for f in pair.why.facts if not f.startswith(("round ", "both are in the kernel"))]
     return facts[: 1 if pair.why.reason == "extern" else 2]
@@ -158,12 +162,13 @@ def loops_in_short(names: Sequence[str]) -> str:
     return " + ".join(names) if len(names) <= 3 else f"{names[0]} + {names[1]} + {len(names) - 2} more"
 
 
-def _decisions(place: Place) -> Table | None:
+def _decisions(capture: Record, place: Place) -> Table | None:
     decisions = dict(place.compilation.decisions).get(place.phase)
     if not decisions:
         return None
     every = sorted(decisions, key=lambda d: (d.round, not d.fused))
-    rows, left = cut([_decision(place, d) for d in every], DECISIONS)
+    named = UserWords(capture, place.compilation.id, place.phase)
+    rows, left = cut([_decision(place, d, named) for d in every], DECISIONS)
     head = ("first", "second", "round", "outcome", "shared", "shown by")
     kinds = (NAME, NAME, NUMBER, TEXT, NUMBER, NOTE)
     last = max(d.round for d in decisions)
@@ -177,13 +182,13 @@ def _decisions(place: Place) -> Table | None:
     return Table(f"{place.title}: every decision", head, kinds, rows, words, left, WHERE, LIVE)
 
 
-def _decision(place: Place, decision: Decision) -> Row:
+def _decision(place: Place, decision: Decision, words: UserWords) -> Row:
     outcome = "fused" if decision.fused else f"not fused: {decision.reason}"
     if decision.through_others:
         outcome += " through others" + (f"; as a pair: {decision.reason}" if decision.reason else "")
     known = decision.reason in REASONS
     parts = [
-        decision.evidence,
+        words.evidence(decision.evidence),
         f"Inductor: “{decision.torch_message}”" if decision.torch_message else "",
         decision.where,
     ]
@@ -195,6 +200,6 @@ def _decision(place: Place, decision: Decision) -> Row:
         str(decision.round),
         outcome,
         "" if decision.shared_bytes is None else f"{decision.shared_bytes:,} B",
-        "; ".join(words for words in parts if words),
+        "; ".join(filter(None, parts)),
     )
     return Row(cells, tuple(place.at("loops", loop) for loop in decision.loops))
