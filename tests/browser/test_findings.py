@@ -120,7 +120,7 @@ def test_ablations_stand_side_by_side_and_show_their_code(standalone: Callable[.
 def test_reasons_stand_between_groups(standalone: Callable[..., Page]) -> None:
     viewer = Viewer(standalone(told()), told())
     viewer.open("forward.groups", "forward.groups fusion")
-    label = viewer.pane("forward.groups").locator(".apart").first
+    label = viewer.pane("forward.groups").locator(".not-fused").first
     assert label.text_content().startswith("≠ too large")  # type: ignore[union-attr]
     assert "could save at most ~8,000 B" in (label.locator("title").text_content() or "")
     label.click()

@@ -35,7 +35,7 @@ const MADE = capture([
 const { model } = MADE;
 const TENSOR = { dtype: "float32", shape: "[1000]", stride: "[1]", device: "cpu", bytes: 4000, grad: true };
 const GRAPH = {
-  apart: [],
+  notFused: [],
   strings: [
     "",
     "call_function",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apartBoth, apartFrom, apartLines, apartPairs } from "../../compile_lens/views/live/web/data/not_fused.js";
+import { pairOf, pairWords, pairLines, notFusedPairs } from "../../compile_lens/views/live/web/data/not_fused.js";
 import { originWord } from "../../compile_lens/views/live/web/code/kernel_facts.js";
 
 const strings = [
@@ -16,7 +16,7 @@ const strings = [
 ];
 const data = {
   strings,
-  apart: [
+  notFused: [
     { first: 1, second: 2, how: 7, reason: 1, sentence: 2, remedy: 3, saved: 4 },
     { first: 0, second: 2, how: 8, reason: 5, sentence: 6, remedy: 0, saved: 0 },
   ],
@@ -24,7 +24,7 @@ const data = {
 const names = ["op0", "op1", "op2"];
 
 test("pairs read their words", () => {
-  const [first, second] = apartPairs(data);
+  const [first, second] = notFusedPairs(data);
   assert.deepEqual(first, {
     first: 1,
     second: 2,
@@ -38,7 +38,7 @@ test("pairs read their words", () => {
 });
 
 test("a pair says all that is known of it and nothing else", () => {
-  const [first, second] = apartPairs(data).map(apartLines);
+  const [first, second] = notFusedPairs(data).map(pairLines);
   assert.deepEqual(first, [
     "not fused, too large: the second reads what the first writes",
     "The kernel would become too large.",
@@ -48,24 +48,24 @@ test("a pair says all that is known of it and nothing else", () => {
   assert.deepEqual(second, ["not fused, extern: both read the same", "A library call."]);
 });
 
-test("a group names each that it is apart from, whichever runs first", () => {
-  const pairs = apartPairs(data);
+test("a group names each that it is not fused with, whichever runs first", () => {
+  const pairs = notFusedPairs(data);
   const name = (local) => names[local];
-  assert.deepEqual(apartFrom(pairs, 1, name), [
+  assert.deepEqual(pairWords(pairs, 1, name), [
     "op2: too large. The kernel would become too large. Fusing them could save at most ~4,000 B.",
   ]);
   assert.deepEqual(
-    apartFrom(pairs, 2, name).map((line) => line.split(":")[0]),
+    pairWords(pairs, 2, name).map((line) => line.split(":")[0]),
     ["op1", "op0"],
   );
-  assert.deepEqual(apartFrom(pairs, 7, name), []);
+  assert.deepEqual(pairWords(pairs, 7, name), []);
 });
 
 test("a pair is found from either side", () => {
-  const pairs = apartPairs(data);
-  assert.equal(apartBoth(pairs, 2, 1), pairs[0]);
-  assert.equal(apartBoth(pairs, 1, 2), pairs[0]);
-  assert.equal(apartBoth(pairs, 0, 1), undefined);
+  const pairs = notFusedPairs(data);
+  assert.equal(pairOf(pairs, 2, 1), pairs[0]);
+  assert.equal(pairOf(pairs, 1, 2), pairs[0]);
+  assert.equal(pairOf(pairs, 0, 1), undefined);
 });
 
 test("a line says which operators other kernels compute as well", () => {

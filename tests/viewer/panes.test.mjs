@@ -15,7 +15,7 @@ import {
   usualCount,
   usualPlaces,
 } from "../../compile_lens/views/live/web/panes/arrangement.js";
-import { askedFor } from "../../compile_lens/views/live/web/panes/finding_tabs.js";
+import { requestedFinding } from "../../compile_lens/views/live/web/panes/finding_tabs.js";
 import {
   MOST_TABS,
   regrouped,
@@ -254,7 +254,7 @@ test("a page opens on what was asked for by name, the benchmark before its ablat
     /** @type {FindingHead[]} */ (
       ["fusion", "ablations", "benchmark"].map((key) => ({ key, missing: missing.includes(key) ? "not run" : "" }))
     );
-  assert.equal(askedFor(findings("ablations", "benchmark")), "");
-  assert.equal(askedFor(findings("benchmark")), "ablations");
-  assert.equal(askedFor(findings()), "benchmark");
+  assert.equal(requestedFinding(findings("ablations", "benchmark")), "");
+  assert.equal(requestedFinding(findings("benchmark")), "ablations");
+  assert.equal(requestedFinding(findings()), "benchmark");
 });

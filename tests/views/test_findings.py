@@ -415,7 +415,7 @@ def test_the_viewer_gets_items_and_reasons() -> None:
     seen = items.seen(0, "forward.groups")
     assert seen is not None
     groups = made[f"g{seen.number}"]
-    (first, _) = groups["apart"]  # type: ignore[index]
+    (first, _) = groups["notFused"]  # type: ignore[index]
     strings = groups["strings"]  # type: ignore[index]
     assert (seen.names[first["first"]], seen.names[first["second"]]) == ("op0", "op1")
     assert strings[first["reason"]] == "too large" and strings[first["saved"]] == "~8,000 B"

@@ -158,7 +158,7 @@ def _compilation(
             {
                 "phase": lane.phase,
                 "steps": [_step(items, index, step) for step in lane.steps],
-                "apart": len(unfused_pairs(capture, compilation.id, lane.phase)) if lane.phase else 0,
+                "notFused": len(unfused_pairs(capture, compilation.id, lane.phase)) if lane.phase else 0,
             }
             for lane in labels.lanes(capture, compilation)
         ],

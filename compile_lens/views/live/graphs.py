@@ -79,7 +79,7 @@ class Graphs:
             "detail": [[local, text] for local, node in known if (text := _detail(node))],
             "members": [[local, loops] for local, loops in self._members(seen, known)],
             "saved": [seen.locals[name] for name in dict.fromkeys(graph.saved) if name in seen.locals],
-            "apart": list(self._unfused_groups(seen, strings)),
+            "notFused": list(self._unfused_groups(seen, strings)),
             "code": code,
             "lineOf": [
                 [number, seen.locals[name]] for number, name in defining_lines(graph, str(code["text"]))
@@ -92,7 +92,7 @@ class Graphs:
         return self._modules[seen.item(name)]
 
     def _unfused_groups(self, seen: SeenStage, strings: Strings) -> Iterator[dict[str, object]]:
-        """Pairs of groups that stayed apart, and why."""
+        """Yield pairs of groups that are not fused, and why."""
         if seen.stage.key != f"{seen.stage.phase}.groups":
             return
         for pair in unfused_pairs(self._capture, seen.id, seen.stage.phase):

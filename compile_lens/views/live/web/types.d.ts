@@ -222,8 +222,8 @@ export interface Eager {
 export interface Lane {
   phase: string;
   steps: Step[];
-  /** Pairs of its groups that stayed apart though they touch common data. */
-  apart: number;
+  /** Pairs of its groups that are not fused though they touch common data. */
+  notFused: number;
 }
 
 export interface Step {
@@ -397,7 +397,7 @@ export interface GraphData {
   /** Nodes saved for backward. */
   saved: number[];
   /** Pairs of groups that are not fused though they touch common data, and why. */
-  apart: ApartPair[];
+  notFused: PairData[];
   code: Text;
   /** `[line of code.text counted from 1, local]`. */
   lineOf: [number, number][];
@@ -409,7 +409,7 @@ export interface GraphData {
 }
 
 /** Two groups that are not one, in the order in which they run (locals); words as numbers in `strings`. */
-export interface ApartPair {
+export interface PairData {
   first: number;
   second: number;
   /** The way in which they touch: the second reads what the first writes, or both read the same. */

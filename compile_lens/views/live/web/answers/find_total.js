@@ -1,7 +1,7 @@
 // The sum of the matches in all open panes, and of each, below the field of Find.
 
 import { grouped, h, put } from "../dom.js";
-import { becameWords } from "./became.js";
+import { replacementWords } from "./replacements.js";
 
 /** @import { PageOfCapture } from "../code/additions.js" */
 
@@ -48,7 +48,7 @@ export class FindTotal {
       const more = known.some(([, one]) => one);
       total += count;
       least ||= more;
-      const why = count ? "" : becameWords(page, element, wanted);
+      const why = count ? "" : replacementWords(page, element, wanted);
       return [`${grouped(count)}${more ? "+" : ""} in ${element.getAttribute("aria-label")}${why ? `: ${why}` : ""}`];
     });
     this.element.hidden = wanted === "";

@@ -34,7 +34,7 @@ export class Strip {
     const { core, index } = this.app.model;
     const lanes = core.compilations[number]?.lanes ?? [];
     const source = core.sources.length || index.stages[0].count ? this.sourceCard() : null;
-    const shared = lanes.find((lane) => lane.phase === "") ?? { phase: "", steps: [], apart: 0 };
+    const shared = lanes.find((lane) => lane.phase === "") ?? { phase: "", steps: [], notFused: 0 };
     const rest = lanes.filter((lane) => lane !== shared);
     const rows = [];
     if (source || shared.steps.length) rows.push(this.lane(shared, source));

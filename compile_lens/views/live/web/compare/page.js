@@ -2,7 +2,7 @@
 // top, a column for each, what differs between them.
 
 import { SourcePane } from "../code/source_pane.js";
-import { actOnLetter, hearKeys, showKeys } from "../controls/keys.js";
+import { actOnLetter, listenToKeys, showKeys } from "../controls/keys.js";
 import { Model } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { phaseButton } from "../chain/flow_parts.js";
@@ -46,7 +46,7 @@ export async function openCompare(host, parts, unpack, standalone) {
   if (compared.same && first && second)
     second.pair(first, compared.same, [...compared.lowered, ...pairedKernels(compared.modules)]);
   const page = new ComparePage(host, compared, sides, standalone, voice);
-  hearKeys(host, standalone, (event) => page.key(event));
+  listenToKeys(host, standalone, (event) => page.key(event));
   await page.open();
   return page;
 }

@@ -43,7 +43,7 @@ export function actOnLetter(event, acts) {
  * @param {boolean} standalone whether the page is its own
  * @param {(event: KeyboardEvent) => void} act
  */
-export function hearKeys(host, standalone, act) {
+export function listenToKeys(host, standalone, act) {
   host.addEventListener("keydown", act);
   if (!standalone) return;
   // Nothing has the focus when a page opens, and none is left where what had it went with Back.

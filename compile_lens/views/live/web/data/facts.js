@@ -1,7 +1,7 @@
 // The facts of an item in the record: plain rows first, then the elements that show them.
 
 import { grouped, h, plural, shortened } from "../dom.js";
-import { apartBoth, apartFrom, apartLines, apartPairs } from "./not_fused.js";
+import { pairOf, pairWords, pairLines, notFusedPairs } from "./not_fused.js";
 import { PYTHON } from "./model.js";
 import { labelOf, shortPlace } from "./reasons.js";
 
@@ -123,7 +123,10 @@ function nodeFacts(model, stage, item, graph) {
   const members = graph.members.find(([node]) => node === local)?.[1] ?? [];
   rows.push(["members", members.length ? `${plural(members.length, "loop")}: ${namesInShort(model, members)}` : ""]);
   const { start } = model.index.stages[stage];
-  rows.push(["not fused with", listedLines(apartFrom(apartPairs(graph), local, (other) => model.name(start + other)))]);
+  rows.push([
+    "not fused with",
+    listedLines(pairWords(notFusedPairs(graph), local, (other) => model.name(start + other))),
+  ]);
   rows.push(["no origin", model.noOrigin.get(item) ?? ""]);
   const detail = graph.detail.find(([node]) => node === local)?.[1] ?? "";
   const label = model.index.stages[stage].key.endsWith(".loops") ? "loop body" : "in full";
@@ -259,8 +262,8 @@ async function manyFacts(model, stage, items, name) {
     );
     const shared = sharedModule([...types.keys()]);
     rows.push(["module", shared && types.get(shared) ? `${shared} (${types.get(shared)})` : shared]);
-    const pair = items.length === 2 ? apartBoth(apartPairs(graph), items[0] - start, items[1] - start) : undefined;
-    if (pair) rows.push(["why not fused", apartLines(pair).join("\n")]);
+    const pair = items.length === 2 ? pairOf(notFusedPairs(graph), items[0] - start, items[1] - start) : undefined;
+    if (pair) rows.push(["why not fused", pairLines(pair).join("\n")]);
     const saved = new Set(graph.saved);
     const count = items.filter((item) => saved.has(item - start)).length;
     rows.push(["saved", count ? `${plural(count, "node")} for backward` : ""]);

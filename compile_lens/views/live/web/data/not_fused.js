@@ -1,19 +1,19 @@
-// Pairs of groups that stayed apart though they touch common data: which they are, and why, in words.
+// Pairs of groups that are not fused though they touch common data: which they are, and why, in words.
 
 import { shortened } from "../dom.js";
 
 /** @import { GraphData } from "../types.d.ts" */
 /** @import { Model } from "./model.js" */
 
-/** @typedef {{ first: number, second: number, how: string, reason: string, sentence: string, remedy: string, saved: string }} Apart */
+/** @typedef {{ first: number, second: number, how: string, reason: string, sentence: string, remedy: string, saved: string }} NotFusedPair */
 
 /**
  * The pairs of a stage, in the order in which they run.
  * @param {GraphData} data
- * @returns {Apart[]}
+ * @returns {NotFusedPair[]}
  */
-export function apartPairs({ apart, strings }) {
-  return apart.map(({ first, second, ...words }) => ({
+export function notFusedPairs({ notFused, strings }) {
+  return notFused.map(({ first, second, ...words }) => ({
     first,
     second,
     how: strings[words.how],
@@ -26,9 +26,9 @@ export function apartPairs({ apart, strings }) {
 
 /**
  * Everything that is to be said of a pair, a line each.
- * @param {Apart} pair
+ * @param {NotFusedPair} pair
  */
-export function apartLines({ how, reason, sentence, remedy, saved }) {
+export function pairLines({ how, reason, sentence, remedy, saved }) {
   const lines = [`not fused, ${reason}: ${how}`, sentence];
   if (saved) lines.push(`fusing them could save at most ${saved} (modelled)`);
   if (remedy) lines.push(`to try: ${remedy}`);
@@ -37,22 +37,22 @@ export function apartLines({ how, reason, sentence, remedy, saved }) {
 
 /**
  * The pair that two nodes are, in either order.
- * @param {Apart[]} pairs
+ * @param {NotFusedPair[]} pairs
  * @param {number} one
  * @param {number} other
  */
-export function apartBoth(pairs, one, other) {
+export function pairOf(pairs, one, other) {
   return pairs.find(({ first, second }) => (first === one && second === other) || (first === other && second === one));
 }
 
 /**
  * The panel's words about one of the two: a line for each pair that it is in.
- * @param {Apart[]} pairs
+ * @param {NotFusedPair[]} pairs
  * @param {number} local
  * @param {(local: number) => string} name
  * @returns {string[]}
  */
-export function apartFrom(pairs, local, name) {
+export function pairWords(pairs, local, name) {
   return pairs
     .filter(({ first, second }) => first === local || second === local)
     .map((pair) => {

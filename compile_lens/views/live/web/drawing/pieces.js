@@ -1,6 +1,6 @@
 // The elements of single boxes, edges and stubs: made once, and drawn again where they have moved or grown.
 
-import { apartLines, apartPairs } from "../data/not_fused.js";
+import { pairLines, notFusedPairs } from "../data/not_fused.js";
 import { s } from "../dom.js";
 import { halfway } from "./curves.js";
 import {
@@ -18,7 +18,7 @@ import {
 import { hasSlot, unitShapes, unitsOfBox } from "./unit_shapes.js";
 import { BoxView, EdgeView, heldWords } from "./views.js";
 
-/** @import { Apart } from "../data/not_fused.js" */
+/** @import { NotFusedPair } from "../data/not_fused.js" */
 /** @import { Drawing } from "./drawing.js" */
 /** @import { StubView } from "./views.js" */
 
@@ -30,8 +30,8 @@ export class Pieces {
     this.drawing = drawing;
     /** @type {WeakMap<Element, BoxView | StubView>} */
     this.byCard = new WeakMap();
-    /** Pairs of groups that stayed apart, by both of them. @type {Map<string, Apart>} */
-    this.apart = new Map(apartPairs(drawing.data).map((pair) => [`${pair.first} ${pair.second}`, pair]));
+    /** Pairs of groups that are not fused, by both of them. @type {Map<string, NotFusedPair>} */
+    this.notFused = new Map(notFusedPairs(drawing.data).map((pair) => [`${pair.first} ${pair.second}`, pair]));
   }
 
   /**
@@ -135,12 +135,12 @@ export class Pieces {
   reason({ source, target }) {
     if (source.box.members.length > 1 || target.box.members.length > 1) return null;
     const ends = [source, target].map((box) => box.box.members[0]);
-    const pair = this.apart.get(ends.join(" "));
+    const pair = this.notFused.get(ends.join(" "));
     if (!pair) return null;
-    const tip = s("title", {}, [`${source.box.name} → ${target.box.name}`, ...apartLines(pair)].join("\n"));
+    const tip = s("title", {}, [`${source.box.name} → ${target.box.name}`, ...pairLines(pair)].join("\n"));
     return s(
       "text",
-      { class: "apart", "data-pair": ends.map((local) => this.drawing.start + local).join(" ") },
+      { class: "not-fused", "data-pair": ends.map((local) => this.drawing.start + local).join(" ") },
       `≠ ${pair.reason}`,
       tip,
     );

@@ -1,13 +1,13 @@
 // In the fusion view, below a group: which groups before it it was not fused with, and why.
 
-import { apartLines, apartPairs, pairItems } from "../data/not_fused.js";
+import { pairLines, notFusedPairs, pairItems } from "../data/not_fused.js";
 import { h, shortened } from "../dom.js";
 
-/** @import { Apart } from "../data/not_fused.js" */
+/** @import { NotFusedPair } from "../data/not_fused.js" */
 /** @import { App } from "../data/app.d.ts" */
 /** @import { GraphData } from "../types.d.ts" */
 
-/** Groups that one stayed apart from, named at it. */
+/** Groups that one is not fused with, named at it. */
 const REASONS_SHOWN = 4;
 
 export class FusionReasons {
@@ -19,9 +19,9 @@ export class FusionReasons {
   constructor(app, stage, data) {
     const { start } = app.model.index.stages[stage];
     this.app = app;
-    /** Pairs by the item of the group that runs later. @type {Map<number, { items: number[], pair: Apart }[]>} */
+    /** Pairs by the item of the group that runs later. @type {Map<number, { items: number[], pair: NotFusedPair }[]>} */
     this.pairs = new Map();
-    for (const pair of apartPairs(data)) {
+    for (const pair of notFusedPairs(data)) {
       const own = this.pairs.get(start + pair.second) ?? [];
       own.push({ items: [start + pair.first, start + pair.second], pair });
       this.pairs.set(start + pair.second, own);
@@ -43,7 +43,7 @@ export class FusionReasons {
           class: "fusion-why",
           "data-pair": items.join(" "),
           "aria-pressed": String(this.app.selection.isPinned(items)),
-          title: apartLines(pair).join("\n"),
+          title: pairLines(pair).join("\n"),
         },
         "≠ ",
         h("bdi", {}, shortened(this.app.model.name(items[0]), 32)),
@@ -53,9 +53,9 @@ export class FusionReasons {
     const more = own.length - shown.length;
     return h(
       "div",
-      { class: "fusion-apart", role: "group", "aria-label": "not fused with" },
+      { class: "fusion-pairs", role: "group", "aria-label": "not fused with" },
       shown,
-      more > 0 ? h("span", { class: "fusion-rest-apart" }, `and ${more} more`) : null,
+      more > 0 ? h("span", { class: "fusion-more-pairs" }, `and ${more} more`) : null,
     );
   }
 

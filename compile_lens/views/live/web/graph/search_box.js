@@ -65,11 +65,11 @@ export class SearchBox {
     this.found = this.search.find(this.query);
     this.at = -1;
     this.tell.found(this.found);
-    this.told();
+    this.showCount();
     this.say(this.query.trim() ? (this.count.textContent ?? "") : "search cleared");
   }
 
-  told() {
+  showCount() {
     const { length } = this.found;
     const total = grouped(length);
     const searching = this.query.trim() !== "";
@@ -91,7 +91,7 @@ export class SearchBox {
     if (length === 0) return;
     this.at = this.at < 0 ? (direction > 0 ? 0 : length - 1) : (this.at + direction + length) % length;
     const where = this.tell.go(this.found[this.at]);
-    this.told();
+    this.showCount();
     this.say(`${this.count.textContent}: ${where}`);
   }
 

@@ -2,7 +2,7 @@
 
 import { endedBadly } from "../findings/outcome_pane.js";
 import { placeOfFinding, placeOfOutcome, sourceHeight, usualPlaces } from "./arrangement.js";
-import { askedFor } from "./finding_tabs.js";
+import { requestedFinding } from "./finding_tabs.js";
 import { kindOf } from "./tabs.js";
 
 /** @import { Core, Source } from "../types.d.ts" */
@@ -66,7 +66,7 @@ export function usualGroups(model, compilation, width, below, phase, own) {
   const places = usualPlaces(core.compilations[compilation], width, python, below, phase);
   const groups = places.map((place) => [place]);
   if (endedBadly(core)) return before(model, groups, placeOfOutcome());
-  const finding = askedFor(core.findings);
+  const finding = requestedFinding(core.findings);
   if (!finding) return groups;
   const number = core.findings.findIndex(({ key }) => key === finding);
   return before(model, groups, placeOfFinding(finding, number));

@@ -12,16 +12,16 @@ const ASKED_FOR = ["benchmark", "ablations"];
 
 /**
  * @param {FindingHead[]} findings
- * @param {number} apart pairs of groups that stayed apart
+ * @param {number} notFused pairs of groups
  * @returns {{ key: string, title: string, badge: string, amber: boolean }[]} `badge` is a figure of it; in amber what
  * there is to explain
  */
-export function besideCode(findings, apart) {
+export function besideCode(findings, notFused) {
   return findings
     .filter(({ key, missing }) => key in TITLES && !missing)
     .map(({ key, badge }) => {
-      const amber = key === "fusion" && apart > 0;
-      return { key, title: TITLES[key], badge: amber ? grouped(apart) : badge, amber };
+      const amber = key === "fusion" && notFused > 0;
+      return { key, title: TITLES[key], badge: amber ? grouped(notFused) : badge, amber };
     });
 }
 
@@ -29,6 +29,6 @@ export function besideCode(findings, apart) {
  * The finding that was asked for by name, "" for none.
  * @param {FindingHead[]} findings
  */
-export function askedFor(findings) {
+export function requestedFinding(findings) {
   return ASKED_FOR.find((wanted) => findings.some(({ key, missing }) => key === wanted && !missing)) ?? "";
 }

@@ -190,7 +190,7 @@ function reached(core, stages, number, phase, lines) {
     steps.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
   }
   if (groups) {
-    steps.push(verb("fused", lane.apart ? `${grouped(lane.apart)} separate` : "", finding("fusion")));
+    steps.push(verb("fused", lane.notFused ? `${grouped(lane.notFused)} separate` : "", finding("fusion")));
     steps.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
   }
   if (code) {

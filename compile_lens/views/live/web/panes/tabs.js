@@ -68,7 +68,7 @@ export function tabsOf(model, group) {
   const { findings, compilations } = model.core;
   const lane = code && compilations[model.index.stages[code.stage].compilation].lanes;
   const own = code && lane?.find(({ phase }) => phase === model.phase(code.stage));
-  const known = code ? besideCode(findings, own?.apart ?? 0) : [];
+  const known = code ? besideCode(findings, own?.notFused ?? 0) : [];
   for (const { key, title, badge, amber } of known) {
     const place = placeOfFinding(
       key,

@@ -16,7 +16,7 @@ import { toFirstHits } from "../panes/reveal.js";
 import { Flow } from "../chain/flow.js";
 import { pageHeader } from "./header.js";
 import { Inspector } from "../chain/inspector.js";
-import { actOnLetter, hearKeys, showKeys } from "../controls/keys.js";
+import { actOnLetter, listenToKeys, showKeys } from "../controls/keys.js";
 import { endedBadly } from "../findings/outcome_pane.js";
 import { Panes } from "../panes/panes.js";
 import { Paper } from "./print.js";
@@ -148,7 +148,7 @@ class Shell {
     this.choose(linked?.compilation ?? this.model.core.first);
     if (linked) this.restore(linked);
     this.checkLink();
-    hearKeys(this.host, this.standalone, (event) => this.key(event));
+    listenToKeys(this.host, this.standalone, (event) => this.key(event));
     // The observer goes with the host; nothing of a notebook's page outlives the output.
     new ResizeObserver(() => this.panes.resized(this.host.clientWidth)).observe(this.host);
     if (this.standalone) {

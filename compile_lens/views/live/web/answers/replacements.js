@@ -14,7 +14,7 @@ const FEW = 3;
  * @param {ParentNode} pane
  * @param {string} wanted
  */
-export function becameWords({ app: { model, chain }, panes }, pane, wanted) {
+export function replacementWords({ app: { model, chain }, panes }, pane, wanted) {
   const stage = panes.shown.find(({ element }) => element === pane)?.place.stage ?? PYTHON;
   if (stage <= PYTHON || model.isCode(stage)) return "";
   const { stages, names } = model.index;
