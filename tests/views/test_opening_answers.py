@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
+from samples_findings import CURVE
 
 from compile_lens import capture
 from compile_lens.views.live.items import Items
@@ -37,6 +40,8 @@ def test_the_answers_of_a_long_function() -> None:
     assert answers["Memory"].startswith("peak ~") and answers["Memory"].count("KiB") == 2
     assert answers["Eager"] == "nothing: 1 graph, 0 breaks, 0 recompiles"
     assert "max-autotune" not in answers["Try first"] or "at most" in answers["Try first"]
+    curved = dataclasses.replace(whole, budget_curve=CURVE)  # 8 MiB at the default, 4 MiB at 0.5
+    assert answers_of(curved)["Memory"] == f"{answers['Memory']}; budget 0.5: −50 %"
 
 
 def test_recompiles_that_were_not_observed_are_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:

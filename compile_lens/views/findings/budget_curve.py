@@ -77,6 +77,14 @@ def headline(curve: MemoryCurveRecord) -> str:
     return f"Lowest peak at {best.budget:g}: {peak}{moved}. Not timed."
 
 
+def gain(curve: MemoryCurveRecord) -> float:
+    """The share of the default's peak that the best budget takes away; 0 if one is not known."""
+    best, default = curve.best, curve.default
+    if best is None or best.peak is None or default is None or not default.peak:
+        return 0.0
+    return 1 - best.peak / default.peak
+
+
 def advice(curve: MemoryCurveRecord) -> str:
     """What to try, in a few words; the headline where no budget is known to have a lower peak than the default."""
     best, default = curve.best, curve.default

@@ -14,6 +14,7 @@ from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import Figure
 
+from ..findings.budget_curve import gain
 from ..findings.cost import amount, percent, share
 from ..words import outcome
 from ..words.answers import WORTH, answers
@@ -77,6 +78,9 @@ def _memory(capture: Record) -> Iterator[dict[str, object]]:
     most = max(use.rows, key=lambda row: row.peak or 0)
     own = memory_in_short(most.peak or 0)
     words = f"peak ~{memory_in_short(use.peak)}: {own} by {_owner(most)}"
+    curve = capture.budget_curve
+    if curve is not None and curve.best is not None and (less := gain(curve)) >= WORTH:
+        words += f"; budget {curve.best.budget:g}: −{100 * less:.0f} %"
     yield _answer("Memory", words, None, "memory")
 
 

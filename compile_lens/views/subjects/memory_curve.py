@@ -5,7 +5,7 @@ from __future__ import annotations
 from compile_lens.record.memory_curve import DEFAULT, MemoryCurveRecord
 
 from ..document import Block, Document, Entries, Entry, Finding
-from ..findings.budget_curve import curve_sections, headline
+from ..findings.budget_curve import curve_sections, gain, headline
 from ..words.quantities import plural
 
 GREEN = 0.2
@@ -26,15 +26,7 @@ def document(curve: MemoryCurveRecord) -> Document:
     return Document(
         "memory_curve",
         f"memory of {curve.function} by activation_memory_budget",
-        "compiled" if _gain(curve) >= GREEN else "partial",
+        "compiled" if gain(curve) >= GREEN else "partial",
         headline(curve),
         findings=(finding,),
     )
-
-
-def _gain(curve: MemoryCurveRecord) -> float:
-    """The share of the default's peak that the best budget takes away; 0 if one is not known."""
-    best, default = curve.best, curve.default
-    if best is None or best.peak is None or default is None or not default.peak:
-        return 0.0
-    return 1 - best.peak / default.peak
