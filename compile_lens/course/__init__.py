@@ -13,6 +13,8 @@ from .checking import solution as solution
 from .recording import Beside as Beside
 from .recording import Recorded as Recorded
 from .recording import recorded as recorded
+from .series import Series as Series
+from .series import series as series
 from .state import Progress as Progress
 from .state import progress as progress
 from .wording import language as language
@@ -22,6 +24,7 @@ __all__ = [
     "Prediction",
     "Progress",
     "Recorded",
+    "Series",
     "Verdict",
     "check",
     "hint",
@@ -29,5 +32,6 @@ __all__ = [
     "predict",
     "progress",
     "recorded",
+    "series",
     "solution",
 ]

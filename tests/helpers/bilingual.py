@@ -47,7 +47,8 @@ def same(one: Any, other: Any) -> bool:
     """
     if type(one) is not type(other):
         return False
-    if isinstance(one, ast.Call) and ast.unparse(one.func).startswith("course."):
+    # The name of a series is prose: it stands beside its slider.
+    if isinstance(one, ast.Call) and re.match(r"course\.(?!series)", ast.unparse(one.func)):
         return ast.dump(one) == ast.dump(other)
     if isinstance(one, ast.JoinedStr) and is_chinese(ast.unparse(other)):
         parts = [

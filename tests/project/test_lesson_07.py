@@ -14,6 +14,8 @@ import torch
 from needs import not_here
 from torch._inductor.cpp_builder import CppTorchOptions, _get_ffast_math_flags
 
+import compile_lens
+
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 NAME = lessons.named("07")
@@ -49,6 +51,23 @@ def test_steps_are_registers() -> None:
     for target, bits in (("neon", 128), ("sve256", 256), ("avx2", 256), ("avx512", 512)):
         (row,) = (row[1:] for row in rows if row[0] == f"cpu:{target}")
         assert row == [str(bits // 32), str(bits // 16), str(2 * bits // 64)], target
+
+
+def test_what_its_slider_shows() -> None:
+    """The bodies of the loop by size, as the text tells them: what each takes at a time, and which is a tail."""
+    prose = lessons.prose(NAME)["sizes-meaning"]
+    sizes = lessons.said(
+        prose, r"(\d+) numbers do not fill .* (\d+) fill it.* For (\d+) .* for ([\d,]+) a tail"
+    )
+    assert (15, 16, 17, 1000) == sizes and f"for size in {sizes}" in lessons.prose(NAME)["sizes"]
+    found = {}
+    for size in sizes:
+        code = compile_lens.capture(lambda x: torch.sin(x) * 2, torch.rand(size), target="cpu:avx512")
+        source = code.kernels[0].source
+        found[size] = re.findall(r"C10_(\w*)LIKELY[^;]*, static_cast<int64_t>\((\d+)L?\)\);", source)
+    tails = [("", "15")], [("", "16")], [("", "16"), ("UN", "1")], [("", "16"), ("UN", "8")]
+    assert found == dict(zip(sizes, tails))
+    assert lessons.said(prose, r"tail for (\w+) number, .* a tail for (\w+)") == (1, 8)
 
 
 def test_its_prose_says_what_the_captures_say() -> None:

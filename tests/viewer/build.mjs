@@ -76,7 +76,7 @@ function reached(/** @type {string} */ start) {
 }
 
 const base = reached("shell/start.js");
-const ADDITIONS = ["answers", "compare", "play", "widget"];
+const ADDITIONS = ["answers", "compare", "play", "widget", "series"];
 /** Names that the additions take from the script: path and name, each under a short key. @type {Map<string, string>} */
 const keys = new Map();
 for (const [path, taken] of ADDITIONS.flatMap((name) => [...reached(`${name}/start.js`)]))
@@ -132,6 +132,7 @@ await build({
     { in: `${WEB}/play/start.css`, out: "play" },
     { in: `${WEB}/play/beside.css`, out: "beside" },
     { in: `${WEB}/widget/start.css`, out: "widget" },
+    { in: `${WEB}/series/start.css`, out: "series" },
   ],
   logLevel: "warning",
   outExtension: { ".js": ".min.js", ".css": ".min.css" },

@@ -14,6 +14,7 @@ const ORDER = [
   "boot",
   "editor",
   "widget",
+  "series",
   "play",
   "compare",
   "answers",
@@ -174,6 +175,8 @@ test("the pages carry every file", () => {
     "play/beside.css",
     "widget/start.js",
     "widget/start.css",
+    "series/start.js",
+    "series/start.css",
   ])
     visit(start);
   assert.deepEqual(

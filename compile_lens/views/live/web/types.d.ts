@@ -324,6 +324,12 @@ export interface IndexStage {
   part: PartName;
 }
 
+/** The data of a series beyond its captures: what differs, and its values in the order of the slider. */
+export interface Series {
+  name: string;
+  values: string[];
+}
+
 /** The data of a comparison beyond the captures in it. */
 export interface Compared {
   function: string;

@@ -14,8 +14,8 @@ import { followPointer } from "../controls/pointer.js";
 
 /**
  * The page that is shown: `begin` is called once it stands in the document.
- * @typedef {(host: HTMLElement, parts: Record<string, string>, unpack: Unpacked["unpack"], standalone: boolean) =>
- *   Promise<{ element: HTMLElement, begin?: () => void }>} Open
+ * @typedef {(host: HTMLElement, parts: Record<string, string>, unpack: Unpacked["unpack"], standalone: boolean,
+ *   style: string) => Promise<{ element: HTMLElement, begin?: () => void }>} Open
  */
 
 /**
@@ -50,7 +50,7 @@ async function start(root, { parts, style, unpack }, open) {
   try {
     checkBrowser();
     const shadow = host.attachShadow({ mode: "open" });
-    const app = await open(host, parts, unpack, root.hasAttribute("data-standalone"));
+    const app = await open(host, parts, unpack, root.hasAttribute("data-standalone"), style);
     shadow.append(h("style", {}, style), app.element);
     root.setAttribute("data-alive", "");
     followPointer(host, shadow);

@@ -1,0 +1,71 @@
+"""A series of captures that differ in one number: a slider to move in a lesson, also where no kernel runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..results.capture import Capture
+    from ..views.document import Document
+
+
+class Series:
+    """Captures by the value of what ``name`` names. ``captures`` has them in the order of the slider."""
+
+    def __init__(self, name: str, captures: dict[str, Capture]) -> None:
+        self.name, self.captures = name, captures
+
+    def __repr__(self) -> str:
+        return f"<Series by {self.name}: {', '.join(self.captures)}>"
+
+    def __str__(self) -> str:
+        from ..views.render.text import page
+
+        return page(self._document())
+
+    def _document(self) -> Document:
+        from ..views.subjects.series import document
+
+        return document(self.name, self.captures)
+
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, str]:
+        from ..views.live.series import fragment
+        from ..views.render.formats import mimebundle
+        from ..views.render.text import DEFAULT_WIDTH, page
+
+        return mimebundle(
+            lambda: fragment(self.name, self.captures),
+            lambda: page(self._document(), DEFAULT_WIDTH, ascii=False),
+            include,
+            exclude,
+        )
+
+
+def series(name: str, captures: Mapping[object, Capture]) -> Series:
+    """Return a series, which a notebook shows as a slider over the pages of the captures.
+
+    The captures are in the cell: the slider moves in exported HTML too. Where no script runs there is a table of what
+    each launches and moves.
+
+    Args:
+        name: what differs, such as ``"rows"``.
+        captures: at least two captures of one function, by the value that each was made with.
+
+    Raises:
+        UsageError: there are fewer than two, or one of them is no capture.
+    """
+    from ..results.capture import Capture
+
+    wrong = next((one for one in captures.values() if not isinstance(one, Capture)), None)
+    if wrong is not None:
+        raise UsageError(
+            f"a series is made of captures, not of {type(wrong).__name__}: {{n: capture(f, x) …}}"
+        )
+    if len(captures) < 2:
+        raise UsageError(f"a series has at least two captures, and this one {len(captures)}")
+    return Series(name, {str(value): capture for value, capture in captures.items()})

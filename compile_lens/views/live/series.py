@@ -1,0 +1,20 @@
+"""The live page of a series: a slider that chooses the capture which is shown. It needs no kernel and no server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from compile_lens.record.capture import Record
+
+from ..render import html
+from ..subjects.series import document
+from .page import alive, packed, plain_parts
+
+
+def fragment(name: str, captures: Mapping[str, Record]) -> str:
+    """HTML for a notebook: a table, and the slider that takes its place where scripts run."""
+    parts = {"comparison": packed(json.dumps({"name": name, "values": list(captures)}))}
+    for number, capture in enumerate(captures.values()):
+        parts[f"column {number}"] = packed(json.dumps(plain_parts(capture)))
+    return html.fragment(document(name, captures), live=alive(parts, "series"))
