@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..record.files import write_text
 from ..trials.checks import FAILED as NOT_SO
-from ..trials.checks import HELD, RAISED, Checked, checks, held
+from ..trials.checks import HELD, RAISED, Checked, checks, run_check
 from ..trials.progress import progress
 from ..views.render.markdown import escape, fenced
 from .names import from_file, here
@@ -36,7 +36,7 @@ def check(args: argparse.Namespace) -> int:
         for file, functions in files.items():
             for function in functions:
                 with progress(f"checking {function.__name__}", quiet=args.quiet):
-                    one = held(function, file, args.pages)
+                    one = run_check(function, file, args.pages)
                 checked.append(one)
                 if not args.json:
                     say(_result_line(one))

@@ -92,10 +92,10 @@ def opened_program(args: argparse.Namespace) -> int:
 
     if args.story:
         raise UsageError("a program has no story; open it without --story")
-    return told(args, Program.load)
+    return show_program(args, Program.load)
 
 
-def told(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
+def show_program(args: argparse.Namespace, read: Callable[[Path], Program]) -> int:
     """Print or convert what ``read`` makes of a file that holds a program."""
     from ..views.render.formats import PROGRAM as FORMS
 
@@ -161,7 +161,7 @@ def imported(args: argparse.Namespace) -> int:
             raise UsageError(
                 "--id goes with --into: it says which compiled graph of a profiler's trace a capture is of"
             )
-        return told(args, import_trace)
+        return show_program(args, import_trace)
     trace: Path = args.record
     args.record = args.into
     if holds_program(args.into):
@@ -169,7 +169,7 @@ def imported(args: argparse.Namespace) -> int:
             raise UsageError(
                 "--id goes with a capture: the graphs of a program have the compile ids of the trace"
             )
-        return told(args, lambda path: Program.load(path).join(trace))
+        return show_program(args, lambda path: Program.load(path).join(trace))
     return _joined(args, trace)
 
 

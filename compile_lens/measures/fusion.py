@@ -64,7 +64,7 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     what is unknown or ambiguous, with what there is.
     """
     answers = of_each_graph(capture, a, b, phase)
-    first = max(answers, key=lambda answer: answer.stake)
+    first = max(answers, key=lambda answer: answer.rank)
     others = (f"in {answer.where}: {answer.verdict}" for answer in answers if answer is not first)
     return replace(first, facts=(*first.facts, *others))
 
@@ -312,7 +312,7 @@ class _Place:
             )
             for pair in pairs
         ]
-        first = max(answers, key=lambda answer: answer.stake)
+        first = max(answers, key=lambda answer: answer.rank)
         counts = f"{one.name} has {len(ones)} launches and {two.name} {len(twos)}: this is about one of each"
         return replace(first, facts=(*first.facts, counts))
 

@@ -64,7 +64,7 @@ class Why:
     library: tuple[str, ...] = ()
 
     @property
-    def stake(self) -> tuple[bool, int]:
+    def rank(self) -> tuple[bool, int]:
         """A key for sorting answers: what fusing would save, where they are not fused."""
         return self.verdict == NOT_FUSED, self.saved or 0
 

@@ -166,7 +166,7 @@ class Expectations:
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
-        from ..views.explanations.program import stands
+        from ..views.explanations.program import where_used
 
         delegate("Expectations.no")(op)
         wanted = f"no {op}"
@@ -174,7 +174,7 @@ class Expectations:
         self._phase(phase)
         uses_of_op, unknown = uses(self.capture, op, phase)
         if uses_of_op:
-            raise self._error(f"expected {wanted}, found it", stands(self.capture, uses_of_op))
+            raise self._error(f"expected {wanted}, found it", where_used(self.capture, uses_of_op))
         self._known(wanted, unknown)
         return self
 
@@ -188,7 +188,7 @@ class Expectations:
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
-        from ..views.explanations.program import stands
+        from ..views.explanations.program import where_used
 
         if not allowed:
             raise UsageError(
@@ -202,10 +202,10 @@ class Expectations:
         lowered = [u for u in every if u.node is not None and u.address[1].endswith("post_grad")]
         wrong = [u for u in lowered if u.node is not None and {t.dtype for t in u.node.outputs} - names]
         if wrong:
-            raise self._error(f"expected {wanted}, found others", stands(self.capture, wrong, types=True))
+            raise self._error(f"expected {wanted}, found others", where_used(self.capture, wrong, types=True))
         if of and not lowered:
             raise self._error(
-                f"expected {wanted}, found no {of} after Inductor's passes", stands(self.capture, every)
+                f"expected {wanted}, found no {of} after Inductor's passes", where_used(self.capture, every)
             )
         self._known(wanted, unknown)
         return self
@@ -246,7 +246,7 @@ class Expectations:
         failing = [why for why in of_each_graph(self.capture, a, b, phase) if why.verdict not in holding]
         if not failing:
             return self
-        why = max(failing, key=lambda answer: answer.stake)
+        why = max(failing, key=lambda answer: answer.rank)
         place = f" ({why.where})" if why.where else ""
         verdict = f"{why.a} and {why.b}{place}: {why.verdict}{f', {why.reason}' if why.reason else ''}"
         called = of_calls(self.capture, why)

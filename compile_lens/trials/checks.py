@@ -81,7 +81,7 @@ def checks(module: ModuleType, file: str, only: Sequence[str] = ()) -> list[Call
     return wanted
 
 
-def held(function: Callable[..., object], file: str, folder: Path | None = None) -> Checked:
+def run_check(function: Callable[..., object], file: str, folder: Path | None = None) -> Checked:
     """Run one check; where it does not hold, ``folder`` gets a page of each capture that it made with what it was
     given, or failed about."""
     lens = Lens()

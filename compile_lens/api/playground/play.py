@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import snippets
 from .server import Opening, Server
-from .session import Captor, Limits
+from .session import CaptureProcess, Limits
 from .settings import MARK, Program, from_link
 
 NEEDED = ("starlette", "uvicorn", "websockets")
@@ -62,11 +62,11 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="compile-lens-play-"))
     work = folder / "work"
-    captor = Captor(work, limits)
+    captures = CaptureProcess(work, limits)
     try:
         work.mkdir()
-        captor.start()
-        server = Server(captor, first, modules)
+        captures.start()
+        server = Server(captures, first, modules)
 
         def begun() -> None:
             print(f"playground: {server.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)
@@ -77,7 +77,7 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
     except KeyboardInterrupt:
         pass  # it was meant so
     finally:
-        captor.close()
+        captures.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 

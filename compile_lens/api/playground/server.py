@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import UsageError
 from ...views.live import playground as pages
 from .guard import PROTOCOL, Guard
-from .session import Captor, Session
+from .session import CaptureProcess, Session
 from .settings import DTYPES, LARGEST, TARGETS, Program
 from .snippets import Snippet
 
@@ -41,12 +41,12 @@ class Server:
     """The server, bound to its port.
 
     Args:
-        captor: captures the programs.
+        captures: the process that captures the programs.
         folder: where modules of the programs are looked for; ``""`` for none.
     """
 
-    def __init__(self, captor: Captor, opening: Opening, folder: str) -> None:
-        self._captor, self._opening, self._folder = captor, opening, folder
+    def __init__(self, captures: CaptureProcess, opening: Opening, folder: str) -> None:
+        self._captures, self._opening, self._folder = captures, opening, folder
         self._token = secrets.token_urlsafe(32)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.socket.bind((LOOPBACK, 0))
@@ -104,7 +104,9 @@ class Server:
                 await self._reader.close(ELSEWHERE)
         self._reader = reader
         file = self._opening.file
-        session = Session(self._captor, f"{self._folder}/{file}" if self._folder else file, reader.send_json)
+        session = Session(
+            self._captures, f"{self._folder}/{file}" if self._folder else file, reader.send_json
+        )
         work = asyncio.create_task(session.run())
         try:
             await reader.send_json({"hello": self._hello()})
@@ -141,6 +143,6 @@ class Server:
             "targets": TARGETS,
             "dtypes": DTYPES,
             "largest": LARGEST,
-            "seconds": self._captor.seconds,
+            "seconds": self._captures.seconds,
             **pages.bundle(),
         }

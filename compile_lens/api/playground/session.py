@@ -38,7 +38,7 @@ class Limits:
     memory: int = 8 << 30
 
 
-class Captor:
+class CaptureProcess:
     """Runs requests in one child process, in a folder of its own."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
@@ -141,8 +141,8 @@ class Session:
         send: takes each answer, with the number of its program as ``of``.
     """
 
-    def __init__(self, captor: Captor, file: str, send: Callable[[dict[str, Any]], Any]) -> None:
-        self._captor, self._file, self._send = captor, file, send
+    def __init__(self, captures: CaptureProcess, file: str, send: Callable[[dict[str, Any]], Any]) -> None:
+        self._captures, self._file, self._send = captures, file, send
         self._wanted: dict[str, Any] = {}
         self._changed = asyncio.Event()
         self._unwanted = threading.Event()
@@ -165,10 +165,10 @@ class Session:
             self._changed.clear()
             request, self._unwanted = dict(self._wanted), threading.Event()
             number = request.pop("edit")
-            if not self._captor.ready:
+            if not self._captures.ready:
                 await self._send({"of": number, "starting": True})
             request["file"] = self._file
-            answer = await asyncio.to_thread(self._captor.ask, request, self._unwanted)
+            answer = await asyncio.to_thread(self._captures.ask, request, self._unwanted)
             if not self._changed.is_set() and "interrupted" not in answer:
                 await self._send({"of": number, **self._changes(answer)})
 

@@ -54,7 +54,7 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
         code = place.compilation.code.get(place.phase)
         if code is not None:
             shown = (k for k in code.kernels if not only or k.language in only)
-            facts += [told(capture, place, code, kernel) for kernel in shown]
+            facts += [kernel_summary(capture, place, code, kernel) for kernel in shown]
     if only and not facts:  # none: then what there is instead
         return kernels_there(capture, seen)
     if only:  # library calls are what they are, whatever they stand beside
@@ -85,7 +85,12 @@ def kernels(capture: Record, phase: str = "", only: Sequence[str] = ()) -> Expla
 def kernels_there(capture: Record, seen: Sequence[Place]) -> Explanation:
     """Every kernel of some phases, whatever keeps them apart."""
     codes = [(place, place.compilation.code.get(place.phase)) for place in seen]
-    facts = (told(capture, place, code, k) for place, code in codes if code is not None for k in code.kernels)
+    facts = (
+        kernel_summary(capture, place, code, k)
+        for place, code in codes
+        if code is not None
+        for k in code.kernels
+    )
     return Explanation(few(facts, "kernels", "capture.kernels"))
 
 
@@ -153,7 +158,7 @@ def _of_library(capture: Record, name: str) -> tuple[str, str]:
 def by_bytes(capture: Record, phase: str = "") -> Explanation:
     """Every kernel by the bytes that it moves, and the pairs of groups that move some twice; the most first."""
     moved = [
-        (-((kernel.reads or 0) + (kernel.writes or 0)), told(capture, place, code, kernel, True))
+        (-((kernel.reads or 0) + (kernel.writes or 0)), kernel_summary(capture, place, code, kernel, True))
         for place in places(capture)
         if (not phase or place.phase == phase)
         and (code := place.compilation.code.get(place.phase)) is not None
@@ -164,7 +169,7 @@ def by_bytes(capture: Record, phase: str = "") -> Explanation:
     return Explanation(few(lines_by_bytes, "kernels", "capture.kernels"), stake.why, stake.to_try)
 
 
-def told(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool = False) -> str:
+def kernel_summary(capture: Record, place: Place, code: Code, kernel: Kernel, size: bool = False) -> str:
     """A kernel in one line: name, kind, launches, or the bytes that it moves, and the Python lines that it computes."""
     often = labels.traffic(kernel) or "bytes unknown" if size else launched(code, kernel)
     kind = LANGUAGE.get(kernel.language, kernel.kind)

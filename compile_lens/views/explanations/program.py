@@ -159,7 +159,7 @@ def kept(capture: Record) -> Explanation:
     )
 
 
-def stands(capture: Record, uses: Iterable[Use], types: bool = False) -> Explanation:
+def where_used(capture: Record, uses: Iterable[Use], types: bool = False) -> Explanation:
     """Each place with its Python lines; with ``types`` also the types of its results."""
     chain = Chain(capture)
     facts: list[str] = []

@@ -160,7 +160,7 @@ SENTENCES = 2000
 """Sentences that the page holds; the rest is only counted."""
 
 
-def told(capture: Record, items: Items) -> dict[str, object]:
+def story_data(capture: Record, items: Items) -> dict[str, object]:
     """The ``StoryData`` of the page."""
     whole = story(capture)
     kept, left = whole.sentences[:SENTENCES], len(whole.sentences) - SENTENCES

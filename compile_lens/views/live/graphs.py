@@ -24,7 +24,7 @@ from .items import Items, SeenStage
 from .texts import Texts, defining_lines
 
 
-def told(node: Node) -> list[Frame]:
+def shown_frames(node: Node) -> list[Frame]:
     """The frames of a node, the innermost of the user's last: torch's own are a detail."""
     return sorted(node.frames, key=lambda frame: not frame.of_torch)
 
@@ -70,7 +70,9 @@ class Graphs:
             "moduleType": [strings.number(kind) for _, kind in where],
             "outputs": [[tensors.number(tensor) for tensor in node.outputs] for node in nodes.values()],
             "tensors": tensors.all,
-            "frames": [[strings.number(quoted(frame)) for frame in told(node)] for node in nodes.values()],
+            "frames": [
+                [strings.number(quoted(frame)) for frame in shown_frames(node)] for node in nodes.values()
+            ],
             "traffic": [
                 [local, _bytes(node.reads), _bytes(node.writes)]
                 for local, node in known

@@ -28,7 +28,7 @@ from ..words import stamp
 from ..words.characters import block, short
 from .code import Codes
 from .core import core
-from .findings import finding_part, findings_data, told
+from .findings import finding_part, findings_data, story_data
 from .graphs import Graphs
 from .index import index, part_name
 from .items import Items
@@ -155,7 +155,7 @@ def parts(capture: Record) -> dict[str, object]:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of
         data[part_name(seen)] = of(seen)
     data.update(codes.forms)
-    data["story"] = told(capture, items)
+    data["story"] = story_data(capture, items)
     for finding in findings(capture):
         if not finding.missing:
             data[finding_part(finding)] = findings_data(finding, items)

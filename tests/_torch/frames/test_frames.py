@@ -18,7 +18,7 @@ from compile_lens import capture
 from compile_lens.measures.chain import line_address
 from compile_lens.record.graph import Frame, Node
 from compile_lens.results.capture import Capture
-from compile_lens.views.live.graphs import told
+from compile_lens.views.live.graphs import shown_frames
 from compile_lens.views.words import labels
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -91,7 +91,7 @@ def test_every_view_names_the_users_line() -> None:
     joint = found.compilations[0].graphs["joint"]
     assert "functional.py" not in joint.to_svg()
     for node in joint.nodes:
-        assert [f.file for f in told(node)[-1:]] in ([], [__file__])
+        assert [f.file for f in shown_frames(node)[-1:]] in ([], [__file__])
 
 
 def test_the_innermost_of_the_users_frames() -> None:

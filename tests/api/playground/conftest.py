@@ -1,4 +1,4 @@
-"""A playground's server in a thread, with a captor that runs nothing; and one with a child."""
+"""A playground's server in a thread, with captures that run nothing; and one with a child."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compile_lens.api.playground.snippets import Snippet
 SECRET = "import torch\n\n\ndef the_readers_own_program(x):\n    return x\n"
 
 
-class NoCaptor:
+class NoCaptures:
     """Takes requests, and answers that it captured nothing."""
 
     ready = True
@@ -35,17 +35,17 @@ class NoCaptor:
 
 
 @pytest.fixture
-def captor() -> NoCaptor:
-    return NoCaptor()
+def captures() -> NoCaptures:
+    return NoCaptures()
 
 
 @pytest.fixture
-def server(captor: NoCaptor, tmp_path: Path) -> Iterator[Server]:
+def server(captures: NoCaptures, tmp_path: Path) -> Iterator[Server]:
     """A server that listens. Its program holds the word ``the_readers_own_program``."""
     pytest.importorskip("uvicorn")
     pytest.importorskip("websockets")
     opening = Opening(Program(SECRET), "own.py", (Snippet("a title", "own.py", SECRET),))
-    made = Server(captor, opening, str(tmp_path))  # type: ignore[arg-type]
+    made = Server(captures, opening, str(tmp_path))  # type: ignore[arg-type]
     serving = made.uvicorn()
     made.socket.listen()
     thread = threading.Thread(target=serving.run, kwargs={"sockets": [made.socket]}, daemon=True)

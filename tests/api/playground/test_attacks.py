@@ -12,7 +12,7 @@ import pytest
 from compile_lens.api.playground import play
 from compile_lens.api.playground.server import ELSEWHERE, LOOPBACK, Server
 
-from .conftest import SECRET, NoCaptor
+from .conftest import SECRET, NoCaptures
 
 connecting = pytest.importorskip("websockets.sync.client")
 exceptions = pytest.importorskip("websockets.exceptions")
@@ -148,11 +148,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_websocket_of_another_gets_nothing(server: Server, captor: NoCaptor, name: str) -> None:
+def test_a_websocket_of_another_gets_nothing(server: Server, captures: NoCaptures, name: str) -> None:
     with pytest.raises(exceptions.InvalidStatus) as refused, connected(server, **BAD[name]):
         pass
     assert refused.value.response.status_code == 403
-    assert captor.requests == []
+    assert captures.requests == []
 
 
 def test_a_token_elsewhere_than_in_the_handshake_does_not_count(server: Server) -> None:
@@ -211,8 +211,8 @@ def test_no_path_leads_to_a_file(server: Server, path: str) -> None:
     assert status == (200 if path.startswith("/?") else 404)
 
 
-def test_tokens_are_random_and_long(captor: NoCaptor, server: Server, tmp_path: Any) -> None:
-    other = Server(captor, server._opening, "")  # type: ignore[arg-type]
+def test_tokens_are_random_and_long(captures: NoCaptures, server: Server, tmp_path: Any) -> None:
+    other = Server(captures, server._opening, "")  # type: ignore[arg-type]
     other.socket.close()
     assert token(other) != token(server) and len(token(server)) == 43  # 256 bits
 
@@ -228,23 +228,25 @@ def test_the_browsers_command_line_holds_no_token(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("message", ["no JSON", "[]", "{}", '{"edit": 1}', "3", "[" * 100_000])
-def test_a_message_that_no_page_writes_ends_the_talk(server: Server, captor: NoCaptor, message: str) -> None:
+def test_a_message_that_no_page_writes_ends_the_talk(
+    server: Server, captures: NoCaptures, message: str
+) -> None:
     with connected(server) as reader:
         reader.recv(10)
         reader.send(message)
         with pytest.raises(exceptions.ConnectionClosed) as closed:
             reader.recv(10)
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1003
-    assert captor.requests == []
+    assert captures.requests == []
 
 
-def test_a_message_of_a_million_signs_ends_the_talk(server: Server, captor: NoCaptor) -> None:
+def test_a_message_of_a_million_signs_ends_the_talk(server: Server, captures: NoCaptures) -> None:
     with connected(server) as reader:
         reader.recv(10)
         with pytest.raises(exceptions.ConnectionClosed):
             reader.send(json.dumps({"edit": 1, "program": {"source": "x" * 2_000_000}}))
             reader.recv(10)
-    assert captor.requests == []
+    assert captures.requests == []
 
 
 @pytest.mark.parametrize(
@@ -260,22 +262,22 @@ def test_a_message_of_a_million_signs_ends_the_talk(server: Server, captor: NoCa
         [],
     ],
 )
-def test_settings_that_no_page_has_are_refused(server: Server, captor: NoCaptor, settings: Any) -> None:
+def test_settings_that_no_page_has_are_refused(server: Server, captures: NoCaptures, settings: Any) -> None:
     with connected(server) as reader:
         reader.recv(10)
         reader.send(json.dumps({"edit": 5, "program": {"source": "", "settings": settings}}))
         answer = json.loads(reader.recv(10))
     assert answer["of"] == 5 and answer["error"]["message"]
-    assert captor.requests == []
+    assert captures.requests == []
 
 
-def test_a_page_names_no_file(server: Server, captor: NoCaptor, tmp_path: Any) -> None:
+def test_a_page_names_no_file(server: Server, captures: NoCaptures, tmp_path: Any) -> None:
     with connected(server) as reader:
         reader.recv(10)
         request = {"edit": 1, "program": {"source": "x = 1"}, "file": "/etc/passwd", "folder": "/etc"}
         reader.send(json.dumps(request))
         reader.recv(10)
-    (asked_for,) = captor.requests
+    (asked_for,) = captures.requests
     assert asked_for["file"] == f"{tmp_path}/own.py" and "folder" not in asked_for
 
 

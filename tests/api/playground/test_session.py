@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from compile_lens.api.playground.session import Captor, Limits, Session
+from compile_lens.api.playground.session import CaptureProcess, Limits, Session
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
 
@@ -31,38 +31,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def captor(folder: Path) -> Iterator[Captor]:
-    made = Captor(folder, Limits(seconds=4.0, memory=6 << 30))
+def captures(folder: Path) -> Iterator[CaptureProcess]:
+    made = CaptureProcess(folder, Limits(seconds=4.0, memory=6 << 30))
     yield made
     made.close()
 
 
-def ask(captor: Captor, source: str, file: str = "f.py", **settings: Any) -> dict[str, Any]:
-    return captor.ask({"program": {"source": source, "settings": settings}, "file": file}, threading.Event())
+def ask(captures: CaptureProcess, source: str, file: str = "f.py", **settings: Any) -> dict[str, Any]:
+    return captures.ask(
+        {"program": {"source": source, "settings": settings}, "file": file}, threading.Event()
+    )
 
 
-def test_a_program_becomes_the_parts_of_its_page(captor: Captor) -> None:
-    answer = ask(captor, SIN, rows=3, columns=5)
+def test_a_program_becomes_the_parts_of_its_page(captures: CaptureProcess) -> None:
+    answer = ask(captures, SIN, rows=3, columns=5)
     assert answer["function"] == "f" and answer["inputs"] == ["x: float32[3, 5] cpu"]
     core = json.loads(answer["parts"]["core"])
     assert core["sources"][0]["code"]["text"] == SIN.partition("\n\n\n")[2]
     assert "sin" in answer["parts"]["index"]
 
 
-def test_settings_reach_the_capture(captor: Captor) -> None:
-    answer = ask(captor, SIN, dtype="float64", requires_grad=True, rows=4, columns=4)
+def test_settings_reach_the_capture(captures: CaptureProcess) -> None:
+    answer = ask(captures, SIN, dtype="float64", requires_grad=True, rows=4, columns=4)
     assert answer["inputs"] == ["x: float64[4, 4] cpu requires_grad"]
     assert "backward" in answer["parts"]["index"]
-    target = ask(captor, SIN, target="h100")
+    target = ask(captures, SIN, target="h100")
     assert "triton" in json.dumps(target["parts"]) and "cuda" in json.dumps(target["parts"])
-    switched = ask(captor, SIN, switches=["pattern_matcher"])
+    switched = ask(captures, SIN, switches=["pattern_matcher"])
     assert "pattern_matcher" in switched["parts"]["core"]
 
 
-def test_settings_of_one_program_do_not_reach_the_next(captor: Captor) -> None:
+def test_settings_of_one_program_do_not_reach_the_next(captures: CaptureProcess) -> None:
     changing = "import torch\ntorch.set_default_dtype(torch.float64)\ntorch.manual_seed(7)\n" + SIN
-    assert ask(captor, changing)["inputs"] == ["x: float64[64, 128] cpu"]
-    assert ask(captor, SIN)["inputs"] == ["x: float32[64, 128] cpu"]
+    assert ask(captures, changing)["inputs"] == ["x: float64[64, 128] cpu"]
+    assert ask(captures, SIN)["inputs"] == ["x: float32[64, 128] cpu"]
 
 
 @pytest.mark.parametrize(
@@ -79,61 +81,61 @@ def test_settings_of_one_program_do_not_reach_the_next(captor: Captor) -> None:
         ("inputs = 3\n\n\ndef f(x):\n    return x\n", "", 0),
     ],
 )
-def test_an_error_is_at_its_line(captor: Captor, source: str, type_: str, line: int) -> None:
-    error = ask(captor, source)["error"]
+def test_an_error_is_at_its_line(captures: CaptureProcess, source: str, type_: str, line: int) -> None:
+    error = ask(captures, source)["error"]
     assert (error["type"], error["line"]) == (type_, line) and error["message"]
 
 
-def test_memory_has_a_limit(captor: Captor) -> None:
-    error = ask(captor, "import torch\nx = torch.zeros(1 << 36)\n")["error"]
+def test_memory_has_a_limit(captures: CaptureProcess) -> None:
+    error = ask(captures, "import torch\nx = torch.zeros(1 << 36)\n")["error"]
     assert error["line"] == 2 and "memory" in error["message"]
 
 
 @pytest.mark.parametrize(
     "source", [FOREVER, f"{SIN}\n{FOREVER}", SIN.replace("    return", "    while True: x = x\n    return")]
 )
-def test_an_endless_program_is_stopped_and_the_child_stays(captor: Captor, source: str) -> None:
-    ask(captor, SIN)
-    child = captor._child
-    assert ask(captor, source) == {"stopped": "time"}
-    assert "parts" in ask(captor, SIN) and captor._child is child
+def test_an_endless_program_is_stopped_and_the_child_stays(captures: CaptureProcess, source: str) -> None:
+    ask(captures, SIN)
+    child = captures._child
+    assert ask(captures, source) == {"stopped": "time"}
+    assert "parts" in ask(captures, SIN) and captures._child is child
 
 
-def test_a_program_that_hears_nothing_is_ended_with_its_child(captor: Captor) -> None:
-    ask(captor, SIN)
-    child = captor._child
+def test_a_program_that_hears_nothing_is_ended_with_its_child(captures: CaptureProcess) -> None:
+    ask(captures, SIN)
+    child = captures._child
     assert child is not None
-    assert ask(captor, DEAF)["stopped"] == "time"
+    assert ask(captures, DEAF)["stopped"] == "time"
     assert not os.path.exists(f"/proc/{child.pid}") or sys.platform != "linux"
-    assert "parts" in ask(captor, SIN) and captor._child is not child
+    assert "parts" in ask(captures, SIN) and captures._child is not child
 
 
-def test_a_program_that_ends_the_child_is_said(captor: Captor) -> None:
-    answer = ask(captor, "import os\nos._exit(3)\n")
+def test_a_program_that_ends_the_child_is_said(captures: CaptureProcess) -> None:
+    answer = ask(captures, "import os\nos._exit(3)\n")
     assert answer["stopped"] == "ended" and "code 3" in answer["message"]
-    assert "parts" in ask(captor, SIN)
+    assert "parts" in ask(captures, SIN)
 
 
-def test_modules_beside_the_file_are_read_anew(captor: Captor, tmp_path: Path) -> None:
+def test_modules_beside_the_file_are_read_anew(captures: CaptureProcess, tmp_path: Path) -> None:
     source = (
         "import torch\nfrom beside_it import size\n"
         "inputs = [torch.rand(size)]\n\n\ndef f(x):\n    return x + 1\n"
     )
     for size in (3, 4):
         (tmp_path / "beside_it.py").write_text(f"size = {size}\n{'#' * size}", encoding="utf-8")
-        answer = ask(captor, source, str(tmp_path / "own.py"))
+        answer = ask(captures, source, str(tmp_path / "own.py"))
         assert answer["inputs"] == [f"x: float32[{size}] cpu"]
     assert [path.name for path in tmp_path.iterdir()] == ["beside_it.py"], "nothing is written there"
 
 
-def test_the_page_as_one_file_is_that_of_the_program(captor: Captor) -> None:
-    answer = captor.ask(
+def test_the_page_as_one_file_is_that_of_the_program(captures: CaptureProcess) -> None:
+    answer = captures.ask(
         {"program": {"source": SIN, "settings": {}}, "file": "f.py", "page": True}, threading.Event()
     )
     assert answer["page"].startswith("<!doctype html>") and "cpp_fused" in answer["page"]
 
 
-def test_only_the_newest_program_is_answered(captor: Captor) -> None:
+def test_only_the_newest_program_is_answered(captures: CaptureProcess) -> None:
     """Each key ends the capture before: of twenty programs that come at once, the last is answered, and it is fresh."""
 
     async def typed() -> list[dict[str, Any]]:
@@ -145,7 +147,7 @@ def test_only_the_newest_program_is_answered(captor: Captor) -> None:
             if answer["of"] == 20 and "starting" not in answer:
                 done.set()
 
-        session = Session(captor, "f.py", send)
+        session = Session(captures, "f.py", send)
         work = asyncio.create_task(session.run())
         for number in range(1, 21):
             source = FOREVER if number < 20 else SIN
@@ -155,15 +157,15 @@ def test_only_the_newest_program_is_answered(captor: Captor) -> None:
         work.cancel()
         return answers
 
-    ask(captor, SIN)
+    ask(captures, SIN)
     answers = [answer for answer in asyncio.run(typed()) if "starting" not in answer]
     assert [answer["of"] for answer in answers] == [20] and "parts" in answers[0]
 
 
-def test_only_changed_parts_are_sent(captor: Captor) -> None:
+def test_only_changed_parts_are_sent(captures: CaptureProcess) -> None:
     async def typed(*sources: str) -> list[dict[str, Any]]:
         answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        session = Session(captor, "f.py", answers.put)
+        session = Session(captures, "f.py", answers.put)
         work = asyncio.create_task(session.run())
         every = []
         for number, source in enumerate(sources):
@@ -173,7 +175,7 @@ def test_only_changed_parts_are_sent(captor: Captor) -> None:
         work.cancel()
         return every
 
-    whole = {name: text for name, text in ask(captor, SIN.replace("cos", "tan"))["parts"].items()}
+    whole = {name: text for name, text in ask(captures, SIN.replace("cos", "tan"))["parts"].items()}
     first, second = asyncio.run(typed(SIN, SIN.replace("cos", "tan")))
     assert set(first["parts"]) == set(first["names"])
     assert 0 < len(second["parts"]) <= len(second["names"]) == len(whole)
@@ -181,9 +183,9 @@ def test_only_changed_parts_are_sent(captor: Captor) -> None:
     assert {name: kept[name] for name in second["names"]}.keys() == whole.keys()
 
 
-def test_what_is_written_is_in_the_folder(folder: Path, captor: Captor) -> None:
+def test_what_is_written_is_in_the_folder(folder: Path, captures: CaptureProcess) -> None:
     source = "import os, tempfile\nopen('beside.txt', 'w').close()\nprint(tempfile.mkdtemp())\n" + SIN
-    assert "parts" in ask(captor, source)
+    assert "parts" in ask(captures, source)
     assert (folder / "beside.txt").exists() and any(path.name.startswith("tmp") for path in folder.iterdir())
 
 
