@@ -57,6 +57,19 @@ def test_a_softmax_is_one_kernel_or_several() -> None:
     assert re.findall(r"kernels in Metal: (\d)", cells["metal-softmax"]) == ["1", "5"]
 
 
+def test_a_long_row_is_read_in_loops() -> None:
+    """What the slider shows: one kernel for each, whose loads and loops are as the text has them."""
+    prose = lessons.prose(NAME)
+    longest, loads = lessons.said(prose["columns-meaning"], r"Up to ([\d,]+) columns .* there (\w+) times")
+    for columns in (512, longest, longest + 1, 2048):
+        assert str(columns) in prose["columns"]
+        made = capture(lambda x: torch.softmax(x, -1), torch.rand(512, columns), target="h100")
+        (kernel,) = made.kernels
+        found = kernel.source.count("tl.load("), kernel.source.count("for r0_offset in")
+        assert found == ((1, 0) if columns <= longest else (loads, 2))
+        assert made.ledger.total.bytes_after == 2 * 512 * columns * 4
+
+
 def test_a_training_step_is_in_mixed_precision() -> None:
     """By PyTorch's own list of what autocast does on CUDA: products in the lower type, a log softmax in float32."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
