@@ -89,7 +89,7 @@ def test_without_anything_it_begins_with_the_first_of_the_menu() -> None:
 
 def test_the_page_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "NEEDED", ("no_such_package",))
-    with pytest.raises(ModuleNotFoundError, match="compile-lens\\[play\\]"):
+    with pytest.raises(ModuleNotFoundError, match="pip install no_such_package"):
         play.check()
 
 
