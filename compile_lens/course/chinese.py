@@ -120,6 +120,7 @@ MESSAGES: dict[str, str] = {
     "shape": "结果的形状是 {got}，而不是 {want}",
     "nan": "结果里有 nan，它不是数",
     "values": "结果的值不同（最多相差 {most}）",
+    "gradient": "梯度的值不同（最多相差 {most}）",
     "unmet": "它的捕获有 {has}；要求：{relation} {value:,}。",
     "at least": "至少",
     "at most": "至多",

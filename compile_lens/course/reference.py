@@ -101,18 +101,21 @@ SLACK = 1e-5
 
 
 def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
-    """Return how the results of two functions differ on inputs above 0, below 0, and of both signs; ``""`` if they
-    agree.
+    """Return how the results of two functions, and gradients of inputs that have one, differ on inputs above 0, below
+    0, and of both signs; ``""`` if they agree.
 
     What is right is computed with 64 bits; how far from it a program may be, depends on how far from it ``other`` is
     with the bits that the program has.
     """
     for inputs in calls:
         for which, numbers in _draws(inputs):
-            want = other(*(x.double() for x in numbers))
-            rounded = other(*(x.clone() for x in numbers))
-            if slip := _differ(function(*(x.clone() for x in numbers)), rounded, want):
-                return tell(which, slip=slip)
+            trained = [one.grad for one in inputs]
+            want = _computed(other, [x.double() for x in numbers], trained)
+            rounded = _computed(other, numbers, trained)
+            computed = _computed(function, numbers, trained)
+            for key, *three in zip(("values", "gradient"), computed, rounded, want):
+                if slip := _differ(key, *three):
+                    return tell(which, slip=slip)
     return ""
 
 
@@ -127,7 +130,22 @@ def _draws(inputs: tuple[Input, ...]) -> Iterator[tuple[str, list[Any]]]:
         yield "mixed", [2 * _random(one, generator) - 1 for one in inputs]
 
 
-def _differ(got: Any, rounded: Any, want: Any) -> str:
+def _computed(function: Callable[..., Any], numbers: list[Any], trained: list[bool]) -> list[Any]:
+    """Return the result of a function, and the gradient of all that is trained, as one row."""
+    import torch
+
+    inputs = [x.clone().requires_grad_(grad) for x, grad in zip(numbers, trained)]
+    result, leaves = function(*inputs), [x for x in inputs if x.requires_grad]
+    if not leaves or not isinstance(result, torch.Tensor):
+        return [result]
+    if not result.requires_grad:
+        return [result, torch.cat([torch.zeros_like(x).flatten() for x in leaves])]
+    weights = torch.linspace(1, 2, result.numel(), dtype=result.dtype).reshape(result.shape)
+    gradients = torch.autograd.grad((result * weights).sum(), leaves, materialize_grads=True)
+    return [result, torch.cat([gradient.flatten() for gradient in gradients])]
+
+
+def _differ(key: str, got: Any, rounded: Any, want: Any) -> str:
     import torch
 
     if not isinstance(got, torch.Tensor):
@@ -136,9 +154,10 @@ def _differ(got: Any, rounded: Any, want: Any) -> str:
         return tell("shape", got=tuple(got.shape), want=tuple(want.shape))
     if not want.numel():
         return ""
+    want = want.detach()
     error = (rounded.detach().double() - want).abs().max().item()
     allowed = ROUNDING * error + SLACK * want.abs().max().item()
     if got.isnan().any() and not want.isnan().any():
         return tell("nan")
     apart = (got.detach().double() - want).abs().max().item()
-    return "" if apart <= allowed else tell("values", most=f"{apart:.2g}")
+    return "" if apart <= allowed else tell(key, most=f"{apart:.2g}")

@@ -31,6 +31,7 @@ ENGLISH: dict[str, str] = {
     "shape": "its result has the shape {got}, and not {want}",
     "nan": "its result has nan in it, which is no number",
     "values": "its result has other values (up to {most} apart)",
+    "gradient": "its gradient has other values (up to {most} apart)",
     "unmet": "Its capture has {has}; required: {relation} {value:,}.",
     "at least": "at least",
     "at most": "at most",

@@ -506,3 +506,17 @@ def test_in_chinese_errors_are_chinese(chinese: None, folder: Path) -> None:
 def test_a_language_that_there_is_not_is_named() -> None:
     with pytest.raises(UsageError, match=r"language\('fr'\): there is 'en' and 'zh'"):
         course.language("fr")
+
+
+def test_what_was_required_has_its_gradient() -> None:
+    """The numbers are right, and nothing would be learned from them."""
+
+    def stopped(x: Any) -> Any:
+        return torch.sin((x @ x).detach()) + 0 * x
+
+    def doubled(x: Any) -> Any:
+        product = x @ x
+        return torch.sin(product) + product - product.detach()
+
+    for function in (stopped, doubled):
+        assert "its gradient has other values" in str(course.check("4.3", function))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
 import lost_hooks
+import mutating_operators
 import pytest
 import samples
+import torch
 from full_text import full
 from lost_hooks import FAILS, FAILS_AFTER, LOST, PROGRAMS, WAYS, Claims, other_claims, without
 
 import compile_lens
 from compile_lens import ExpectationError, UsageError, expect
+from compile_lens._torch.inductor import lowered_nodes
 from compile_lens._torch.targets import target_inputs
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
@@ -92,3 +96,23 @@ def test_a_loaded_record_knows_what_was_not_observed() -> None:
     assert loaded.lacks(claims.BREAKS) == "torch 9.9 lacks the hook x" and not loaded.lacks(claims.SKIPS)
     with pytest.raises(ExpectationError):
         expect(loaded).graph_breaks(0)
+
+
+def stored(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    total, kept = x.sin(), out.clone()
+    mutating_operators.add_to(kept, total)
+    return kept.exp()
+
+
+@pytest.mark.parametrize(
+    "path", ["", lowered_nodes.EXCEEDED_READS, lowered_nodes.REGISTER, lowered_nodes.RUN_NODE]
+)
+def test_a_store_is_not_linked_to_the_call_that_needs_it(path: str) -> None:
+    """The call is a launch of its own, and no line of another kernel computes it."""
+    with without(path) if path else contextlib.nullcontext():
+        capture = compile_lens.capture(stored, torch.ones(4, 8), torch.ones(4, 8))
+    nodes = capture.compilations[0].graphs["inference.post_grad"].calls
+    (call,) = (node.name for node in nodes if "add_to" in node.target)
+    generated = [kernel for kernel in capture.kernels if kernel.source]
+    assert generated and any(line.origins for kernel in generated for line in kernel.lines)
+    assert not [line for kernel in generated for line in kernel.lines if call in line.origins]

@@ -94,25 +94,26 @@ def record(draft: Draft, loop: Any) -> None:
     if traced is None or body is None or not hasattr(body, "root_block"):
         return
     for block in (body.root_block, *body.subblocks.values()):
-        _attribute_stores(watch.called if watch is not None else (), block.graph)
+        _attribute_stores(watch.called if watch is not None else None, block.graph)
         for operation in block.graph.nodes:
             meta = operation.meta
             for name in (*meta.get(line_origins.KEY, ()), *meta.get(line_origins.INDICES, ())):
                 traced.setdefault(name, {})[loop.get_name()] = None
 
 
-def _attribute_stores(called: Collection[str], graph: Any) -> None:
+def _attribute_stores(called: Collection[str] | None, graph: Any) -> None:
     """Attribute a store that a call asked for to the node whose value is stored: the call computes nothing here, and
-    needs its argument in memory."""
+    needs its argument in memory. Where calls were not observed, such a store is attributed to nothing."""
     key = line_origins.KEY
     stores = [node for node in graph.nodes if node.op == "call_method" and node.target == "store"]
     aside = {*stores, *(node.args[2] for node in stores)}
     computing = {name for node in graph.nodes if node not in aside for name in node.meta.get(key, ())}
     for store in stores:
         names, value = store.meta.get(key, ()), store.args[3]
-        if names and all(name in called for name in names) and computing.isdisjoint(names):
+        by_call = called is None or all(name in called for name in names)
+        if names and by_call and computing.isdisjoint(names):
             for node in (store, store.args[2]):
-                node.meta[key] = value.meta.get(key, names)
+                node.meta[key] = () if called is None else value.meta.get(key, names)
 
 
 def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:

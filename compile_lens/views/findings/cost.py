@@ -88,7 +88,13 @@ def amount(cost: Cost, value: float | None, at_least: bool = False) -> str:
 
 
 def _name(row: CostRow) -> str:
-    return flat(row.name) if row.name else "code outside of modules" if row.modules else "code without a line"
+    return (
+        flat(row.name)
+        if row.name
+        else "code outside of modules"
+        if row.modules
+        else "code whose line is not known"
+    )
 
 
 def _in_line(cost: Cost, row: CostRow) -> str:

@@ -102,7 +102,7 @@ def _cost(capture: Record) -> Part | None:
         advice = attentions.get(row.name, actions)
         lines = [*(("", words) for words in advice), ("", _kernels(row))]
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
-        rows.append(Row(head, row.name or "code without a line", row.expression, tuple(lines)))
+        rows.append(Row(head, row.name or "code whose line is not known", row.expression, tuple(lines)))
     total = amount(cost, cost.total, cost.at_least)
     return Part(
         "Cost by line",
@@ -195,7 +195,7 @@ def _memory(capture: Record) -> Part | None:
     rows = [
         Row(
             f"saves ~{quantities.memory_in_short(row.saved or 0)}",
-            labels.place(row.line) if row.line is not None else "code without a line",
+            labels.place(row.line) if row.line is not None else "code whose line is not known",
             row.expression,
         )
         for row in saving
