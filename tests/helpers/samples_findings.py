@@ -143,7 +143,7 @@ CURVE = MemoryCurveRecord(
             1500,
             5,
             3,
-            (Frame(FILE, 6, "f", "torch.cos(x)", call="torch.cos(x)"),),
+            (Frame(FILE, 5, "f", "torch.cos(x)", call="torch.cos(x)"),),
         ),
         MemoryPoint(0, 0, 2 * MIB, 6 * MIB, 2000, 6, 5),
     ),

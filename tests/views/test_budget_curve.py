@@ -71,7 +71,7 @@ def test_the_parts_of_the_chart_are_one_for_each_budget_side_by_side() -> None:
     assert all(a.end == b.start for a, b in zip(picture.spots, picture.spots[1:]))
     assert [spot.chosen for spot in picture.spots] == [False, True, False, False]
     assert "not captured: out of memory" in picture.spots[2].words
-    assert "3 operators computed again: example.py:6 torch.cos(x)" in picture.spots[1].words
+    assert "3 operators computed again: example.py:5 torch.cos(x)" in picture.spots[1].words
 
 
 def test_no_line_goes_over_a_budget_that_is_not_known() -> None:
