@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { nextStop, topmost } from "../../compile_lens/views/live/web/drawing/walk.js";
+import { nextStop, topmost, trunk } from "../../compile_lens/views/live/web/drawing/walk.js";
 
 /** Boxes as the drawing keeps them, without elements. */
 function level(parent, places, edges, stubs = []) {
@@ -88,4 +88,16 @@ test("a box that uses itself is no way on", () => {
 test("the first box is on top, the left one of several", () => {
   assert.equal(topmost(flat.boxes).name, "a");
   assert.equal(topmost([]), null);
+});
+
+test("of two that work at the top the left one is the trunk: what comes beside it is a later argument's", () => {
+  /** @param {string} kind @param {number[]} at */
+  const view = (kind, at) => ({ box: { kind }, at, inside: null, level: { parent: null } });
+  const boxes = [
+    view("input", [550, 0, 90, 44]),
+    view("other", [500, 80, 180, 60]),
+    view("view", [1110, 90, 165, 44]),
+    { ...view("other", [85, 180, 1000, 2000]), inside: { boxes: [view("other", [97, 260, 280, 90])] } },
+  ];
+  assert.equal(trunk(boxes, 238, 588), 590, "the layer that is open begins below what is near the top");
 });

@@ -136,7 +136,7 @@ export function trunk(boxes, height, width) {
   const working = (open?.inside?.boxes ?? top).filter(works);
   const seen = working.filter(until(1));
   const middles = (seen.length ? seen : working).map(({ at }) => at[0] + at[2] / 2).sort((a, b) => a - b);
-  const middle = middles.length ? middles[Math.floor(middles.length / 2)] : first.at[0] + first.at[2] / 2;
+  const middle = middles.length ? middles[(middles.length - 1) >> 1] : first.at[0] + first.at[2] / 2;
   // What works comes before what does not, and the nearest first.
   const beside = (/** @type {BoxView} */ view) => Math.abs(view.at[0] + view.at[2] / 2 - middle);
   const order = top
