@@ -16,7 +16,7 @@ from lost_hooks import FAILS, FAILS_AFTER, LOST, PROGRAMS, WAYS, Claims, other_c
 
 import compile_lens
 from compile_lens import ExpectationError, UsageError, expect
-from compile_lens._torch.inductor import lowered_nodes
+from compile_lens._torch.inductor import lowered_nodes, pipeline
 from compile_lens._torch.targets import target_inputs
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
@@ -105,7 +105,14 @@ def stored(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "path", ["", lowered_nodes.EXCEEDED_READS, lowered_nodes.REGISTER, lowered_nodes.RUN_NODE]
+    "path",
+    [
+        "",
+        lowered_nodes.EXCEEDED_READS,
+        lowered_nodes.REGISTER,
+        lowered_nodes.RUN_NODE,
+        pipeline.BEFORE_FUSION,
+    ],
 )
 def test_a_store_is_not_linked_to_the_call_that_needs_it(path: str) -> None:
     """The call is a launch of its own, and no line of another kernel computes it."""
@@ -114,5 +121,6 @@ def test_a_store_is_not_linked_to_the_call_that_needs_it(path: str) -> None:
     nodes = capture.compilations[0].graphs["inference.post_grad"].calls
     (call,) = (node.name for node in nodes if "add_to" in node.target)
     generated = [kernel for kernel in capture.kernels if kernel.source]
-    assert generated and any(line.origins for kernel in generated for line in kernel.lines)
+    assert generated and not any(call in kernel.origins for kernel in generated)
+    assert all(kernel.origins or "not observed" in kernel.no_origin for kernel in capture.kernels)
     assert not [line for kernel in generated for line in kernel.lines if call in line.origins]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from ...record import claims
@@ -151,9 +151,21 @@ def resolve(draft: Draft, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
     """Return the kernels with the origins of their lines; those that Inductor did not generate itself are
     unchanged."""
     tracker = TRACKER.of(draft)
+    if claims.LOOPS in draft.recorder.lacking:
+        # The loops were not asked what they compute: a store for a call bears the origin of the call.
+        calls = {name for kernel in kernels if not kernel.source for name in kernel.origins[:1]}
+        return tuple(_without_origins(kernel, calls if kernel.source else ()) for kernel in kernels)
     if tracker is None or claims.KERNEL_LINES in draft.recorder.lacking:
         return tuple(kernels)
     return tuple(_with_origins(tracker, kernel) if kernel.source else kernel for kernel in kernels)
+
+
+def _without_origins(kernel: Kernel, calls: Collection[str]) -> Kernel:
+    origins = tuple(name for name in kernel.origins if name not in calls)
+    return dataclasses.replace(kernel, origins=origins, no_origin="" if origins else NOT_OBSERVED)
+
+
+NOT_OBSERVED = "the loops that it runs were not observed"
 
 
 def _with_origins(tracker: Tracker, kernel: Kernel) -> Kernel:
