@@ -142,6 +142,7 @@ class Server:
             "menu": [asdict(one) for one in opening.menu],
             "targets": TARGETS,
             "dtypes": DTYPES,
+            "sizes": [("rows", "rows"), ("columns", "columns")],
             "largest": LARGEST,
             "seconds": self._captures.seconds,
             **pages.bundle(),
