@@ -89,7 +89,7 @@ def test_binder_installs_what_the_lessons_and_ci_have() -> None:
     assert f'"Programming Language :: Python :: {python}"' in project
 
 
-def test_a_lesson_opens_from_its_badges_and_installs_what_it_needs() -> None:
+def test_a_lesson_opens_elsewhere_and_installs_what_it_needs() -> None:
     place = REPOSITORY.removeprefix("https://github.com/")
     for folder in (ROOT / "tutorials", ROOT / "tutorials" / "zh"):
         index = (folder / "README.md").read_text(encoding="utf-8")
