@@ -215,8 +215,8 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
 
     _keep_random_state(undo)
     log_filters.bypass_root_handlers(undo)
-    undo.add(restore_environment, {name: os.environ.get(name) for name in SET_BY_INDUCTOR})
-    undo.add(sys.setrecursionlimit, sys.getrecursionlimit())
+    _ENVIRONMENT.keep(undo)
+    _RECURSION_LIMIT.keep(undo)
     undo.add(_restore_grad_mode, torch.is_grad_enabled())
     undo.add(_trim, edits := _metric_edits(), len(edits))
     undo.add(_settle, recorder)
@@ -326,6 +326,37 @@ def restore_environment(before: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+class _Shared:
+    """State of the process that captures of several threads change at once: what the first of them found, the last
+    restores. If each restored what it found, one would bring back what another had changed."""
+
+    def __init__(self, read: Callable[[], Any], restore: Callable[[Any], object]) -> None:
+        self._read, self._restore = read, restore
+        self._lock = threading.Lock()
+        self._users: set[object] = set()
+        self._before: Any = None
+
+    def keep(self, undo: Undo) -> None:
+        """Restore the state once neither this capture nor another that overlaps with it runs."""
+        user = object()
+        undo.add(self._leave, user)
+        with self._lock:
+            if not self._users:
+                self._before = self._read()
+            self._users.add(user)
+
+    def _leave(self, user: object) -> None:
+        with self._lock:
+            if user in self._users:
+                if len(self._users) == 1:
+                    self._restore(self._before)
+                self._users.remove(user)
+
+
+_ENVIRONMENT = _Shared(lambda: {name: os.environ.get(name) for name in SET_BY_INDUCTOR}, restore_environment)
+_RECURSION_LIMIT = _Shared(sys.getrecursionlimit, sys.setrecursionlimit)
 
 
 def _settle(recorder: Recorder) -> None:

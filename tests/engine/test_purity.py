@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -387,6 +388,48 @@ def test_threads() -> None:
     assert changed == []
     assert counters["stats"]["unique_graphs"] - before[1] == 1
     assert counters["stats"]["calls_captured"] - before[2] == 2  # exp, add
+
+
+@compiles_in_threads
+def test_captures_that_overlap_leave_the_limit_of_recursion_that_the_first_found() -> None:
+    """The second begins while the first has Inductor's limit in force, and ends after it."""
+    compiled, begun, ended = threading.Event(), threading.Event(), threading.Event()
+
+    @torch.compiler.disable
+    def first_pauses() -> None:
+        compiled.set()
+        assert begun.wait(60)
+
+    @torch.compiler.disable
+    def second_pauses() -> None:
+        begun.set()
+        assert ended.wait(60)
+
+    def first(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        first_pauses()
+        return y + 1
+
+    def second(x: torch.Tensor) -> torch.Tensor:
+        y = torch.cos(x)
+        second_pauses()
+        return y + 1
+
+    def later() -> None:
+        assert compiled.wait(60)
+        capture(second, torch.rand(8))
+
+    thread = threading.Thread(target=later)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1500)  # Inductor raises it to 2,000
+    try:
+        thread.start()
+        capture(first, torch.rand(8))
+        ended.set()
+        thread.join()
+        assert sys.getrecursionlimit() == 1500
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @pytest.mark.slow
