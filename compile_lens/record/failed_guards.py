@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from .graph import Frame
-from .messages import clip, parse_expression, plain_source, with_place, without_addresses
+from .messages import clip, parse_expression, plain_numbers, plain_source, with_place, without_addresses
 from .program import FailedGuard
 
 Now = Callable[[str], str]
@@ -59,9 +59,8 @@ _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOT
 _LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
 _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
 """Guard on a name that is looked up at the class, since the object has no such attribute."""
-_NUMBER = re.compile(r"___as_tensor\((?P<source>[^()]+)\)\.item\(\)")
-"""A number of the program's, as torch 2.11 asks for its value; of its line it says that there is none."""
 _NO_LINE = re.compile(r"  # \(unknown (?:source|var) .*, please file a bug\)$", re.DOTALL)
+"""The place that torch 2.11 gives a guard on a number of the program."""
 _ADDRESS = re.compile(r" ?(?:\(id=0x[0-9a-f]+\)|at 0x[0-9a-f]+)")
 
 
@@ -71,7 +70,7 @@ def failed_guard(text: str, now: Now, setting: Now = lambda _: "") -> FailedGuar
     head = _HEAD.match(text)
     id, rest = (head["id"], head["rest"]) if head else ("", text)
     rest = rest.partition("\nUser stack trace:")[0].strip()
-    rest = _NUMBER.sub(r"\g<source>", _NO_LINE.sub("", rest))
+    rest = plain_numbers(_NO_LINE.sub("", rest))
     rest, hint, type_ = _hinted(rest)
     rest, line = _placed(rest, now)
     rest = without_addresses(rest)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .compilation import Compilation, DynamicDim
-from .messages import parse_expression, plain_source, with_place
+from .messages import parse_expression, plain_numbers, plain_source, with_place
 from .program import FailedGuard
 
 TENSOR_CHECK = re.compile(
@@ -104,13 +104,26 @@ _SHAPES = "SHAPE_ENV"
 
 
 def _each(condition: str) -> list[str]:
-    """The comparisons that a condition joins, without torch's comments: the two ends of a range are told in one."""
-    text = plain_source(with_place(condition)[0])
+    """The comparisons that a condition joins, without torch's comments: the two ends of a range are told in one.
+
+    Torch 2.11 also asks that a number of the program is its own value, which says nothing.
+    """
+    text = plain_source(plain_numbers(with_place(condition)[0]))
     tree = parse_expression(text)
     if tree is None:
         return [text]
     both = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
-    return [ast.unparse(part) for part in both]
+    return [ast.unparse(part) for part in both if not _says_nothing(part)]
+
+
+def _says_nothing(condition: ast.expr) -> bool:
+    """Return True for a value that equals itself."""
+    return (
+        isinstance(condition, ast.Compare)
+        and isinstance(condition.ops[0], ast.Eq)
+        and len(condition.ops) == 1
+        and ast.unparse(condition.left) == ast.unparse(condition.comparators[0])
+    )
 
 
 def _parts(condition: str) -> set[str]:

@@ -151,6 +151,14 @@ _ROOM = 80
 """Characters of a value that is told."""
 
 
+_NUMBER = re.compile(r"___as_tensor\((?P<source>[^()]+)\)\.item\(\)")
+
+
+def plain_numbers(text: str) -> str:
+    """Return a guard's text with a number of the program as the program has it: torch 2.11 asks for its value."""
+    return _NUMBER.sub(r"\g<source>", text)
+
+
 def with_place(guard: str) -> tuple[str, Frame | None]:
     """A guard without torch's comment on its line, and that line; a text in the guard may look like one."""
     where = None

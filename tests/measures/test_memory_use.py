@@ -17,6 +17,8 @@ from compile_lens.measures.memory_use import MemoryUse, pattern
 from compile_lens.views.document import Table
 from compile_lens.views.findings.memory import memory
 
+columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells columns from 3.11 on")
+
 pytestmark = pytest.mark.torch
 
 ROWS, WIDTH = 16, 32
@@ -99,6 +101,7 @@ def test_several_modules_keep_the_names_that_tell_them_apart() -> None:
     assert {"student.weight", "teacher.weight", "x"} <= names
 
 
+@columns
 def test_lines_save_what_one_counts_by_hand() -> None:
     """gelu reads ``wide`` for its backward, the weight gradient of ``down`` reads ``active``: 16 × 128 floats each."""
     block = Block()
@@ -203,6 +206,7 @@ def test_saved_bytes_are_those_that_autograd_saves() -> None:
     assert sum(row.saved or 0 for row in by_name.rows) == by_line.saved
 
 
+@columns
 def test_a_curve_says_what_is_computed_again_and_what_a_budget_gains() -> None:
     """At 0 nothing is saved beside inputs, so that ``up`` runs again: its product and gelu, 16 × 128 floats each."""
     record = capture(Block(), torch.ones(ROWS, WIDTH), keep_inputs=True)
@@ -246,6 +250,7 @@ def test_a_curve_is_for_the_target_of_the_capture() -> None:
     assert curve.points[0].saved == record.memory().saved and curve.points[1].saved == 0
 
 
+@columns
 def test_a_value_that_a_layer_reshapes_is_named_by_what_made_it() -> None:
     """A linear layer of three dimensions makes a matrix of what it gets: that is gelu's result, not the layer's."""
     up, down = nn.Linear(8, 16), nn.Linear(16, 8)

@@ -272,15 +272,11 @@ def symbols(shapes: Any) -> tuple[DynamicDim, ...]:
             continue
         for source in sources:
             name = source.name if isinstance(source.name, str) else source.name()
-            plain_name = _NUMBER.sub(r"\g<source>", name)
+            plain_name = messages.plain_numbers(name)
             is_data = plain_name.endswith(".item()") and not now.free_symbols & guarded
             if "._base." not in name and not source.is_ephemeral() and not is_data:
                 dims.append(_symbol(plain_name, str(now), seen.get(symbol)))
     return tuple(dims)
-
-
-_NUMBER = re.compile(r"___as_tensor\((?P<source>.+)\)\.item\(\)")
-"""A number of the program's, as torch 2.11 names it."""
 
 
 def _symbol(name: str, symbol: str, seen: Any) -> DynamicDim:
