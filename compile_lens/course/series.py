@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
+from ..results.document_forms import DocumentDisplay
 
 if TYPE_CHECKING:
     from ..results.capture import Capture
     from ..views.document import Document
 
 
-class Series:
+class Series(DocumentDisplay):
     """Captures by the value of what ``name`` names. ``captures`` has them in the order of the slider."""
 
     def __init__(self, name: str, captures: dict[str, Capture]) -> None:
@@ -21,29 +22,15 @@ class Series:
     def __repr__(self) -> str:
         return f"<Series by {self.name}: {', '.join(self.captures)}>"
 
-    def __str__(self) -> str:
-        from ..views.render.text import page
-
-        return page(self._document())
-
     def _document(self) -> Document:
         from ..views.subjects.series import document
 
         return document(self.name, self.captures)
 
-    def _repr_mimebundle_(
-        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
-    ) -> dict[str, str]:
+    def _fragment(self) -> str:
         from ..views.live.series import fragment
-        from ..views.render.formats import mimebundle
-        from ..views.render.text import DEFAULT_WIDTH, page
 
-        return mimebundle(
-            lambda: fragment(self.name, self.captures),
-            lambda: page(self._document(), DEFAULT_WIDTH, ascii=False),
-            include,
-            exclude,
-        )
+        return fragment(self.name, self.captures)
 
 
 def series(name: str, captures: Mapping[object, Capture]) -> Series:

@@ -10,23 +10,11 @@ if TYPE_CHECKING:
     from ..views.document import Document
 
 
-class DocumentForms:
-    """A subject with a Document: as text, as a file, in a notebook. ``_kind`` is its key in ``formats.FORMS``."""
-
-    _kind = ""
-
-    if TYPE_CHECKING:
-
-        def to_dict(self) -> dict[str, Any]: ...
+class DocumentDisplay:
+    """A subject with a Document: as text, and in a notebook."""
 
     def _document(self) -> Document:
         raise NotImplementedError
-
-    def _page(self, path: Path) -> str:
-        """Return the page for a browser, which will stand at ``path``."""
-        from ..views.render.html import page
-
-        return page(self._document())
 
     def _fragment(self) -> str:
         """Return the HTML for a notebook."""
@@ -39,6 +27,34 @@ class DocumentForms:
         from ..views.render.text import DEFAULT_WIDTH, page
 
         return page(self._document(), DEFAULT_WIDTH, ascii=False)
+
+    def __str__(self) -> str:
+        from ..views.render.text import page
+
+        return page(self._document())
+
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, str]:
+        from ..views.render.formats import mimebundle
+
+        return mimebundle(self._fragment, self._plain, include, exclude)
+
+
+class DocumentForms(DocumentDisplay):
+    """A display that is a file as well. ``_kind`` is its key in ``formats.FORMS``."""
+
+    _kind = ""
+
+    if TYPE_CHECKING:
+
+        def to_dict(self) -> dict[str, Any]: ...
+
+    def _page(self, path: Path) -> str:
+        """Return the page for a browser, which will stand at ``path``."""
+        from ..views.render.html import page
+
+        return page(self._document())
 
     def to_json(self) -> str:
         """Return it as JSON text, without captures."""
@@ -60,15 +76,3 @@ class DocumentForms:
             html=lambda: self._page(Path(path).expanduser()),
             json=self.to_json,
         )
-
-    def __str__(self) -> str:
-        from ..views.render.text import page
-
-        return page(self._document())
-
-    def _repr_mimebundle_(
-        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
-    ) -> dict[str, str]:
-        from ..views.render.formats import mimebundle
-
-        return mimebundle(self._fragment, self._plain, include, exclude)

@@ -109,7 +109,7 @@ def test_a_lesson_opens_elsewhere_and_installs_what_it_needs() -> None:
 
 
 def _installed(cell: str, there: bool) -> list[str]:
-    """What a cell asks pip for, on a machine with or without compile_lens."""
+    """Return what a cell asks pip for, on a machine with or without compile_lens."""
     asked: list[str] = []
 
     class Shell:

@@ -40,6 +40,9 @@ MODULE = "play"
 SWITCHABLE = {switch.name: switch for switch in SWITCHES if switch.options}
 """Switches that are options of Inductor alone, by name."""
 
+MEANINGS = {name: switch.meaning for name, switch in SWITCHABLE.items()}
+"""Meaning of each switch, for the controls."""
+
 HOW = "in the child process of the playground"
 
 

@@ -25,7 +25,7 @@ BYTES = 1 << 30
 """Bytes of the inputs that a widget makes, at most."""
 
 PREFIX = "size"
-"""What stands before a size in the name of its setting."""
+"""Prefix of the setting of a size, such as ``size8``."""
 
 
 def play(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -139,15 +139,15 @@ def _input(value: Any, sizes: dict[int, int], settings: Settings) -> Any:
     if not _is_plain(value):
         return value
     shape = _shape(value, sizes)
-    made = value.detach()
+    data = value.detach()
     if shape == list(value.shape):
-        made = made.clone()
+        copy = data.clone()
     elif value.numel() == 0:
-        made = made.new_zeros(shape)
+        copy = data.new_zeros(shape)
     else:
-        flat = made.reshape(-1)
-        made = flat[torch.arange(math.prod(shape), device=flat.device) % len(flat)].reshape(shape)
-    return as_set(made.requires_grad_(value.requires_grad), settings)
+        flat = data.reshape(-1)
+        copy = flat[torch.arange(math.prod(shape), device=flat.device) % len(flat)].reshape(shape)
+    return as_set(copy.requires_grad_(value.requires_grad), settings)
 
 
 def captured(inputs: Inputs, raw: dict[str, Any]) -> Capture:
@@ -178,7 +178,7 @@ def _widget_class() -> Any:
         raise ModuleNotFoundError(words, name=error.name) from None
     from ...views.live.page import plain_parts
     from ...views.live.playground import widget_module
-    from .program_capture import SWITCHABLE
+    from .program_capture import MEANINGS
     from .worker import error_data
 
     class PlayWidget(anywidget.AnyWidget):
@@ -201,7 +201,6 @@ def _widget_class() -> Any:
                 self.capture = captured(self._inputs, raw)
             except (Exception, KeyboardInterrupt) as error:
                 return {"error": error_data(error)}
-            switches = {name: switch.meaning for name, switch in SWITCHABLE.items()}
-            return {"parts": plain_parts(self.capture), "switches": switches}
+            return {"parts": plain_parts(self.capture), "switches": MEANINGS}
 
     return PlayWidget

@@ -78,7 +78,7 @@ class Answerer:
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         from ...results.capture import CaptureError
-        from .program_capture import SWITCHABLE, ProgramError, capture_program
+        from .program_capture import MEANINGS, ProgramError, capture_program
 
         file = request["file"]
         try:
@@ -99,7 +99,7 @@ class Answerer:
             "function": made.function,
             "own_inputs": made.own_inputs,
             "inputs": made.capture.inputs,
-            "switches": {name: switch.meaning for name, switch in SWITCHABLE.items()},
+            "switches": MEANINGS,
         }
 
 
