@@ -95,6 +95,11 @@ def parser() -> argparse.ArgumentParser:
     show = add("show", commands.show, "Capture a function and print what became of it", expressions)
     _add_call(show)
     _add_target(show, "h100, mps, cpu:avx2, …")
+    show.add_argument(
+        "--memory-curve",
+        action="store_true",
+        help="capture it also once for each activation_memory_budget, and show what each saves and computes again",
+    )
     _add_story(show)
     _add_full(show)
     _add_out(show)

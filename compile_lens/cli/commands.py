@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError
 from ..record.files import write_text
 from ..trials.progress import progress
-from .names import called, captured, capturing, evaluate, options, resolve
+from .names import called, captured, capturing, evaluate, options, resolve, without_torch_errors
 from .output import FAILED, NOT_INSTALLED, OK, check_endings, deliver, document, report, say
 from .programs import summary
 
@@ -56,6 +56,9 @@ def show(args: argparse.Namespace) -> int:
     with capturing(args, args.function):
         function, inputs, kwargs = called(args)
         capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
+        if args.memory_curve and failure is None:
+            with without_torch_errors(args):
+                capture.memory_curve(function, *inputs, kwargs=kwargs)
     return report(args, capture, args.out, failure)
 
 

@@ -169,12 +169,13 @@ class _Place:
         if entry is None:
             return
         into = [loop for loop in loops if loop in entry.inlined]
+        named = self.words.in_loops if len(loops) > 1 else _list  # a single loop is introduced already
         if into and not entry.buffer and not entry.parts:
-            yield f"{node.name} was inlined into {_list(into)}: its value has no buffer"
+            yield f"{node.name} was inlined into {named(into)}: its value has no buffer"
         elif into and entry.parts and not entry.buffer:
             yield (
-                f"a part of {node.name} has a buffer, that of {_list(entry.parts)} ({entry.reason}); "
-                f"the rest was inlined into {_list(into)}"
+                f"a part of {node.name} has a buffer, that of {named(entry.parts)} "
+                f"({entry.reason}); the rest was inlined into {named(into)}"
             )
         elif entry.buffer in loops:
             yield f"{entry.buffer} is the loop of {node.name}, whose value has a buffer ({entry.reason})"
@@ -189,7 +190,7 @@ class _Place:
         if readers:
             shown = f" Shown: {entry.evidence}." if entry.evidence else ""
             yield (
-                f"{node.name} was not inlined into {_list(readers)} ({entry.reason}). "
+                f"{node.name} was not inlined into {self.words.in_loops(readers)} ({entry.reason}). "
                 f"{REALIZED[entry.reason].sentence}{shown}"
             )
 

@@ -662,6 +662,15 @@ def test_memory_and_cost_are_printed_by_what_is_named(
     assert "numbers from 0 to 1" in capsys.readouterr().err
 
 
+@pytest.mark.full
+def test_show_adds_the_memory_curve_where_asked(program: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "shown.json"
+    words = ["show", f"{program}:double", "--input", "torch.rand(8, requires_grad=True)", "--quiet"]
+    assert main([*words, "--memory-curve", "--out", str(saved)]) == 0
+    curve = load(saved).budget_curve
+    assert curve is not None and {point.budget for point in curve.points} >= {0.0, 0.5, 1.0}
+
+
 def test_memory_and_cost_of_a_record_are_those_of_its_capture(
     record: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,8 @@ def test_why_of_two_that_were_not_inlined() -> None:
     mul = Lowered("forward", "mul", ("op0",), "op0", (), "many readers", "5 buffers")
     facts = why(capture(mul), "mul", "exp").facts
     assert facts[-1] == (
-        f"mul was not inlined into op1 (many readers). {REALIZED['many readers'].sentence} Shown: 5 buffers."
+        "mul was not inlined into op1, the loop of model.py:3 (many readers). "
+        f"{REALIZED['many readers'].sentence} Shown: 5 buffers."
     )
     other = dataclasses.replace(mul, phase="backward")
     assert not any("not inlined" in fact for fact in why(capture(other), "mul", "exp").facts)
