@@ -174,8 +174,8 @@ class _Place:
             yield f"{node.name} was inlined into {named(into)}: its value has no buffer"
         elif into and entry.parts and not entry.buffer:
             yield (
-                f"a part of {node.name} has a buffer, that of {named(entry.parts)} "
-                f"({entry.reason}); the rest was inlined into {named(into)}"
+                f"a part of {node.name} has a buffer, that of {named(entry.parts)} ({entry.reason}); "
+                f"the rest was inlined into {named(into)}"
             )
         elif entry.buffer in loops:
             yield f"{entry.buffer} is the loop of {node.name}, whose value has a buffer ({entry.reason})"
@@ -224,9 +224,8 @@ class _Place:
         reason = ""
         for side in (ga, gb):
             kinds = {self.groups[g].kind for g in side}
-            reason = reason or next(
-                (k for k in ("extern", "nop") if kinds <= {"extern", "nop"} and k in kinds), ""
-            )
+            if kinds and kinds <= {"extern", "nop"}:
+                reason = reason or ("extern" if "extern" in kinds else "nop")
             steers = any(self.groups[g].target in GENERATED for g in side)
             what = "is a call of a library" if "extern" in kinds else "does no work of its own"
             if reason == "extern" and steers:

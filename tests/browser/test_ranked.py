@@ -124,6 +124,27 @@ def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tup
 
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])
+def test_the_line_that_costs_most_opens_its_most_expensive_kernel(viewer: Open) -> None:
+    """Of the kernels that are of this line alone no other costs more; the row of stages begins with that line."""
+    shown = captures.layer()
+    page = viewer(shown)
+    page.frame()
+    selected = page.find(".code-tab[aria-selected=true]:visible")
+    number = selected.locator(".launch-number").text_content()
+    assert (page.find(".code-answer").text_content() or "").startswith(f"#{number} "), "also at rest"
+    page.find(".answers > .answer").first.click()
+    page.frame()
+    most = max((one for one in shown.cost().rows if one.name), key=lambda one: one.share or 0)
+    line = most.name.rpartition(":")[2]
+    bar = "e => +e.querySelector('.launch-share').style.getPropertyValue('--share')"
+    own = page.find(f".code-tab:has(.part[data-tag='{line}']:only-child)").all()
+    assert own and selected.evaluate(bar) == max(row.evaluate(bar) for row in own)
+    selected.click()
+    page.frame()
+    assert (page.find(".flow-count .flow-names").first.text_content() or "").strip() == f"line {line}"
+
+
+@pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_list_behind_a_badge_is_that_of_its_phase(viewer: Open) -> None:
     """The first section in view is of the phase whose number the badge has, whatever came first."""
     page = viewer(captures.layer())

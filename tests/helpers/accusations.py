@@ -3,10 +3,10 @@
     python tests/helpers/accusations.py [--only NAME ...] [--out FILE] [--limit SECONDS]
 
 Of each entry the first three samples of float32 and of bfloat16 are called, with gradients. Where ``divergence`` says
-that compiled code is wrong, plain ``torch.compile`` is compared with eager by ``torch.testing.assert_close``: if these
-agree, the accusation is false. All samples of an entry are one call first, which takes one compile; unless every value
-of it is compared and agrees, each sample is called by itself. Results are kept in a file, and a run that was cut off
-goes on where it stopped.
+that compiled code is wrong, plain ``torch.compile`` is compared with eager: the values by
+``torch.testing.assert_close``, and which results have the memory of an input. If these agree, the accusation is false.
+All samples of an entry are one call first, which takes one compile; unless every value of it is compared and agrees,
+each sample is called by itself. Results are kept in a file, and a run that was cut off goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def call_of(op: Any, dtype: torch.dtype, number: int) -> Call | None:
 
 
 def outcome(call: Call, compiled: bool) -> list[Any]:
-    """Return what a call gives and its gradients, by plain torch."""
+    """Return what a call gives, its gradients, and which results have the memory of an input, by plain torch."""
     fn, args, kwargs = call
     torch.manual_seed(0)
     result = (torch.compile(fn) if compiled else fn)(*args, **kwargs)
@@ -57,7 +57,14 @@ def outcome(call: Call, compiled: bool) -> list[Any]:
     if roots:
         torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
     given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    return [*leaves, *(x.grad for x in given if x.is_leaf)]
+    memories = {memory(x) for x in given} - {None}
+    shared = torch.tensor([memory(x) in memories for x in leaves])
+    return [*leaves, *(x.grad for x in given if x.is_leaf), shared]
+
+
+def memory(tensor: torch.Tensor) -> int | None:
+    """Return the address of the memory of a tensor; None if it has none, or several."""
+    return tensor.untyped_storage().data_ptr() or None if tensor.layout == torch.strided else None
 
 
 def plain_agrees(op: Any, dtype: torch.dtype, number: int) -> bool:

@@ -11,6 +11,7 @@ from samples_findings import CURVE
 from compile_lens import capture
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.opening import opening
+from compile_lens.views.words.answers import answers
 
 pytestmark = pytest.mark.torch
 
@@ -52,3 +53,23 @@ def test_recompiles_that_were_not_observed_are_no_zero(monkeypatch: pytest.Monke
         type(whole), "lacks", lambda own, *names: "lost" if "recompiles" in names else lacking(own, *names)
     )
     assert answers_of(whole)["Eager"].endswith("recompiles not seen")
+
+
+def test_each_kernel_of_written_attention_says_why_it_is_separate() -> None:
+    """By hand: both matrix products are library calls, and the kernel of softmax stands between them."""
+
+    def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = (q @ k.mT) * 0.5
+        mask = torch.ones(64, 64).tril()
+        return scores.masked_fill(mask == 0, float("-inf")).softmax(-1) @ v
+
+    whole = capture(attention, *(torch.rand(2, 4, 64, 16) for _ in range(3)))
+    every = answers(whole)
+    assert len(every) == 3
+    for answer in every.values():
+        parts = dict(answer.parts)
+        assert list(parts) == ["", "Try", "Not fused"] or list(parts) == ["Try", "Not fused"]
+        assert "scaled_dot_product_attention" in parts["Try"]
+        assert "bmm is a library call" in parts["Not fused"]
+    (softmax,) = (dict(one.parts) for key, one in every.items() if "softmax" in key[2])
+    assert "(nor with #" in softmax["Not fused"], "both products, for the same reason"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.memory_budget import FITS, memory_budget
-from compile_lens.measures.memory_use import MemoryRow, MemoryUse, memory_use, pattern
+from compile_lens.measures.memory_use import UNKNOWN, MemoryRow, MemoryUse, memory_use, pattern
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.memory import Buffer, Memory, Partition, SavedTensor, saved_bytes
 from compile_lens.record.messages import first_names
 
-from ..document import NAME, NUMBER, TEXT, Cell, Finding, Picture, Prose, Row, Section, Table, cut
+from ..document import NAME, NOTE, NUMBER, TEXT, Cell, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.lanes import timeline
 from ..words import labels, quantities
 from ..words.characters import flat
@@ -73,7 +73,7 @@ def _use(use: MemoryUse) -> Table:
     rows, left = cut([_use_row(use, row) for row in use.rows], BUFFERS)
     if use.by == "line":
         head: tuple[str, ...] = ("at the peak", "share", "saved", "tensors", "line", "expression")
-        kinds: tuple[str, ...] = (NUMBER, NUMBER, NUMBER, NUMBER, TEXT, TEXT)
+        kinds: tuple[str, ...] = (NUMBER, NUMBER, NUMBER, NUMBER, TEXT, NOTE)
     else:
         head = ("at the peak", "share", "saved", "kind", "tensors", "line", "module", "name")
         kinds = (NUMBER, NUMBER, NUMBER, TEXT, TEXT, TEXT, NAME, NAME)
@@ -96,7 +96,7 @@ def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
     share = "" if not row.share else f"{100 * row.share:.0f} %" if row.share >= 0.005 else "<1 %"
     amounts = (_bytes(row.peak), share, saved)
     if use.by == "line":
-        name = row.name or quantities.plural(row.tensors, row.kind)
+        name = owner(row)
         cells: tuple[Cell, ...] = (*amounts, f"{row.tensors:,}", name, row.expression)
     else:
         tensors = f"{row.tensors} × {row.tensor}" if row.tensors > 1 and row.tensor else row.tensor
@@ -107,9 +107,17 @@ def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
     return Row(cells, row.addresses)
 
 
+def owner(row: MemoryRow) -> str:
+    """The name of a row, or what it is: "149 parameters", "3 tensors of no line"."""
+    if row.name:
+        return row.name
+    tensors = "tensor" if row.kind in ("", UNKNOWN) else row.kind
+    return quantities.plural(row.tensors, tensors) + (" of no line" if row.kind == UNKNOWN else "")
+
+
 def _in_line(row: MemoryRow) -> str:
     saved = f", {in_memory(row.saved)} saved" if row.saved else ""
-    name = f"{row.name}  {row.expression}".rstrip() if row.name else quantities.plural(row.tensors, row.kind)
+    name = f"{owner(row)}  {row.expression}".rstrip()
     return f"{100 * (row.share or 0):.0f} % of the peak, {in_memory(row.peak)}{saved}: {name}"
 
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compile_lens.measures.cost import cost
-from compile_lens.measures.input_names import PARAMETER
 from compile_lens.measures.ledger import ledger
-from compile_lens.measures.memory_use import MemoryRow, memory_use
+from compile_lens.measures.memory_use import memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
@@ -16,6 +15,7 @@ from compile_lens.record.figures import Figure
 
 from ..findings.budget_curve import gain
 from ..findings.cost import amount, percent, share
+from ..findings.memory import owner
 from ..words import outcome
 from ..words.answers import WORTH, answers
 from ..words.characters import line
@@ -46,7 +46,10 @@ def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     row = next((row for row in whole.rows if row.name and row.share), None)
     if row is not None:
         total = amount(whole, whole.total, whole.at_least)
-        words = f"{row.name}: {share(row)} of {total}{'' if whole.unit == 'seconds' else ' moved'}"
+        phases = {phase for compilation in capture.compilations for phase in compilation.code}
+        both = {"forward", "backward"} <= phases
+        scope = " in both phases" if both else "" if whole.unit == "seconds" else " moved"
+        words = f"{row.name}: {share(row)} of {total}{scope}"
         yield _answer("Cost", words, items.line(row.lines[0].file, row.lines[0].line))
 
 
@@ -77,17 +80,11 @@ def _memory(capture: Record) -> Iterator[dict[str, object]]:
         return
     most = max(use.rows, key=lambda row: row.peak or 0)
     own = memory_in_short(most.peak or 0)
-    words = f"peak ~{memory_in_short(use.peak)}: {own} by {_owner(most)}"
+    words = f"peak ~{memory_in_short(use.peak)}: ~{own} by {owner(most)}"
     curve = capture.budget_curve
     if curve is not None and curve.best is not None and (less := gain(curve)) >= WORTH:
         words += f"; budget {curve.best.budget:g}: −{100 * less:.0f} %"
     yield _answer("Memory", words, None, "memory")
-
-
-def _owner(row: MemoryRow) -> str:
-    if row.name:
-        return row.name
-    return "parameters" if row.kind == PARAMETER else plural(row.tensors, row.kind or "tensor")
 
 
 def _eager(capture: Record) -> Iterator[dict[str, object]]:

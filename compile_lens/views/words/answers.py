@@ -15,12 +15,16 @@ from compile_lens.measures.timing import seconds_text
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.measures.written_attention import written_attention
 from compile_lens.record.capture import Record
+from compile_lens.record.messages import all_names
 
 from .attention import attention_by_lines, attention_place, attention_words
 from .quantities import bytes_in_short
 
 WORTH = 0.01
 """Share of all bytes that a remedy must save, at most, to be named."""
+
+ALIKE, LONGEST = 3, 20
+"""Neighbours with the same reason that are listed; characters of the name of one."""
 
 
 @dataclass(frozen=True)
@@ -114,21 +118,40 @@ class _Neighbour:
     saved: int = 0
     pairs: int = 0
 
-    @property
-    def words(self) -> str:
+    def words(self, others: list[_Neighbour]) -> str:
+        """The reason, also for others with the same one, and what it costs."""
         why = self.pair.why
-        loops = " against ".join(filter(None, why.words))
+        loops = " against ".join(dict.fromkeys(filter(None, why.words)))
         what = (
-            f"with #{self.number} {short_name(self.address[2])}"
+            f"with #{self.number} {_cut(short_name(self.address[2]))}"
             if self.number
             else f"two loops in it{f', {loops}' if loops else ''}"
         )
         reason = why.sentence.rstrip(".")
         if why.reason == "extern" and why.calls:
-            reason = f"{', '.join(dict.fromkeys(map(short_name, why.calls)))} is a library call"
+            reason = f"{_called(self)} is a library call"
+        alike = [f"#{one.number}" for one in others if one.number and one.number != self.number]
+        if self.number and alike:
+            what += f" (nor with {all_names(dict.fromkeys(alike), ALIKE)})"
         times = f" in {self.pairs} places" if self.pairs > 1 else ""
         saved = f" Would save at most {bytes_in_short(self.saved)}{times}." if self.saved else ""
         return f"{what}: {reason}.{saved}"
+
+
+def _not_fused(neighbours: list[_Neighbour]) -> str:
+    """Why a kernel is not fused with the first of its neighbours, and which others have the same reason."""
+    first, *others = neighbours
+    reason = first.pair.why.reason, _called(first)
+    return first.words([one for one in others if (one.pair.why.reason, _called(one)) == reason])
+
+
+def _called(one: _Neighbour) -> str:
+    return ", ".join(dict.fromkeys(map(short_name, one.pair.why.calls)))
+
+
+def _cut(name: str) -> str:
+    """A name that its number identifies, short enough for a strip of five lines."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def _answer(
@@ -141,15 +164,16 @@ def _answer(
         parts.append(("", f"{kind}{rate}."))
     neighbours = sorted(neighbours, key=lambda one: -one.saved)
     applicable = [one for one in neighbours if one.pair.remedy]
+    why = [("Not fused", _not_fused(neighbours))] if neighbours else []
     if attention is not None and all(one.saved < attention.saved for one in applicable):
-        return replace(attention, parts=(*parts, *attention.parts))
+        return replace(attention, parts=(*parts, *attention.parts, *why))
+    parts += why
     if not neighbours:
         return Answer(tuple(parts))
-    parts.append(("Not fused", neighbours[0].words))
     remedy = next((one for one in applicable if one.saved >= max(1, WORTH * total)), None)
     if remedy is None:
         none = f"no remedy that applies saves {WORTH:.0%} of the bytes" if applicable else "no remedy applies"
-        return Answer((*parts, ("Try", f"nothing here: {none}.")))
+        return Answer((*parts, ("Nothing to try:", f"{none}.")))
     against = ""
     if remedy is not neighbours[0]:
         against = f"against #{remedy.number}" if remedy.number else "for its two loops"

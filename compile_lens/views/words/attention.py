@@ -29,11 +29,11 @@ def attention_place(own: Sequence[WrittenAttention]) -> str:
 
 def attention_words(own: Sequence[WrittenAttention]) -> str:
     """Say what could take the place of some attentions of the same lines, and what need not move then."""
-    times = f" {plural(len(own), 'time')}" if len(own) > 1 else ""
+    times = f" ({plural(len(own), 'time')})" if len(own) > 1 else ""
     moved = bytes_in_short(sum(one.moved for one in own))
     return (
-        f"{own[0].call} in place of {attention_place(own)}, which write attention out{times}: where a fused kernel "
-        f"computes it, scores and weights (~{moved} in the forward) are neither written nor read. Not timed here."
+        f"{own[0].call} in place of {attention_place(own)}{times}: a fused kernel neither writes nor reads scores and "
+        f"weights, ~{moved} in the forward. Not timed here."
     )
 
 

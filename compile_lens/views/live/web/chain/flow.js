@@ -314,6 +314,15 @@ export class Flow {
   }
 
   /**
+   * Whether no operator of a Python line is lit: it calls another line.
+   * @param {number} item
+   */
+  calls(item) {
+    const { model, selection } = this.app;
+    return !model.units.of(item, this.number).some((unit) => selection.units?.has(unit));
+  }
+
+  /**
    * `cos, pow_2 +3`, `5 of 12 ops`.
    * @param {Noun} noun
    * @returns {string[]}
@@ -325,6 +334,7 @@ export class Flow {
     const counted = lit.filter((item) => model.counts(item));
     const items = counted.length ? counted : lit;
     const { start, kernels } = model.index.stages[noun.stage];
+    if (noun.stage === 0) items.sort((a, b) => Number(this.calls(a)) - Number(this.calls(b)));
     const line = (/** @type {number} */ item) => model.lineNumber(item);
     // Kernels by their numbers in the list; lines by their own.
     const nameOf = (/** @type {number} */ item) => {

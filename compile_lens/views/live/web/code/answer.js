@@ -2,35 +2,34 @@
 
 import { h, put } from "../dom.js";
 
+/** @import { Units } from "../data/units.js" */
 /** @import { KernelData } from "../types.d.ts" */
 
 /**
  * The place of the answer, which the keyboard scrolls.
+ * @param {Units} units
  * @param {KernelData[]} kernels
- * @param {(page: number) => void} open
  */
-export function answerStrip(kernels, open) {
+export function answerStrip(units, kernels) {
   const element = h("div", { class: "code-answer", tabindex: 0, role: "group", "aria-label": "answer" });
-  const show = (/** @type {number} */ shown, /** @type {boolean} */ chosen) =>
-    put(element, ...answerOf(kernels, shown, chosen, open));
-  return { element, show };
+  /** What a kernel costs each of its lines. @param {number} i */
+  const worth = (i) => (kernels[i].cost?.bar ?? 0) / Math.max(1, units.of(kernels[i].item).length);
+  return {
+    element,
+    show: (/** @type {number} */ shown) => put(element, ...answerOf(kernels[shown])),
+    /** Numbers of kernels, what costs most first. */
+    first: (/** @type {number[]} */ numbers) => numbers.sort((a, b) => worth(b) - worth(a)),
+  };
 }
 
 /**
- * The answer about the kernel that is shown; at rest about the one whose remedy could save most.
- * @param {KernelData[]} kernels
- * @param {number} shown counted from 0
- * @param {boolean} chosen a reader chose it
- * @param {(page: number) => void} open
+ * Its number in the list, and what there is to say; code is in backticks.
+ * @param {KernelData | undefined} kernel
  */
-function answerOf(kernels, shown, chosen, open) {
-  const saved = kernels.map(({ cost }) => cost?.saved ?? 0);
-  const best = chosen ? -1 : saved.indexOf(Math.max(1, ...saved));
-  const { cost, name } = kernels[best < 0 ? shown : best] ?? {};
-  if (!cost) return [];
-  const words = cost.answer.map(([title, said]) => [h("b", {}, ` ${title} `), said]);
-  const other = best >= 0 && best !== shown;
-  const kernel = `${other ? "Try first: " : ""}#${cost.order}`;
-  const head = other ? h("button", { type: "button", title: name, onclick: () => open(best + 1) }, kernel) : kernel;
-  return [h("b", {}, head), words].flat(2);
+function answerOf(kernel) {
+  if (!kernel?.cost) return [];
+  const code = (/** @type {string} */ said) =>
+    said.split("`").map((words, i) => (i % 2 ? h("code", {}, words) : words));
+  const parts = kernel.cost.answer.map(([title, said]) => [h("b", {}, ` ${title} `), code(said)]);
+  return [h("b", {}, `#${kernel.cost.order}`), parts].flat(3);
 }

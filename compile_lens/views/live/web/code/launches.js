@@ -83,13 +83,17 @@ function ranking(kernels, ranked) {
 }
 
 /**
- * The kernel to begin with, counted from 1, and why: the one that joins the most lines or calls among those that cost
- * most, or that are launched first, else the first that has a source; 0 where none has one.
+ * The kernel to begin with, counted from 1, and why: in a ranked list the one with a source whose remedy could save most;
+ * else the one that joins the most lines or calls among those that cost most, or that are launched first, else the first
+ * that has a source; 0 where none has one.
  * @param {Units} units
  * @param {KernelData[]} kernels
  * @param {boolean} ranked
  */
 export function mostJoined(units, kernels, ranked) {
+  const saved = kernels.map(({ cost, source }) => (ranked && source && cost?.saved) || 0);
+  const best = saved.indexOf(Math.max(1, ...saved)) + 1;
+  if (best) return { page: best, why: "none with a source has a remedy that could save more" };
   const order = ranking(kernels, ranked).filter((i) => !ranked || (kernels[i].cost?.row ?? i) === i);
   const joined = order.map((i) => (kernels[i].source ? units.of(kernels[i].item).length : -1));
   const few = ranked ? TOP : BEGINNING;
@@ -178,6 +182,6 @@ export function launchList(units, kernels, open, about) {
     tabs[page - 1].focus();
     event.preventDefault();
   });
-  const answer = about ? answerStrip(kernels, open) : null;
+  const answer = about ? answerStrip(units, kernels) : null;
   return { elements: about ? [head, element, answer?.element] : [element], element, tabs, answer };
 }

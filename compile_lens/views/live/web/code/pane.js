@@ -186,7 +186,7 @@ export class CodePane {
     });
     this.tidy.hidden = number === MODULE;
     this.heads.forEach((head, i) => head.setAttribute("aria-pressed", String((i === 1) === (number === MODULE))));
-    this.answer?.show(number - 1, begun);
+    this.answer?.show(number - 1);
     this.showTab();
     this.finder.search(false);
     this.paintNames();
@@ -358,7 +358,8 @@ export class CodePane {
     const exact = this.exact(items);
     const heads = new Set(this.data.kernels.map((kernel) => kernel.item));
     const lines = this.shown === MODULE ? exact : exact.filter((item) => !heads.has(item));
-    const kernel = this.kernelOf.get(exact.find((one) => this.kernelOf.has(one)) ?? -1);
+    const kernels = exact.flatMap((one) => this.kernelOf.get(one) ?? []);
+    const [kernel] = this.answer?.first(kernels) ?? kernels;
     const near = this.shown === MODULE || kernel === undefined || this.shown - kernel <= NEAR;
     if (near && this.listings().filter((listing) => listing.reveal(lines)).length) {
       if (this.shown !== MODULE) this.showTab((kernel ?? 0) + 1);
