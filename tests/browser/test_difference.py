@@ -47,7 +47,9 @@ def test_the_first_look_says_the_cause_and_shows_both_sides(
 ) -> None:
     page = app()
     first = page.locator(".compare-summary p").first
-    assert first.inner_text() == "torch.sort is new ← net.py:7: beta = torch.sort(beta)[0]"
+    consequence, _, cause = first.inner_text().partition(" · ")
+    assert consequence.startswith("launches ") and " → " in consequence
+    assert cause == "torch.sort is new ← net.py:7: beta = torch.sort(beta)[0]"
     assert page.locator(".compare-all p").nth(1).inner_text().startswith("so: launches")
     before, after = found.figures["launches"]
     assert f"{before} → {after}" in page.locator(".compare-differs .flow-count").all_inner_texts()

@@ -19,6 +19,7 @@ from ..document import Document
 from ..render import html
 from ..subjects import compare as targets
 from ..subjects import diff as diffs
+from ..summaries.diff_summary import consequences
 from ..words.characters import block, line
 from ..words.ledger import compared, compared_counts
 from ..words.quantities import printed
@@ -145,7 +146,7 @@ def diff_page(diff: DifferenceRecord) -> dict[str, object]:
     # Names and places of a program are no difference: where nothing else is, nothing has a sign.
     return {
         "function": line(" → ".join(dict.fromkeys((a.function, b.function)))),
-        "headline": "",
+        "headline": line(consequences(diff, most=1)),
         "agreement": line(diffs.amount(diff)),
         "summary": [line(words) for words in (diffs.summary(diff) if diff else ())],
         "facts": [],

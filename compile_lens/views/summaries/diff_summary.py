@@ -19,12 +19,12 @@ NOT_TIMED = "That one is faster: no time was measured."
 
 def summary(diff: DifferenceRecord) -> Summary:
     """The Summary of a difference."""
-    figures = {change.name: change for change in diff.at("figures")}
-    headline = [document.figure(figures[name]) for name in HEADLINE if name in figures]
-    verdict = [document.amount(diff), *(["; ".join(headline[:3])] if headline else [])]
+    figures = diff.at("figures")
+    headline = consequences(diff)
+    verdict = [document.amount(diff), *([headline] if headline else [])]
     if diff and not diff.at("figures"):
         verdict.append(document.NO_FIGURE)
-    parts = [_causes(diff), _figures(tuple(figures.values())), _levels(diff)]
+    parts = [_causes(diff), _figures(figures), _levels(diff)]
     if diff.unknown:
         rows = tuple(Row("", lines=(("", text),)) for text in diff.unknown)
         parts.append(
@@ -44,6 +44,12 @@ def summary(diff: DifferenceRecord) -> Summary:
         (("Everything", 'print(difference.text("full"))'), ("Page", 'difference.save("difference.html")')),
         (NOT_COMPARED, NOT_TIMED),
     )
+
+
+def consequences(diff: DifferenceRecord, most: int = 3) -> str:
+    """The figures that changed, what says most first; ``""`` if none did."""
+    figures = {change.name: change for change in diff.at("figures")}
+    return "; ".join([document.figure(figures[name]) for name in HEADLINE if name in figures][:most])
 
 
 def _causes(diff: DifferenceRecord) -> Part | None:

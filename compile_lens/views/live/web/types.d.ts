@@ -333,7 +333,7 @@ export interface Series {
 /** The data of a comparison beyond the captures in it. */
 export interface Compared {
   function: string;
-  /** The saving on each target; "" for none. */
+  /** The saving on each target, or the largest consequence of a difference; "" for none. */
   headline: string;
   agreement: string;
   /** Lines above all else: the first cause, and what it came to. */

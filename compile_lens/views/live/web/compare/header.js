@@ -1,4 +1,4 @@
-// The head of the page and the row of counts below it: the first cause or the result, then a figure for each stage.
+// The head of the page and the row of counts below it: the largest consequence with its cause or the result, then a figure for each stage.
 
 import { stepWords } from "../chain/flow_parts.js";
 import { Popover } from "../controls/popover.js";
@@ -8,12 +8,14 @@ import { ownName, pageAbout, pageName } from "../shell/header.js";
 /** @import { Compared, ComparedModule } from "../types.d.ts" */
 
 /**
- * @param {string[]} summary lines, the first cause first
+ * The largest consequence, then the first cause.
+ * @param {Compared} compared
  * @returns {HTMLElement | null} null without any
  */
-function summaryOf(summary) {
-  const [first] = summary;
-  if (!first) return null;
+function summaryOf({ headline, summary }) {
+  const [cause] = summary;
+  if (!cause) return null;
+  const first = [headline, cause].filter(Boolean).join(" · ");
   const whole = button("all of it", () => undefined, { class: "button compare-whole" });
   const lines = h(
     "div",
@@ -55,7 +57,7 @@ export function headerOf(compared, find, standalone) {
     compared.columns.map(({ target, failure }) =>
       h("span", { class: failure ? "top-chip top-bad" : "compare-target", title: failure || null }, target),
     ),
-    summaryOf(compared.summary) ?? agreementOf(compared),
+    summaryOf(compared) ?? agreementOf(compared),
     h("span", { class: "top-rest" }),
     find,
     pageAbout("about this comparison", h("ul", { class: "about" }, facts)),
