@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .._torch.ground.limit import Limit
 from ..measures.address import Address
@@ -36,6 +36,11 @@ def located(built: Capture, transformation: Transformation) -> RootCause:
     if addresses:
         every = [k for address in addresses for k in chain.kernels(address)]
         kernels = tuple({id(k): k for k in every}.values())
+        if (
+            not transformation.frames
+        ):  # a node that torch made anew, without its line: the one it was made from has it
+            frames = {f for a in addresses for f in chain.lines(a, derivatives=False) if not f.of_torch}
+            transformation = dataclasses.replace(transformation, frames=_in_order(frames))
     before = after = where = ""
     if transformation.kind == PASS:
         rewrites = list(_rewrites(built, transformation))
@@ -76,7 +81,11 @@ def _lines(compilation: Compilation, names: set[str]) -> tuple[Frame, ...]:
         for node in graph.nodes:
             if node.name in names and node.op.startswith("call_"):
                 lines.update(dict.fromkeys(f for f in node.innermost if not f.of_torch))
-    return tuple(sorted(lines, key=lambda f: (f.file, f.line, f.column or 0)))
+    return _in_order(lines)
+
+
+def _in_order(frames: Iterable[Frame]) -> tuple[Frame, ...]:
+    return tuple(sorted(frames, key=lambda f: (f.file, f.line, f.column or 0)))
 
 
 def _operators(text: str) -> tuple[str, ...]:
@@ -101,6 +110,6 @@ def joined(limit: Limit) -> Transformation:
         first,
         name=f"{first.name} … {last.name}",
         nodes=(*first.nodes, *last.nodes),
-        frames=tuple(sorted(frames, key=lambda f: (f.file, f.line, f.column or 0))),
+        frames=_in_order(frames),
         operators=tuple(dict.fromkeys((*first.operators, *last.operators))),
     )

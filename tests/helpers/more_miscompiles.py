@@ -127,6 +127,19 @@ def _next_place(real: Any) -> Any:
     return gathered
 
 
+def assigned(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y[2:4] = v  # here
+    return y.sin()
+
+
+def _one_row_on(real: Any) -> Any:
+    def scattered(x: Any, src: Any, dim: int = 0, start: Any = 0, end: Any = 0, step: int = 1) -> Any:
+        return real(x, src, dim, start + 1, end + 1, step)
+
+    return scattered
+
+
 def tripled(x: torch.Tensor) -> torch.Tensor:
     y = x.sin()
     z = y * 3  # here
@@ -224,6 +237,10 @@ MORE: dict[str, Miscompile] = {
     "index of what is picked": Miscompile(
         _lowered(aten.gather.default, _next_place), picked,
         lambda: (_rand(16, 8), torch.arange(48).reshape(16, 3) % 7), "lowering", "aten.gather",
+    ),
+    "rows that are assigned": Miscompile(
+        _lowered(aten.slice_scatter.default, _one_row_on), assigned, lambda: (_rand(8, 8), _rand(2, 8)),
+        "lowering", "aten.slice_scatter",
     ),
     "values that the split takes for equal": Miscompile(
         _merged_too_much, both_of_one, lambda: (_rand(8, 8, grad=True), _rand(8, 8)), "pass", "aten.",

@@ -133,8 +133,8 @@ class _Neighbour:
         alike = [f"#{one.number}" for one in others if one.number and one.number != self.number]
         if self.number and alike:
             what += f" (nor with {all_names(dict.fromkeys(alike), ALIKE)})"
-        times = f" in {self.pairs} places" if self.pairs > 1 else ""
-        saved = f" Would save at most {bytes_in_short(self.saved)}{times}." if self.saved else ""
+        times = f" in all {self.pairs} places" if self.pairs > 1 else ""
+        saved = f" Fusing would save at most {bytes_in_short(self.saved)}{times}." if self.saved else ""
         return f"{what}: {reason}.{saved}"
 
 
@@ -172,8 +172,8 @@ def _answer(
         return Answer(tuple(parts))
     remedy = next((one for one in applicable if one.saved >= max(1, WORTH * total)), None)
     if remedy is None:
-        none = f"no remedy that applies saves {WORTH:.0%} of the bytes" if applicable else "no remedy applies"
-        return Answer((*parts, ("Nothing to try:", f"{none}.")))
+        none = f"No remedy that applies saves {WORTH:.0%} of the bytes." if applicable else "No remedy applies."
+        return Answer((*parts, ("", none)))
     against = ""
     if remedy is not neighbours[0]:
         against = f"against #{remedy.number}" if remedy.number else "for its two loops"
