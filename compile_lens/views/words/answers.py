@@ -172,7 +172,9 @@ def _answer(
         return Answer(tuple(parts))
     remedy = next((one for one in applicable if one.saved >= max(1, WORTH * total)), None)
     if remedy is None:
-        none = f"No remedy that applies saves {WORTH:.0%} of the bytes." if applicable else "No remedy applies."
+        none = (
+            f"No remedy that applies saves {WORTH:.0%} of the bytes." if applicable else "No remedy applies."
+        )
         return Answer((*parts, ("", none)))
     against = ""
     if remedy is not neighbours[0]:
