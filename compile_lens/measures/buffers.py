@@ -15,7 +15,7 @@ class Buffers:
     Args:
         loops, groups: the nodes of those stages by name; the inputs of the graph are among the loops.
         aten: the post-grad nodes by name.
-        lowered: what lowering made of them; empty where it was not seen.
+        lowered: what lowering made of them; empty where it was not seen: then any value may be needed, or none.
     """
 
     def __init__(
@@ -40,7 +40,8 @@ class Buffers:
     def saved(self, ga: Collection[str], gb: Collection[str]) -> tuple[int | None, str]:
         """Bytes that one kernel for both would not move, at most; ``None`` and why, where a size is not known.
 
-        A buffer that is made there is not read, nor written if nothing else needs it; any other is read once.
+        A buffer that is made there is not read, nor written if nothing else is known to need it; any other is read
+        once.
         """
         common = self.common(ga, gb)
         unknown = [name for name in common if _nbytes(self._loops[name]) is None]
@@ -67,8 +68,12 @@ class Buffers:
         return reads, {name for g in groups for name in self._made_by.get(g, ())}
 
     def leaves(self, buffer: str, group: str) -> bool:
-        """Return True if a buffer that a group writes is a result, or another group reads it."""
-        return buffer in self._needed or any(reader != group for reader in self._readers.get(buffer, ()))
+        """Return True if a buffer that a group writes is, or may be, a result, or another group reads it."""
+        return (
+            not self._lowered
+            or buffer in self._needed
+            or any(reader != group for reader in self._readers.get(buffer, ()))
+        )
 
     @cached_property
     def _order(self) -> dict[str, int]:
@@ -124,8 +129,6 @@ class Buffers:
             while name in nodes and nodes[name].kind == "view" and nodes[name].inputs:
                 name = nodes[name].inputs[0]
             results.add(name)
-        if not self._lowered:  # not seen: the last operator of a loop is the value that it writes
-            return frozenset(n.name for n in self._loops.values() if n.origins and n.origins[-1] in results)
         return frozenset(e.buffer for e in self._lowered if e.node in results or e.reason == "mutation")
 
 

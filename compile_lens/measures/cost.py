@@ -21,7 +21,7 @@ from compile_lens.record.graph import Frame, Graph
 
 from .address import MODULE, Address, line_address, walk
 from .chain import Chain
-from .launch_costs import MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, launch_list
+from .launch_costs import MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, launch_list, unknown_origins
 from .memo import memoized
 from .roofline import Roofline
 
@@ -290,6 +290,7 @@ class _Sum:
 
 
 _NO_LINE = "the chain does not reach a line of Python"
+OUTSIDE, NO_MODULE = "outside of modules", "the module is not known"
 
 
 class _Table:
@@ -299,6 +300,7 @@ class _Table:
         self._chain = Chain(capture)
         self._launches = launches
         self._total = total
+        self._hidden = unknown_origins(capture)
         self._lines: dict[Address, tuple[Frame, ...]] = {}
         self._modules: dict[Address, tuple[str, str]] = {}
         for compilation in capture.compilations:
@@ -322,6 +324,9 @@ class _Table:
                         one.modules[module] = one.modules.get(module, 0.0) + part / len(lines)
             for key, share in own.items():
                 sums[key].add(launch, share)
+        if self._hidden and by != "kernel" and not all(launch.parts for launch in self._launches):
+            for key, one in sums.items():
+                one.at_least |= bool(key)
         rows = [self._row(by, key, one) for key, one in sums.items()]
         rows.sort(key=lambda row: (row.amount is None, -(row.amount or 0.0), row.order))
         return tuple(rows), self._totals() if by == "module" else ()
@@ -331,7 +336,8 @@ class _Table:
             first = one.launches[min(one.launches)].kernel.name
             launch = one.launches[min(one.launches)]
             address = (launch.key[0], f"{launch.phase}.code", first)
-            return one.row(first, first if first in self._chain else address, self._total)
+            note = "" if launch.parts else self._hidden
+            return one.row(first, first if first in self._chain else address, self._total, note)
         if isinstance(key, Frame):
             text = self._chain.texts.short(line_address(key.file, key.line))
             return one.row(text, text, self._total)
@@ -339,11 +345,11 @@ class _Table:
             reasons = dict.fromkeys(
                 launch.kernel.no_origin for launch in one.launches.values() if launch.kernel.no_origin
             )
-            return one.row("", "", self._total, "; ".join(reasons) or _NO_LINE)
+            return one.row("", "", self._total, self._hidden or "; ".join(reasons) or _NO_LINE)
         path = str(key)
-        return one.row(
-            path, f"{MODULE}{path}" if path else "", self._total, "" if path else "outside of modules"
-        )
+        known = all(launch.parts for launch in one.launches.values())
+        note = "" if path else OUTSIDE if known else self._hidden or NO_MODULE
+        return one.row(path, f"{MODULE}{path}" if path else "", self._total, note)
 
     def _same(self, launch: LaunchCost) -> object:
         """Return the key of a launch's row: the kernel; of a library call its function, lines and figures."""

@@ -65,8 +65,10 @@ def why(capture: Record, a: Subject, b: Subject, phase: str = "") -> Why:
     """
     answers = of_each_graph(capture, a, b, phase)
     first = max(answers, key=lambda answer: answer.rank)
-    others = (f"in {answer.where}: {answer.verdict}" for answer in answers if answer is not first)
-    return replace(first, facts=(*first.facts, *others))
+    facts = [f"in {answer.where}: {answer.verdict}" for answer in answers if answer is not first]
+    if any(first.words) and (hidden := capture.lacks(claims.LOOP_ORIGINS)):
+        facts.append(f"they compute at least that: {hidden}")
+    return replace(first, facts=(*first.facts, *facts))
 
 
 def of_each_graph(capture: Record, a: Subject, b: Subject, phase: str = "") -> list[Why]:
@@ -139,10 +141,8 @@ class _Place:
                 return replace(answer, facts=(*facts, *answer.facts))
             return Why(one.name, two.name, where, INLINED, sentence=_VERDICTS[INLINED], facts=facts)
         if not self.groups:
-            note = f"stage {self.phase}.groups is not in the record"
-            return Why(
-                one.name, two.name, where, NOT_SEEN, sentence="The groups were not seen.", facts=(note,)
-            )
+            note = (f"stage {self.phase}.groups is not in the record",)
+            return Why(one.name, two.name, where, NOT_SEEN, sentence="The groups were not seen.", facts=note)
         answer = self._related(one, two, where, a, b)
         return replace(answer, facts=(*answer.facts, *self._realised(one, b), *self._realised(two, a)))
 

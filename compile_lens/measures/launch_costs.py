@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compile_lens.errors import UsageError
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Kernel
 
@@ -136,6 +137,7 @@ def _launch_costs(
 ) -> Iterator[LaunchCost]:
     next_bound = iter(bounds)
     order = 0
+    hidden = unknown_origins(capture)
     for compilation in capture.compilations:
         for phase in compilation.phases:
             code = compilation.code.get(phase)
@@ -165,8 +167,13 @@ def _launch_costs(
                     None if work is None else work * share,
                     bound.bound,
                     "; ".join(bound.kernel.notes) if whole is None or partly else "",
-                    parts,
+                    () if hidden and kernel.language != "extern" else parts,
                 )
+
+
+def unknown_origins(capture: Record) -> str:
+    """Return why it is not known which nodes share the generated kernels; ``""`` if it is."""
+    return capture.lacks(claims.LOOP_ORIGINS, claims.LOWERING)
 
 
 def _parts(own: list[tuple[Access, ...]], place: int) -> tuple[tuple[tuple[str, float], ...], float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from typing import Any
 
 import lost_hooks
@@ -16,7 +17,7 @@ from lost_hooks import FAILS, FAILS_AFTER, LOST, PROGRAMS, WAYS, Claims, other_c
 
 import compile_lens
 from compile_lens import ExpectationError, UsageError, expect
-from compile_lens._torch.inductor import lowered_nodes, pipeline
+from compile_lens._torch.inductor import line_origins, lowered_nodes, pipeline
 from compile_lens._torch.targets import target_inputs
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
@@ -27,6 +28,9 @@ CASES = [
     for path in lost_hooks.paths(program)
     for way in (WAYS if lost_hooks.can_fail(path) else (LOST,))
 ]
+
+
+STRIDES = "torch._inductor.ir:ExternKernel.require_strides"
 
 
 @functools.cache
@@ -47,6 +51,40 @@ def test_a_claim_becomes_unknown_or_stays(program: str, way: str, path: str) -> 
             assert path.replace(":", ".") in str(error), "refused, since it would be the CPU's code"
             return
     assert other_claims(expected, claims) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "path"),
+    [
+        ("target", STRIDES),
+        ("forward and backward", line_origins.LOOPS_INIT),
+        ("forward and backward", lowered_nodes.REGISTER),
+    ],
+)
+def test_origins_of_loops_that_were_not_observed_are_no_shares(program: str, path: str) -> None:
+    """Lines get no definite part of a kernel of which it is not known what it computes."""
+    expected = whole(program)
+    with without(path, child=program == "target"):
+        capture = PROGRAMS[program]()
+    assert other_claims(expected, Claims(capture)) == []
+    lines, modules = capture.cost("line"), capture.cost("module")
+    (unknown,) = (row for row in lines.rows if not row.name)
+    assert unknown.amount and path.replace(":", ".") in unknown.note
+    assert all(row.at_least for row in (*lines.rows, *modules.rows) if row.name)
+    assert "outside of modules" not in {row.note for row in modules.rows}
+
+
+def test_fusing_saves_no_fewer_bytes_where_lowering_was_not_observed() -> None:
+    """A bound that rests on a hook may rise without it, and never fall."""
+    with torch.random.fork_rng(devices=[]):
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 4, 3))
+    saved = []
+    for lost in (contextlib.nullcontext(), without(STRIDES)):
+        with lost:
+            capture = compile_lens.capture(model, torch.ones(1, 3, 16, 16))
+        names = [node.name for node in capture.compilations[0].graphs["forward.groups"].calls]
+        saved.append([capture.why(a, b).saved or 0 for a, b in itertools.combinations(names, 2)])
+    assert any(saved[0]) and all(a <= b for a, b in zip(*saved, strict=True))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -70,10 +70,10 @@ TRACED: Slot[Traced] = Slot()
 
 
 def begin(draft: Draft) -> None:
-    """Start observing the lowering of one phase, if the running torch has the hooks for it."""
+    """Start observing the lowering of one phase."""
     TRACED.put(draft, {})
-    if claims.LOWERING not in draft.recorder.lacking:
-        WATCH.put(draft, LoweringWatch())
+    # Also where a reason cannot be observed: which nodes became calls is known by ``REGISTER`` alone.
+    WATCH.put(draft, LoweringWatch())
 
 
 def end(draft: Draft, phase: str, loops: Sequence[Node]) -> None:
@@ -91,29 +91,28 @@ def record(draft: Draft, loop: Any) -> None:
     """
     traced, watch = TRACED.of(draft), WATCH.of(draft)
     body: Any = getattr(loop, "_body", None)
-    if traced is None or body is None or not hasattr(body, "root_block"):
+    if traced is None or watch is None or body is None or not hasattr(body, "root_block"):
         return
     for block in (body.root_block, *body.subblocks.values()):
-        _attribute_stores(watch.called if watch is not None else None, block.graph)
+        _attribute_stores(watch.called, block.graph)
         for operation in block.graph.nodes:
             meta = operation.meta
             for name in (*meta.get(line_origins.KEY, ()), *meta.get(line_origins.INDICES, ())):
                 traced.setdefault(name, {})[loop.get_name()] = None
 
 
-def _attribute_stores(called: Collection[str] | None, graph: Any) -> None:
+def _attribute_stores(called: Collection[str], graph: Any) -> None:
     """Attribute a store that a call asked for to the node whose value is stored: the call computes nothing here, and
-    needs its argument in memory. Where calls were not observed, such a store is attributed to nothing."""
+    needs its argument in memory."""
     key = line_origins.KEY
     stores = [node for node in graph.nodes if node.op == "call_method" and node.target == "store"]
     aside = {*stores, *(node.args[2] for node in stores)}
     computing = {name for node in graph.nodes if node not in aside for name in node.meta.get(key, ())}
     for store in stores:
         names, value = store.meta.get(key, ()), store.args[3]
-        by_call = called is None or all(name in called for name in names)
-        if names and by_call and computing.isdisjoint(names):
+        if names and all(name in called for name in names) and computing.isdisjoint(names):
             for node in (store, store.args[2]):
-                node.meta[key] = () if called is None else value.meta.get(key, names)
+                node.meta[key] = value.meta.get(key, names)
 
 
 def without_foreign_origins(draft: Draft, loops: Sequence[Node]) -> list[Node]:
@@ -343,7 +342,7 @@ def keep_excess(watch: LoweringWatch, real: Any, box: Any) -> Any:
     return answer
 
 
-@slot_hook(REGISTER, WATCH, claims.LOWERING)
+@slot_hook(REGISTER, WATCH, *line_origins.ANNOUNCED)
 def register_operation(watch: LoweringWatch, real: Any, lowering: Any, operation: Any) -> Any:
     """Record a registered operation: a value has a buffer from now on."""
     name = real(lowering, operation)

@@ -88,13 +88,7 @@ def amount(cost: Cost, value: float | None, at_least: bool = False) -> str:
 
 
 def _name(row: CostRow) -> str:
-    return (
-        flat(row.name)
-        if row.name
-        else "code outside of modules"
-        if row.modules
-        else "code whose line is not known"
-    )
+    return flat(row.name) or ("code outside of modules" if row.modules else "code whose line is not known")
 
 
 def _in_line(cost: Cost, row: CostRow) -> str:
@@ -134,7 +128,7 @@ def _row(cost: Cost, row: CostRow) -> Row:
     elif cost.by == "kernel":
         cells = (*money, f"#{row.order}", row.name, launches, bound, places(row.lines) or row.note)
     else:
-        cells = (*money, row.name or "outside of modules", launches, places(row.lines))
+        cells = (*money, row.name or row.note, launches, places(row.lines))
     return Row(cells, row.addresses[:1] if cost.by == "kernel" else row.addresses)
 
 
