@@ -9,18 +9,21 @@ its bytes are. Shares are of what is known and add up to 1. What is not known is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import PHASES, Compilation
-from compile_lens.record.figures import MEASURED, MODELLED
+from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Figure, figure, summed
 from compile_lens.record.graph import Frame, Graph
+from compile_lens.record.kernel import Flow
 
 from .address import MODULE, Address, line_address, walk
 from .chain import Chain
+from .control_flow import generated
 from .launch_costs import MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, launch_list, unknown_origins
 from .memo import memoized
 from .roofline import Roofline
@@ -29,6 +32,7 @@ By = Literal["line", "kernel", "module"]
 BY = ("line", "kernel", "module")
 
 BYTES, SECONDS = "bytes", "seconds"
+NEVER = Figure(0)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class CostRow:
         at_least: True if a part of it is not known.
         nbytes: modelled bytes moved; ``None`` if they are not known.
         launches: in how many places the code launches a kernel of it.
+        launched: how often a call does, where loops and branches decide.
         order: the first of these in the order of the code, counted from 1. Sorting does not change it.
         kernels: names of these kernels, in that order. Equal library calls are one row.
         lines: the lines that it came from, what costs most first.
@@ -62,6 +67,7 @@ class CostRow:
     at_least: bool = False
     nbytes: float | None = None
     launches: int = 0
+    launched: Figure | AtLeast = NEVER
     order: int = 0
     kernels: tuple[str, ...] = ()
     lines: tuple[Frame, ...] = ()
@@ -241,7 +247,8 @@ def _origin(capture: Record, basis: str, line: Roofline) -> str:
 class _Sum:
     """Sums of one row: amounts, bytes, launches, and the weights of lines and modules."""
 
-    def __init__(self) -> None:
+    def __init__(self, flows: Mapping[tuple[str, str], Flow] | None = None) -> None:
+        self._flows = flows or {}
         self.amount, self.nbytes = 0.0, 0.0
         self.known = self.bytes_known = self.at_least = False
         self.bytes_unknown = False
@@ -277,6 +284,7 @@ class _Sum:
             self.at_least,
             None if self.bytes_unknown else self.nbytes,
             len(launches),
+            self._launched(launches),
             launches[0].order if launches else 0,
             tuple(dict.fromkeys(key[2] for key in kernels)),
             tuple(sorted(self.lines, key=lambda line: -self.lines[line])),
@@ -287,6 +295,14 @@ class _Sum:
             "; ".join(filter(None, (note, *self.notes))),
             tuple((cid, f"{phase}.code", kernel) for cid, phase, kernel in kernels),
         )
+
+    def _launched(self, launches: list[LaunchCost]) -> Figure | AtLeast:
+        functions: dict[tuple[str, str], Counter[str]] = {}
+        for launch in launches:
+            own = functions.setdefault(launch.key[:2], Counter())
+            own[launch.function if launch.key[:2] in self._flows else ""] += 1
+        counts = (generated(self._flows.get(graph), own.__getitem__) for graph, own in functions.items())
+        return summed(figure(count, MEASURED) for count in counts) or NEVER
 
 
 _NO_LINE = "the chain does not reach a line of Python"
@@ -301,6 +317,12 @@ class _Table:
         self._launches = launches
         self._total = total
         self._hidden = unknown_origins(capture)
+        self._flows = {
+            (compilation.id, phase): code.flow
+            for compilation in capture.compilations
+            for phase, code in compilation.code.items()
+            if code.flow is not None
+        }
         self._lines: dict[Address, tuple[Frame, ...]] = {}
         self._modules: dict[Address, tuple[str, str]] = {}
         for compilation in capture.compilations:
@@ -316,7 +338,7 @@ class _Table:
                 lines, module = self._lines_of(address), self._module_of(address)
                 for line in lines:
                     key = line if by == "line" else module if by == "module" else same
-                    one = sums.setdefault(key, _Sum())
+                    one = sums.setdefault(key, _Sum(self._flows))
                     own[key] = own.get(key, 0.0) + part / len(lines)
                     if line is not None:
                         one.lines[line] = one.lines.get(line, 0.0) + part / len(lines)

@@ -126,6 +126,8 @@ class LaunchCost:
     note: str
     parts: tuple[tuple[str, float], ...]
     """Names of post-grad nodes, with the share of each: together 1, or nothing if no node is known."""
+    function: str
+    """Function of the module that launches it (``Kernel.launch_functions``)."""
 
     @property
     def phase(self) -> str:
@@ -149,9 +151,12 @@ def _launch_costs(
                 own, bound = accesses.launches(kernel), next(next_bound)
                 numbers = kernel.launch_lines or (0,)
                 places += [
-                    (number, kernel, bound, *_parts(own, place)) for place, number in enumerate(numbers)
+                    (number, kernel, bound, *_parts(own, place), function)
+                    for place, (number, function) in enumerate(
+                        zip(numbers, kernel.launch_functions or ("",) * len(numbers))
+                    )
                 ]
-            for _, kernel, bound, parts, share in sorted(places, key=lambda one: one[0]):
+            for _, kernel, bound, parts, share, function in sorted(places, key=lambda one: one[0]):
                 order += 1
                 key = (compilation.id, phase, kernel.name)
                 whole, partly = amount(key, bound)
@@ -168,6 +173,7 @@ def _launch_costs(
                     bound.bound,
                     "; ".join(bound.kernel.notes) if whole is None or partly else "",
                     () if hidden and kernel.language != "extern" else parts,
+                    function,
                 )
 
 

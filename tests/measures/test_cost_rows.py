@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
 from samples import sample
+from torch._higher_order_ops import while_loop
 
 import compile_lens
 from compile_lens.errors import UsageError
@@ -27,6 +29,7 @@ from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import Lowered
 from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
+from compile_lens.views.words.quantities import launch_words
 
 FILE = "/home/ada/model.py"
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpu")
@@ -331,3 +334,42 @@ def test_the_nodes_of_a_graph_share_all_of_its_cost() -> None:
     for keys in (("forward", "backward"), ("forward.post_grad", "backward.post_grad")):
         shared = [one.amount for (_, stage, _), one in node_costs(captured).items() if stage in keys]
         assert sum(filter(None, shared)) == pytest.approx(total), keys
+
+
+def chosen(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(
+        x.sum() > 0,
+        lambda x: x.sin() + 1,
+        lambda x: x.cos() * 2,
+        (x,),
+    )
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    def fewer(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return i < 3
+
+    def step(i: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return i + 1, x.sin() + x
+
+    return while_loop(fewer, step, (torch.zeros((), dtype=torch.int64), x))[1]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("program", "rows"),
+    [
+        (chosen, {"x.sum()": "1 launch", "x.sin()": "0 or 1 launch", "x.cos()": "0 or 1 launch"}),
+        (turned, {"i < 3": "launches: 1 + 1 per iteration", "i + 1": "1 launch per iteration"}),
+    ],
+)
+def test_a_row_tells_how_often_a_call_launches_it(program: Any, rows: dict[str, str]) -> None:
+    """One branch of two runs; a body runs as often as its loop turns, and the condition once more."""
+    capture = compile_lens.capture(program, torch.ones(8, 16))
+    lines = {row.expression: launch_words(row.launched) for row in capture.cost("line").rows}
+    for text, words in rows.items():
+        (own,) = (launched for expression, launched in lines.items() if text in expression)
+        assert own.endswith(words)
+    for row in capture.cost("kernel").rows:
+        assert launch_words(row.launched) in str(capture.cost("kernel"))
+    assert "2 launches" not in capture.text().partition("Cost by line")[2]

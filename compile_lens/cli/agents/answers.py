@@ -21,7 +21,7 @@ from ...views.findings.cost import amount, share
 from ...views.summaries.short_text import brief
 from ...views.summaries.summary import Summary
 from ...views.words.labels import place
-from ...views.words.quantities import launched, memory_in_short, plural
+from ...views.words.quantities import launch_words, launched, memory_in_short, plural
 from .job import OUTPUT, TIME, Limits, Outcome
 
 CODE_LINES = 40
@@ -211,7 +211,7 @@ def _cost_row(ranked: Cost, row: CostRow) -> str:
     )
     note = f"; {row.note}" if row.note else ""
     bound = f", {row.bound}-bound" if row.bound else ""
-    launches = f"{plural(row.launches, 'launch', 'launches')} in {', '.join(row.phases)}"
+    launches = f"{launch_words(row.launched)} in {', '.join(row.phases)}"
     return f"{head}{code}\n{launches}{bound}: {kernels}{note}"
 
 

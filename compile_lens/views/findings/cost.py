@@ -6,6 +6,7 @@ from compile_lens.measures.cost import BYTES, Cost, CostRow, ModuleTotal
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record.capture import Record
+from compile_lens.record.figures import AtLeast
 from compile_lens.record.messages import first_names
 
 from ..document import BYTES as MOVED
@@ -26,7 +27,7 @@ from ..document import (
 )
 from ..words.characters import flat
 from ..words.labels import places
-from ..words.quantities import NOT_KNOWN, plural, printed
+from ..words.quantities import NOT_KNOWN, launch_words, plural, printed
 
 KEY, TITLE = "cost", "Cost"
 INTRO = (
@@ -120,7 +121,7 @@ _HEADS = {
 
 def _row(cost: Cost, row: CostRow) -> Row:
     money: tuple[Cell, ...] = (share(row), amount(cost, row.amount, row.at_least))
-    launches = f"{row.launches:,}"
+    launches = row.launched.text() if isinstance(row.launched, AtLeast) else f"{row.launched:,}"
     bound = row.bound or Absence("bound", "not known")
     if cost.by == "line":
         expression = row.expression or row.note
@@ -168,8 +169,11 @@ def text(cost: Cost) -> str:
     width = max(len(_name(row)) for row in cost.rows[:LISTED])
     for row in cost.rows[:LISTED]:
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {_name(row):<{width}}"
-        launches = plural(row.launches, "launch", "launches")
-        detail = flat(row.expression) if cost.by == "line" else f"{launches}  {places(row.lines)}"
+        detail = (
+            flat(row.expression)
+            if cost.by == "line"
+            else f"{launch_words(row.launched)}  {places(row.lines)}"
+        )
         lines.append(f"{head}  {detail or row.note}".rstrip())
     if len(cost.rows) > LISTED:
         lines.append(f"… {len(cost.rows) - LISTED} more: .rows")

@@ -26,7 +26,7 @@ from ..findings.budget_curve import advice
 from ..findings.cost import amount, share
 from ..words import labels, outcome, quantities, stamp
 from ..words.attention import attention_advice, attention_by_lines
-from ..words.quantities import plural
+from ..words.quantities import launch_words, plural
 from .failure_summary import failure_rows
 from .summary import Part, Row, Summary, sentence
 
@@ -124,8 +124,7 @@ def _attentions_by_line(capture: Record) -> dict[str, Iterable[str]]:
 
 def _kernels(row: CostRow) -> str:
     bound = f", {row.bound}-bound" if row.bound else ""
-    launches = plural(row.launches, "launch", "launches")
-    return f"{launches}{bound}: {first_names(row.kernels, 3)}"
+    return f"{launch_words(row.launched)}{bound}: {first_names(row.kernels, 3)}"
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:

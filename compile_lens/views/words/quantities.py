@@ -157,10 +157,13 @@ def counted(value: Figure | AtLeast, one: str, many: str = "") -> str:
 def launched(code: Code, *kernels: Kernel) -> str:
     """The number of launches of kernels of a module in one call: ``2 launches``, ``1 launch per iteration``, ``0 or 1
     launch``."""
-    count = launches(code, kernels)
-    if count in _OFTEN:
-        return _OFTEN[count]
-    return counted(figure_of(count, MEASURED), "launch", "launches")
+    return launch_words(figure_of(launches(code, kernels), MEASURED))
+
+
+def launch_words(launched: Figure | AtLeast) -> str:
+    """A number of launches: ``2 launches``, ``0 or 1 launch``, ``launches: 2 per iteration``."""
+    often = _OFTEN.get(launched.count) if isinstance(launched, AtLeast) else None
+    return often or counted(launched, "launch", "launches")
 
 
 _OFTEN = {Count(iterations=(Count(1),)): "1 launch per iteration"}
