@@ -177,6 +177,53 @@ def test_controls_change_the_capture(play: Page) -> None:
     assert play.get_by_role("button", name="options").inner_text() == "options (1)"
 
 
+def test_two_targets_stand_beside_each_other(play: Page, tmp_path: Path) -> None:
+    """What is pinned, open and scrolled stays; what fails for one stands beside the other; link and file have both."""
+    typed(play, TWO)
+    play.click(".cm-lineNumbers .cm-gutterElement:text-is('5')")
+    play.locator(".settings").get_by_label("beside").select_option("h100")
+    settled(play, "fresh")
+    columns = play.locator(".page .compare-column")
+    assert columns.locator(".frame-title").all_inner_texts() == ["this machine", "h100"]
+    assert play.locator(".page .spot").count() == 1, "the pin of the page of one"
+    only = play.locator(".page .compare-only")
+    only.click()
+    play.wait_for_function(
+        "document.querySelector('main').shadowRoot.querySelector('.page').shadowRoot.activeElement"
+    )
+    columns.last.get_by_role("button", name="module").click()
+    box = columns.last.locator(".listing-box")
+    box.evaluate("e => e.scrollTo(0, 90)")
+    typed(play, TWO.replace("sum(-1)", "mean(-1)"))
+    play.locator(".page .compare-graph .node", has_text="mean").first.wait_for()
+    assert play.locator(".page .spot").count() == 1, "the pin"
+    assert columns.last.locator(".frame-tab[aria-pressed=true]").inner_text() == "module"
+    assert only.get_attribute("aria-pressed") == "true"
+    assert columns.last.locator(".listing-box").evaluate("e => e.scrollTop") == 90
+    assert play.locator(".own-line").count() == 2, "the editor has the colours"
+
+    with play.expect_download() as download:
+        play.get_by_role("button", name="save").click()
+    saved = tmp_path / "saved.html"
+    download.value.save_as(saved)
+    assert "cpp_fused" in saved.read_text("utf-8") and "triton_" in saved.read_text("utf-8")
+
+    play.locator(".settings").get_by_label("beside").select_option("mps")
+    play.locator(".settings").get_by_label("dtype").select_option("float64")
+    settled(play, "fresh")
+    assert "no float64" in columns.last.locator(".compare-failure").inner_text()
+    assert columns.first.locator(".listing-line").count()
+    assert play.inner_text(".fault").startswith("mps: ")
+    play.wait_for_url("**/#p=*")
+    play.reload()
+    settled(play, "fresh")
+    assert columns.locator(".frame-title").all_inner_texts() == ["this machine", "mps"]
+    play.locator(".settings").get_by_label("beside").select_option("")
+    settled(play, "fresh")
+    assert columns.count() == 0 and play.locator(".fault").count() == 0
+    play.locator(GRAPH, has_text="sin").first.wait_for()
+
+
 def test_a_link_brings_the_program_and_its_settings(play: Page, context: object) -> None:
     typed(play, TWO)
     play.get_by_label("requires_grad").check()

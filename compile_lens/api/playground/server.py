@@ -15,7 +15,7 @@ from ...errors import UsageError
 from ...views.live import playground as pages
 from .guard import PROTOCOL, Guard
 from .session import CaptureProcess, Session
-from .settings import DTYPES, LARGEST, TARGETS, Program
+from .settings import BESIDE, DTYPES, LARGEST, TARGETS, Program
 from .snippets import Snippet
 
 LOOPBACK = "127.0.0.1"
@@ -141,6 +141,7 @@ class Server:
             "program": asdict(opening.program),
             "menu": [asdict(one) for one in opening.menu],
             "targets": TARGETS,
+            "beside": BESIDE,
             "dtypes": DTYPES,
             "sizes": [("rows", "rows"), ("columns", "columns")],
             "largest": LARGEST,

@@ -31,6 +31,9 @@ TARGETS = (
 )
 """Targets of the menu and their names; a link may name any target that ``capture`` knows."""
 
+BESIDE = (("", "none"), *TARGETS[1:])
+"""The same of the second target."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -39,6 +42,7 @@ class Settings:
     Attributes:
         function: its name in the program; ``""``: ``f``, or the last one.
         target: as in ``capture``; ``""``: the CPU of this machine.
+        beside: a second target, for a page that compares the two; ``""`` for none.
         dtype: of the floating-point inputs; ``""`` as they are.
         rows, columns: sizes of inputs that the program does not make itself.
         requires_grad: whether floating-point inputs require gradients, besides those that do already.
@@ -48,6 +52,7 @@ class Settings:
 
     function: str = ""
     target: str = ""
+    beside: str = ""
     dtype: str = ""
     rows: int = 64
     columns: int = 128
@@ -61,7 +66,7 @@ class Settings:
         if not isinstance(raw, dict):
             raise UsageError(f"settings are an object of JSON, not {type(raw).__name__}")
         known = {field.name: raw.get(field.name, field.default) for field in fields(cls)}
-        for name in ("function", "target", "dtype"):
+        for name in ("function", "target", "beside", "dtype"):
             if not isinstance(known[name], str) or len(known[name]) > 200:
                 raise UsageError(f"{name} is no short text")
         for name in ("requires_grad", "dynamic"):
@@ -72,8 +77,12 @@ class Settings:
                 raise UsageError(f"{name}={known[name]!r} is no number from 1 to {LARGEST}")
         if known["dtype"] not in DTYPES:
             raise UsageError(f"dtype={known['dtype']!r} is not one of {', '.join(filter(None, DTYPES))}")
-        if known["target"].endswith(".json"):
+        if any(known[name].endswith(".json") for name in ("target", "beside")):
             raise UsageError("a target of the playground is a name: it opens no file")
+        if known["beside"] and known["beside"] == known["target"]:
+            raise UsageError(
+                f"target and beside are both {known['target']}: choose another one, or none beside it"
+            )
         switches = known["switches"]
         if not isinstance(switches, (list, tuple)) or not all(isinstance(one, str) for one in switches):
             raise UsageError("switches are a list of names")

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from .settings import DTYPES, LARGEST, TARGETS, Settings
+from .settings import BESIDE, DTYPES, LARGEST, TARGETS, Settings
 
 if TYPE_CHECKING:
     import torch
 
     from ...results.capture import Capture
+    from ...results.comparison import Comparison
 
 MOST = 6
 """Sizes that have a slider: the first ones of the arguments."""
@@ -32,8 +33,9 @@ def play(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Return a widget for a notebook: the page of ``fn(*args, **kwargs)``, and controls that capture it anew.
 
     A slider stands for each size of the inputs; dimensions of equal size move together. Menus and switches choose the
-    device, the dtype, gradients and options of the compiler. An input of another size repeats or drops values of the
-    one that was given, which is never changed. ``capture`` of the widget is the newest capture.
+    device, or two to compare, the dtype, gradients and options of the compiler. An input of another size repeats or
+    drops values of the one that was given, which is never changed. ``capture`` of the widget is the newest capture,
+    ``comparison`` that of two devices.
 
     Works where anywidgets do: JupyterLab, the classic notebook, VS Code, Colab, marimo. A capture runs in the process
     of the notebook, as calling the function would.
@@ -78,6 +80,7 @@ class Inputs:
         return {
             "settings": {**asdict(Settings()), **{f"{PREFIX}{size}": size for size in self.sizes}},
             "targets": TARGETS,
+            "beside": BESIDE,
             "dtypes": DTYPES,
             "sizes": [(f"{PREFIX}{size}", names) for size, names in self.sizes.items()],
             "largest": max((LARGEST, *self.sizes)),
@@ -176,13 +179,20 @@ def _widget_class() -> Any:
     except ModuleNotFoundError as error:
         words = f"play needs {error.name}, which is not installed: pip install anywidget"
         raise ModuleNotFoundError(words, name=error.name) from None
+    from ...views.live import compare
     from ...views.live.page import plain_parts
     from ...views.live.playground import widget_module
+    from .faults import error_data
     from .program_capture import MEANINGS
-    from .worker import error_data
+    from .two_targets import comparison_of
 
     class PlayWidget(anywidget.AnyWidget):
-        """The widget. ``capture`` is the newest capture, None before the first."""
+        """The widget.
+
+        Attributes:
+            capture: the newest capture, None before the first; of two targets that of the first one that compiled.
+            comparison: that of two targets, None where the newest capture is for one.
+        """
 
         _esm = widget_module()
         hello = traitlets.Unicode().tag(sync=True)
@@ -191,16 +201,31 @@ def _widget_class() -> Any:
             super().__init__(hello=json.dumps(inputs.offer()))
             self._inputs = inputs
             self.capture: Capture | None = None
+            self.comparison: Comparison | None = None
             self.on_msg(self._hear)
 
         def _hear(self, widget: Any, message: Any, buffers: Any) -> None:
             self.send({"view": message["view"], "of": message["edit"], **self._answer(message["settings"])})
 
         def _answer(self, raw: dict[str, Any]) -> dict[str, Any]:
+            def one(settings: Settings) -> Capture:
+                made.append(captured(self._inputs, {**raw, "target": settings.target, "beside": ""}))
+                return made[-1]
+
+            made: list[Capture] = []
+            fault = None
             try:
-                self.capture = captured(self._inputs, raw)
+                settings = Settings.read(raw)
+                if settings.beside:
+                    both, fault = comparison_of(settings, one)
+                    if both is None:
+                        return {"error": fault}
+                    parts = compare.plain_parts(both)
+                else:
+                    both, parts = None, plain_parts(one(settings))
             except (Exception, KeyboardInterrupt) as error:
                 return {"error": error_data(error)}
-            return {"parts": plain_parts(self.capture), "switches": MEANINGS}
+            self.capture, self.comparison = made[0], both
+            return {"parts": parts, "switches": MEANINGS, **({"error": fault} if fault else {})}
 
     return PlayWidget

@@ -9,19 +9,20 @@ import json
 import os
 import signal
 import time
-import traceback
-from typing import Any
+import types
+from typing import TYPE_CHECKING, Any
 
 from ...child import worker
 from ...child.limits import limit_memory
-from ...errors import LensError
-from .settings import Program
+from .faults import error_data
+from .settings import Program, Settings
+
+if TYPE_CHECKING:
+    from ...results.capture import Capture
+    from ...results.comparison import Comparison
 
 MEMORY = "COMPILE_LENS_PLAY_MEMORY"
 """Variable with the bytes of private memory that the child may have."""
-
-LONGEST = 2000
-"""Characters of a message that is sent."""
 
 
 def main(replies: int) -> None:
@@ -64,70 +65,52 @@ class Answerer:
 
     def answer(self, data: bytes) -> dict[str, Any]:
         began = time.perf_counter()
+        request = json.loads(data)
         try:
             Interrupt.running = True
             try:
-                found = self._answer(json.loads(data))
+                found = self._answer(request)
             finally:
                 Interrupt.running = False
         except KeyboardInterrupt:
             return {"interrupted": True}
         except BaseException as error:
-            found = {"error": error_data(error)}
+            found = {"error": error_data(error, request["file"])}
         return {"seconds": time.perf_counter() - began, **found}
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        from ...results.capture import CaptureError
-        from .program_capture import MEANINGS, ProgramError, capture_program
+        from .program_capture import MEANINGS, ProgramCapture, capture_program
 
-        file = request["file"]
-        try:
-            made = capture_program(Program.read(request["program"]), file, self.settings)
-        except ProgramError as error:
-            return {"error": {"type": error.type, "message": str(error)[:LONGEST], "line": error.line}}
-        except CaptureError as error:
-            return {"error": error_data(error, file)}
+        file, program = request["file"], Program.read(request["program"])
+        made: list[ProgramCapture] = []
+
+        def capture(settings: Settings) -> Capture:
+            made.append(capture_program(Program(program.source, settings), file, self.settings))
+            return made[-1].capture
+
+        fault = None
+        live: types.ModuleType
+        shown: Capture | Comparison | None
+        if program.settings.beside:
+            from ...views.live import compare as live
+            from .two_targets import comparison_of
+
+            shown, fault = comparison_of(program.settings, capture, file)
+            if shown is None:
+                return {"error": fault}
+        else:
+            from ...views.live import page as live
+
+            shown = capture(program.settings)
         if request.get("page"):
-            from ...views.live.page import page
-
-            return {"page": page(made.capture)}
-        from ...views.live.page import plain_parts
-
+            return {"page": live.page(shown)}
+        first = made[0]
         return {
-            "parts": plain_parts(made.capture),
-            "functions": made.functions,
-            "function": made.function,
-            "own_inputs": made.own_inputs,
-            "inputs": made.capture.inputs,
+            "parts": live.plain_parts(shown),
+            **({"error": fault} if fault else {}),
+            "functions": first.functions,
+            "function": first.function,
+            "own_inputs": first.own_inputs,
+            "inputs": first.capture.inputs,
             "switches": MEANINGS,
         }
-
-
-def _failure(error: Any, file: str) -> dict[str, Any]:
-    """Where a function or a stage of the compiler failed."""
-    from ...views.words.failed_line import own_frames
-    from ...views.words.labels import without_folders
-    from ...views.words.outcome import raised
-
-    failure = error.capture.failure
-    lines = [frame.line for frame in own_frames(failure) if frame.file == file]
-    stage = "" if failure.stage == "run" else f" (in stage {failure.stage})"
-    said = without_folders(raised(failure))
-    type_, colon, message = said.partition(": ")
-    if not colon or not type_.isidentifier():
-        type_, message = failure.type, said
-    words = "\n".join(filter(None, (message + stage, *without_folders(failure.hint).splitlines())))
-    return {"type": type_, "message": words[:LONGEST], "line": lines[-1] if lines else 0}
-
-
-def error_data(error: BaseException, file: str = "") -> dict[str, Any]:
-    """Return an error as plain data: of a capture, with the line of ``file`` that failed; or of no line, such as a
-    setting, too little memory, or a fault of our own."""
-    from ...results.capture import CaptureError
-
-    if isinstance(error, CaptureError):
-        return _failure(error, file)
-    if isinstance(error, LensError):
-        return {"type": "", "message": str(error)[:LONGEST], "line": 0}
-    said = "".join(traceback.format_exception(error))[-LONGEST:] if not isinstance(error, MemoryError) else ""
-    return {"type": type(error).__name__, "message": f"{error}\n{said}".strip()[:LONGEST], "line": 0}

@@ -23,6 +23,7 @@ from ..summaries.diff_summary import consequences
 from ..words.characters import block, line
 from ..words.ledger import compared, compared_counts
 from ..words.quantities import printed
+from . import page as single
 from .items import Items
 from .page import alive, compact, encoded, packed
 
@@ -52,8 +53,20 @@ def live(shown: Shown) -> str:
     """HTML that makes the page around it interactive: its data and its script. ``""`` without captures."""
     if isinstance(shown, DifferenceRecord):
         return beside(diff_page(shown), shown.captures) if len(shown.captures) == 2 else ""
-    captures = [None if column.failure else column.capture for column in shown.columns]
-    return beside(compare_page(shown), captures) if shown.captures else ""
+    return beside(compare_page(shown), _captures(shown)) if shown.captures else ""
+
+
+def plain_parts(comparison: ComparisonRecord) -> dict[str, str]:
+    """The parts of the page of targets as JSON, not packed: for a page that gets new ones while it is open."""
+    parts = {"comparison": json.dumps(compare_page(comparison))}
+    for number, capture in enumerate(_captures(comparison)):
+        if capture is not None:
+            parts[f"column {number}"] = json.dumps(single.plain_parts(capture))
+    return parts
+
+
+def _captures(comparison: ComparisonRecord) -> list[Record | None]:
+    return [None if column.failure else column.capture for column in comparison.columns]
 
 
 def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
@@ -67,7 +80,7 @@ def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
 
 def compare_page(comparison: ComparisonRecord) -> dict[str, object]:
     """The ``Compared`` of the page."""
-    captures = [None if column.failure else column.capture for column in comparison.columns]
+    captures = _captures(comparison)
     items = [None if capture is None else Items(capture) for capture in captures]
     modules = []
     lines_of = OwnLines(captures)

@@ -28,15 +28,20 @@ def bundle() -> dict[str, str]:
     return {
         "script": page.script("play", before=built("editor.min.js")),
         "style": built("play.min.css"),
-        "inside": page.style("answers") + built("beside.min.css"),
+        "inside": _inside(),
     }
 
 
 def widget_module() -> str:
     """Return the script of the widget in a notebook, as a module of anywidget: its styles are in it."""
     around = built("play.min.css") + built("widget.min.css")
-    styles = json.dumps({"around": around, "inside": page.style("answers") + built("beside.min.css")})
+    styles = json.dumps({"around": around, "inside": _inside()})
     return f"const styles$={styles},widget$={{}};\n{page.script('widget')}\nexport default widget$;\n"
+
+
+def _inside() -> str:
+    """Return the style of a capture's page and of a comparison's, as high as the place beside the editor."""
+    return page.style("compare") + built("beside.min.css")
 
 
 def policy(address: str) -> str:

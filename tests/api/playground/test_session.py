@@ -21,6 +21,10 @@ pytestmark = [pytest.mark.torch, pytest.mark.full]
 
 SIN = "import torch\n\n\ndef f(x):\n    return torch.sin(x) ** 2 + torch.cos(x) ** 2\n"
 FOREVER = "while True:\n    pass\n"
+SECOND = (
+    "import sys\nagain = hasattr(sys, 'run_before')\nsys.run_before = True\nwhile again:\n    pass\n" + SIN
+)
+"""Endless when it is run for the second target."""
 DEAF = "print(sum(range(10**13)))\n"
 """A loop in C, which hears no interrupt."""
 
@@ -59,6 +63,36 @@ def test_settings_reach_the_capture(captures: CaptureProcess) -> None:
     assert "triton" in json.dumps(target["parts"]) and "cuda" in json.dumps(target["parts"])
     switched = ask(captures, SIN, switches=["pattern_matcher"])
     assert "pattern_matcher" in switched["parts"]["core"]
+
+
+def test_two_targets_are_the_columns_of_a_comparison(captures: CaptureProcess) -> None:
+    """Each as the capture for that target alone has it."""
+    both = ask(captures, SIN, target="cpu:avx2", beside="h100")
+    assert "error" not in both and set(both["parts"]) == {"comparison", "column 0", "column 1"}
+    shown = json.loads(both["parts"]["comparison"])
+    assert [column["target"] for column in shown["columns"]] == ["cpu:avx2", "h100"]
+    for number, target in enumerate(("cpu:avx2", "h100")):
+        alone = ask(captures, SIN, target=target)["parts"]
+        column = json.loads(both["parts"][f"column {number}"])
+        assert column.keys() == alone.keys()
+        assert {name for name in alone if column[name] != alone[name]} <= {"core"}, "that has the time"
+
+
+def test_what_fails_for_one_target_stands_beside_the_other(captures: CaptureProcess) -> None:
+    for settings, there in (({"beside": "mps"}, 0), ({"target": "mps", "beside": "h100"}, 1)):
+        answer = ask(captures, SIN, dtype="float64", **settings)
+        assert answer["error"]["message"].startswith("mps: ") and "float64" in answer["error"]["message"]
+        assert set(answer["parts"]) == {"comparison", f"column {there}"}
+        failures = [column["failure"] for column in json.loads(answer["parts"]["comparison"])["columns"]]
+        assert "float64" in failures[1 - there] and failures[there] == ""
+    torn = SIN.replace("torch.sin", "torch.sine")
+    assert ask(captures, torn, beside="h100")["error"] == ask(captures, torn)["error"], (
+        "the same for both: once"
+    )
+    neither = ask(captures, SIN, dtype="float64", target="mps", beside="no_such")
+    assert "parts" not in neither
+    first, second = neither["error"]["message"].splitlines()
+    assert first.startswith("mps: ") and second.startswith("no_such: ")
 
 
 def test_settings_of_one_program_do_not_reach_the_next(captures: CaptureProcess) -> None:
@@ -101,6 +135,11 @@ def test_an_endless_program_is_stopped_and_the_child_stays(captures: CaptureProc
     assert "parts" in ask(captures, SIN) and captures._child is child
 
 
+def test_one_that_is_endless_for_the_second_target_is_stopped(captures: CaptureProcess) -> None:
+    assert ask(captures, SECOND, beside="h100") == {"stopped": "time"}
+    assert "parts" in ask(captures, SIN, beside="h100")
+
+
 def test_a_program_that_hears_nothing_is_ended_with_its_child(captures: CaptureProcess) -> None:
     ask(captures, SIN)
     child = captures._child
@@ -133,9 +172,17 @@ def test_the_page_as_one_file_is_that_of_the_program(captures: CaptureProcess) -
         {"program": {"source": SIN, "settings": {}}, "file": "f.py", "page": True}, threading.Event()
     )
     assert answer["page"].startswith("<!doctype html>") and "cpp_fused" in answer["page"]
+    both = captures.ask(
+        {"program": {"source": SIN, "settings": {"beside": "h100"}}, "file": "f.py", "page": True},
+        threading.Event(),
+    )
+    assert "cpp_fused" in both["page"] and "triton_poi_fused" in both["page"]
 
 
-def test_only_the_newest_program_is_answered(captures: CaptureProcess) -> None:
+@pytest.mark.parametrize(("endless", "settings"), [(FOREVER, {}), (SECOND, {"beside": "h100"})])
+def test_only_the_newest_program_is_answered(
+    captures: CaptureProcess, endless: str, settings: dict[str, Any]
+) -> None:
     """Each key ends the capture before: of twenty programs that come at once, the last is answered, and it is fresh."""
 
     async def typed() -> list[dict[str, Any]]:
@@ -150,8 +197,8 @@ def test_only_the_newest_program_is_answered(captures: CaptureProcess) -> None:
         session = Session(captures, "f.py", send)
         work = asyncio.create_task(session.run())
         for number in range(1, 21):
-            source = FOREVER if number < 20 else SIN
-            session.want({"edit": number, "program": {"source": source, "settings": {}}})
+            source = endless if number < 20 else SIN
+            session.want({"edit": number, "program": {"source": source, "settings": settings}})
             await asyncio.sleep(0.02)
         await asyncio.wait_for(done.wait(), 60)
         work.cancel()

@@ -23,9 +23,12 @@ def link(text: bytes) -> str:
 
 
 def test_a_link_holds_a_program_and_its_settings() -> None:
-    raw = {"source": "x = '²'", "settings": {"target": "h100", "rows": 3, "switches": ["b", "a", "b"]}}
+    raw = {
+        "source": "x = '²'",
+        "settings": {"target": "h100", "beside": "t4", "rows": 3, "switches": ["b", "a", "b"]},
+    }
     program = from_link(link(json.dumps(raw).encode()))
-    assert program == Program("x = '²'", Settings(target="h100", rows=3, switches=("a", "b")))
+    assert program == Program("x = '²'", Settings(target="h100", beside="t4", rows=3, switches=("a", "b")))
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,8 @@ def test_a_link_holds_a_program_and_its_settings() -> None:
         link(b"[]"),
         link(b'{"source": 3}'),
         link(b'{"source": "", "settings": {"rows": 0}}'),
+        link(b'{"source": "", "settings": {"beside": "own.json"}}'),
+        link(b'{"source": "", "settings": {"target": "t4", "beside": "t4"}}'),
         link(b'{"source": "%s"}' % (b"x" * (LONGEST + 1))),
         link(b"0" * 100_000_000),
         link(b"{")[:-3],

@@ -95,6 +95,20 @@ def test_each_answer_is_a_capture_or_says_why_not() -> None:
     assert "error" not in dynamic and made.capture.options.dynamic
 
 
+def test_two_targets_are_a_comparison() -> None:
+    made = widget.play(lambda x: torch.sin(x) + 1, torch.rand(4))
+    settings = json.loads(made.hello)["settings"]
+    answer = made._answer({**settings, "beside": "h100", "size4": 6})
+    assert set(answer["parts"]) == {"comparison", "column 0", "column 1"} and "error" not in answer
+    assert [*made.comparison.captures] == ["this machine", "h100"]
+    assert made.capture is made.comparison.captures["this machine"]
+    assert made.capture.inputs == ("x: float32[6] cpu",)
+    answer = made._answer({**settings, "target": "mps", "beside": "h100", "dtype": "float64"})
+    assert answer["error"]["message"].startswith("mps: ") and [*made.comparison.captures] == ["h100"]
+    made._answer(settings)
+    assert made.comparison is None and made.capture.inputs == ("x: float32[4] cpu",)
+
+
 def test_a_call_that_does_not_fit_is_an_error_at_once() -> None:
     with pytest.raises(UsageError, match="play"):
         compile_lens.play(3, torch.rand(4))  # type: ignore[arg-type]

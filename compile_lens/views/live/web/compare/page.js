@@ -73,11 +73,7 @@ class ComparePage {
     /** The state of a page without a hash. */
     this.rest = { module: 0, only: this.only, side: this.side, pins: [] };
     this.indices = sides.map((side) => side?.model.index ?? null);
-    this.bar = new AddressBar(() => {
-      const { module, only, side } = this;
-      const pins = this.sides[side]?.selection.pins ?? [];
-      return encodeCompare({ module, only, side, pins }, this.rest, this.indices);
-    });
+    this.bar = new AddressBar(() => this.hash());
     this.unmatched = new UnmatchedNote(compared);
     this.trouble = h("p", { class: "link-trouble", role: "status", hidden: true });
     this.busy = false;
@@ -163,8 +159,15 @@ class ComparePage {
       await this.show();
       return;
     }
-    await this.restore(true);
-    this.bar.follow(() => this.restore());
+    await this.restore(location.hash, true);
+    this.bar.follow(() => this.restore(location.hash));
+  }
+
+  /** The hash that names what is shown. */
+  hash() {
+    const { module, only, side } = this;
+    const pins = this.sides[side]?.selection.pins ?? [];
+    return encodeCompare({ module, only, side, pins }, this.rest, this.indices);
   }
 
   /** Starts printing once the page has the element. */
@@ -174,11 +177,15 @@ class ComparePage {
     this.paper.begin(this.host);
   }
 
-  /** @param {boolean} [first] whether nothing is shown yet */
-  async restore(first = false) {
+  /**
+   * @param {string} hash
+   * @param {boolean} [first] whether nothing is shown yet
+   */
+  async restore(hash, first = false) {
     const { modules } = this.compared;
-    const { state, trouble } = decodeCompare(location.hash, this.rest, this.indices, modules.length);
-    noteTrouble(this.trouble, trouble);
+    const { state, trouble } = decodeCompare(hash, this.rest, this.indices, modules.length);
+    // Beside an editor the hash is that of the version before.
+    noteTrouble(this.trouble, this.standalone ? trouble : "");
     const other = first || state.module !== this.module || state.only !== this.only;
     this.module = state.module;
     this.only = state.only;

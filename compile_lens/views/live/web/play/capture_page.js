@@ -1,29 +1,28 @@
-// The page of the last program that compiled. A new one takes its place with what was open, pinned and scrolled.
+// The page of the last program that compiled, for one target or two. A new one takes its place with what was open, pinned and scrolled.
 
 import { followPointer } from "../controls/pointer.js";
 import { h } from "../dom.js";
 import { openCapture } from "../shell/main.js";
-import { decodeState } from "../shell/permalink.js";
 import { lookOf } from "../data/units.js";
+import { foldsOf, placesOf, scrolledIn, scrollTo, takeOverCapture, takeOverCompare } from "./take_over.js";
 
 /** @import { EditorLine } from "./play.d.ts" */
-/** @typedef {Awaited<ReturnType<typeof openCapture>>} Shell */
-/** @typedef {{ key: string, name: string, number: number, top: number, left: number }} Scrolled */
-
-/** Milliseconds for which the panes of a new page may keep it waiting. */
-const PATIENCE = 1500;
+/** @import { openCompare } from "../compare/page.js" */
+/** @import { ComparePage, Place, Shell } from "./take_over.js" */
 
 export class CapturePage {
   /**
    * @param {string} style of the inside
    * @param {boolean} edited whether the program stands beside it
+   * @param {typeof openCompare} [compare] opens pages of two targets, where there are some
    */
-  constructor(style, edited) {
+  constructor(style, edited, compare) {
+    this.compare = compare;
     this.edited = edited;
     this.sheet = new CSSStyleSheet();
     this.sheet.replaceSync(style);
     this.element = h("div", { class: "pages" });
-    /** @type {{ host: HTMLElement, shell: Shell } | null} */
+    /** @type {{ host: HTMLElement, page: Shell | ComparePage, places: () => Place[] } | null} */
     this.now = null;
     /** The number of the newest page: an older one that is still being made is not shown. */
     this.newest = 0;
@@ -39,15 +38,17 @@ export class CapturePage {
     const shadow = host.attachShadow({ mode: "open" });
     shadow.adoptedStyleSheets = [this.sheet];
     this.element.append(host);
-    const shell = await openCapture(host, parts, (text) => Promise.resolve(text), false);
-    shell.app.edited = this.edited;
+    const open = ("comparison" in parts && this.compare) || openCapture;
+    const page = await open(host, parts, (text) => Promise.resolve(text), false);
     const stay = () => number === this.newest;
+    let places = () => placesOf(page);
     if (stay()) {
-      shell.element.classList.add("shell-beside");
-      shadow.append(shell.element);
+      if ("app" in page) page.app.edited = this.edited;
+      page.element.classList.add("shell-beside", ...(this.edited ? ["shell-edited"] : []));
+      shadow.append(page.element);
       followPointer(host, shadow);
-      shell.begin();
-      await this.takeOver(shell);
+      page.begin();
+      places = await this.takeOver(page);
     }
     if (!stay()) {
       host.remove();
@@ -59,31 +60,32 @@ export class CapturePage {
       host.scrollTop = old.host.scrollTop;
       old.host.remove();
     }
-    this.now = { host, shell };
+    this.now = { host, page, places };
     await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
     return stay();
   }
 
-  /** Brings a new page into the state of the one that is shown. @param {Shell} shell */
-  async takeOver(shell) {
-    const old = this.now?.shell;
+  /**
+   * Brings a new page into the state of the one that is shown. Returns the places that it scrolls in.
+   * @param {Shell | ComparePage} page
+   */
+  async takeOver(page) {
+    const old = this.now;
+    await ("panes" in page ? takeOverCapture(page, old?.page) : takeOverCompare(page, old?.page));
+    const own = "panes" in page ? null : placesOf(page);
+    const places = () => own ?? placesOf(page);
     if (old) {
-      const { panes } = shell;
-      for (const [key, share] of old.panes.shares) panes.shares.set(key, share);
-      panes.large = old.panes.large;
-      const state = decodeState(old.hash(), shell.model.index, shell.findings());
-      if (state) shell.restore(state);
-      // Usual panes have no place in an address, and yet a view that was chosen: they have not read their data yet.
-      for (const { place, view } of old.panes.shown) {
-        const frame = panes.frames.get(place.key);
-        if (frame && view) frame.view = view;
-      }
-      const folds = foldsOf(old);
-      for (const [name, fold] of foldsOf(shell)) fold.open = folds.get(name)?.open ?? fold.open;
+      const folds = foldsOf(old.page.element);
+      for (const [name, fold] of foldsOf(page.element)) fold.open = folds.get(name)?.open ?? fold.open;
+      if ("panes" in page === "panes" in old.page) for (const one of scrolledIn(old.places())) scrollTo(places(), one);
     }
-    const ready = Promise.all(shell.panes.shown.map((frame) => frame.ready));
-    await Promise.race([ready, new Promise((late) => setTimeout(late, PATIENCE))]);
-    if (old) for (const one of scrolledIn(old)) scrollTo(shell, one);
+    return places;
+  }
+
+  /** The capture whose lines are those of the editor: of two that of the first which compiled. */
+  get capture() {
+    const page = this.now?.page;
+    return page && ("app" in page ? page : page.there[0]);
   }
 
   /**
@@ -93,10 +95,10 @@ export class CapturePage {
    * @returns {EditorLine[]}
    */
   lines(file, text) {
-    if (!this.now) return [];
-    const { model, compilation } = this.now.shell;
+    if (!this.capture) return [];
+    const { model, app } = this.capture;
     return linesOf(model, file).flatMap(({ line, item, written }) => {
-      const units = model.units.of(item, compilation);
+      const units = model.units.of(item, app.compilation);
       const look = (/** @type {number} */ unit) => lookOf(model.units.all[unit]);
       const calls = model.units.segments(units);
       const shift = indent(text[line - 1] ?? "") - indent(written);
@@ -112,8 +114,8 @@ export class CapturePage {
    * @param {number} line
    */
   pin(file, line) {
-    if (!this.now) return false;
-    const { app, model } = this.now.shell;
+    if (!this.capture) return false;
+    const { app, model } = this.capture;
     const items = linesOf(model, file).flatMap((one) => (one.line === line ? [one.item] : []));
     if (items.length === 0) return false;
     app.selection.toggle(items, `${file}:${line}`);
@@ -137,32 +139,4 @@ function linesOf(model, file) {
 /** Characters before the first that is seen. @param {string} text */
 function indent(text) {
   return text.length - text.trimStart().length;
-}
-
-/** Sections that fold, by what stands in their head. @param {Shell} shell @returns {Map<string, HTMLDetailsElement>} */
-function foldsOf(shell) {
-  const folds = [...shell.element.querySelectorAll("details")];
-  return new Map(folds.map((fold) => [fold.querySelector("summary")?.textContent ?? "", fold]));
-}
-
-/** Everything that is scrolled in the panes of a page. @param {Shell} shell @returns {Scrolled[]} */
-function scrolledIn(shell) {
-  return shell.panes.shown.flatMap(({ place, body, scrolls }) =>
-    [...scrolls.scrolled]
-      .filter((element) => body.contains(element) && (element.scrollTop || element.scrollLeft))
-      .map((element) => {
-        const name = element.classList[0] ?? "";
-        const number = [...body.querySelectorAll(`.${name}`)].indexOf(element);
-        return { key: place.key, name, number, top: element.scrollTop, left: element.scrollLeft };
-      }),
-  );
-}
-
-/**
- * @param {Shell} shell
- * @param {Scrolled} scrolled
- */
-function scrollTo(shell, { key, name, number, top, left }) {
-  const frame = shell.panes.shown.find(({ place }) => place.key === key);
-  frame?.body.querySelectorAll(`.${name}`)[number]?.scrollTo({ top, left, behavior: "instant" });
 }

@@ -18,6 +18,7 @@ export class Controls {
     this.changed = changed;
     this.settings = { ...settings };
     this.target = this.choice("target", "target", offer.targets);
+    this.beside = this.choice("beside", "beside", offer.beside);
     this.dtype = this.choice(
       "dtype",
       "dtype",
@@ -35,6 +36,7 @@ export class Controls {
       { class: "settings", role: "group", "aria-label": "Settings" },
       this.function.label,
       this.target.label,
+      this.beside.label,
       this.dtype.label,
       this.sizes.map(({ label }) => label),
       this.dynamic.label,
@@ -53,7 +55,7 @@ export class Controls {
   }
 
   /**
-   * @param {"target" | "dtype" | "function"} key
+   * @param {"target" | "beside" | "dtype" | "function"} key
    * @param {string} name
    * @param {[string, string][]} options value and words
    */
@@ -118,6 +120,7 @@ export class Controls {
   fill() {
     const { settings } = this;
     this.target.input.value = settings.target;
+    this.beside.input.value = settings.beside;
     this.dtype.input.value = settings.dtype;
     this.function.input.value = settings.function;
     for (const size of this.sizes) size.show();

@@ -42,6 +42,8 @@ export interface PlayDoor {
 export interface PlaySettings {
   function: string;
   target: string;
+  /** A second target; "" for none. */
+  beside: string;
   dtype: string;
   rows: number;
   columns: number;
@@ -60,6 +62,8 @@ export interface PlayProgram {
 /** What the controls offer. */
 export interface PlayOffer {
   targets: [string, string][];
+  /** The same of the second target. */
+  beside: [string, string][];
   dtypes: string[];
   /** Settings that are sizes, and what each is called. */
   sizes: [string, string][];
@@ -117,6 +121,7 @@ export interface PlayAnswer {
   starting?: boolean;
   stopped?: "time" | "ended";
   message?: string;
+  /** Beside parts: what failed for one of two targets. */
   error?: EditorFault;
   page?: string;
   /** Parts of the page that are otherwise than before, and the names of all. */

@@ -1,6 +1,7 @@
 // The playground: what one types goes to the server, and the newest answer is what one sees. A page that is not of the
 // program in the editor is dimmed, and says so.
 
+import { openCompare } from "../compare/page.js";
 import { button, h, plural, put } from "../dom.js";
 import { CapturePage } from "./capture_page.js";
 import { Controls } from "./controls.js";
@@ -39,7 +40,7 @@ export class Playground {
     this.ended = false;
     /** True if the page is to be saved once the capture that runs has ended. */
     this.saves = false;
-    this.page = new CapturePage(hello.inside, true);
+    this.page = new CapturePage(hello.inside, true, openCompare);
     this.controls = new Controls(hello, hello.program.settings, () => this.change());
     this.state = h("span", { class: "state", role: "status" });
     this.note = h("p", { class: "stale-note", hidden: true });
@@ -147,7 +148,7 @@ export class Playground {
     this.captured = program;
     if (of !== this.edit) return;
     this.controls.hear(answer);
-    this.editor.reportFault(null);
+    this.editor.reportFault(answer.error ?? null);
     this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n")));
     put(this.inputs, (answer.inputs ?? []).join(" · "));
     this.tell("fresh", `up to date · ${((performance.now() - this.editedAt) / 1000).toFixed(2)} s`, "");

@@ -1,6 +1,7 @@
 // The widget of a notebook: the page of a function's capture, and controls for its inputs. Python captures one setting at
 // a time, on the thread that runs cells, so the newest waits until the one before is answered.
 
+import { openCompare } from "../compare/page.js";
 import { h, put } from "../dom.js";
 import { CapturePage } from "../play/capture_page.js";
 import { Controls } from "../play/controls.js";
@@ -21,7 +22,7 @@ export class Widget {
     this.edit = 0;
     this.asked = 0;
     this.editedAt = 0;
-    this.page = new CapturePage(inside, false);
+    this.page = new CapturePage(inside, false, openCompare);
     this.controls = new Controls(hello, hello.settings, () => this.change());
     this.controls.function.label.hidden = true;
     this.state = h("span", { class: "state", role: "status" });
@@ -59,7 +60,7 @@ export class Widget {
     if (view !== this.view) return;
     this.asked = 0;
     if (of !== this.edit) this.ask();
-    else if (error) this.tell("failed", error.type || "no capture", error.message);
+    else if (error && !parts) this.tell("failed", error.type || "no capture", error.message);
     else if (parts && (await this.page.show(parts)) && of === this.edit) {
       this.controls.hear(answer);
       this.tell("fresh", `up to date · ${((performance.now() - this.editedAt) / 1000).toFixed(2)} s`, "");

@@ -1,0 +1,44 @@
+"""Errors of a program and of its capture as plain data, for the line of the editor that they stand at."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from ...errors import LensError
+
+LONGEST = 2000
+"""Characters of a message that is sent."""
+
+
+def _failure(error: Any, file: str) -> dict[str, Any]:
+    """Where a function or a stage of the compiler failed."""
+    from ...views.words.failed_line import own_frames
+    from ...views.words.labels import without_folders
+    from ...views.words.outcome import raised
+
+    failure = error.capture.failure
+    lines = [frame.line for frame in own_frames(failure) if frame.file == file]
+    stage = "" if failure.stage == "run" else f" (in stage {failure.stage})"
+    said = without_folders(raised(failure))
+    type_, colon, message = said.partition(": ")
+    if not colon or not type_.isidentifier():
+        type_, message = failure.type, said
+    words = "\n".join(filter(None, (message + stage, *without_folders(failure.hint).splitlines())))
+    return {"type": type_, "message": words[:LONGEST], "line": lines[-1] if lines else 0}
+
+
+def error_data(error: BaseException, file: str = "") -> dict[str, Any]:
+    """Return an error as plain data: of a program or a capture, with the line of ``file`` that failed; or of no line,
+    such as a setting, too little memory, or a fault of our own."""
+    from ...results.capture import CaptureError
+    from .program_capture import ProgramError
+
+    if isinstance(error, ProgramError):
+        return {"type": error.type, "message": str(error)[:LONGEST], "line": error.line}
+    if isinstance(error, CaptureError):
+        return _failure(error, file)
+    if isinstance(error, LensError):
+        return {"type": "", "message": str(error)[:LONGEST], "line": 0}
+    said = "".join(traceback.format_exception(error))[-LONGEST:] if not isinstance(error, MemoryError) else ""
+    return {"type": type(error).__name__, "message": f"{error}\n{said}".strip()[:LONGEST], "line": 0}
