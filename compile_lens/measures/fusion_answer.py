@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from compile_lens.record.decision import REASONS, Decision
@@ -22,6 +23,8 @@ NEVER_PROPOSED = "never proposed"
 NOT_SEEN = "not seen"
 """``Why.verdict`` where loops or groups, ``Why.reason`` where the scheduler's decisions are not in the record."""
 DECISIONS_NOT_SEEN = "Why they were not fused was not seen."
+
+_MORE = re.compile(r" and [\d,]+ more$")
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,20 @@ class Why:
         return self.verdict == NOT_FUSED, self.saved or 0
 
     @property
+    def common(self) -> str:
+        """The words of both, or what these begin with where they differ only in how many more expressions each has;
+        ``""`` otherwise."""
+        if self.words[0] == self.words[1]:
+            return self.words[0]
+        one, two = (_MORE.sub("", words) for words in self.words)
+        return one if one == two else ""
+
+    @property
     def pair(self) -> str:
         """Both in the words of the program, or by their names where no line is known."""
+        if self.common:
+            return f"two loops of {self.common}, {self.a} and {self.b}"
         one, two = self.words
-        if one and one == two:
-            return f"two loops of {one}, {self.a} and {self.b}"
         return f"{one or self.a} and {two or self.b}"
 
     @property

@@ -277,3 +277,16 @@ def test_a_remedy_that_a_program_cannot_follow_is_none(phase: str, remedy: str, 
     """Autograd writes a backward: a program can change a setting for it, and no order of its reductions."""
     pair = UnfusedPair("0/0", phase, "op0", "op1", True, Why("op0", "op1", phase, "not fused", remedy=remedy))
     assert bool(pair.remedy) is applies
+
+
+@pytest.mark.parametrize(
+    ("words", "pair"),
+    [
+        (("`x.sin()` (m:3) and 1 more", "`x.sin()` (m:3) and 3 more"), "two loops of `x.sin()` (m:3), a and b"),
+        (("`x.sin()` (m:3)", "`x.sin()` (m:3)"), "two loops of `x.sin()` (m:3), a and b"),
+        (("`x.sin()` (m:3)", "`x.cos()` (m:3) and 1 more"), "`x.sin()` (m:3) and `x.cos()` (m:3) and 1 more"),
+        (("", ""), "a and b"),
+    ],
+)  # fmt: skip
+def test_a_pair_of_one_expression_names_it_once(words: tuple[str, str], pair: str) -> None:
+    assert Why("a", "b", "", "not fused", words=words).pair == pair

@@ -121,7 +121,7 @@ class _Neighbour:
     def words(self, others: list[_Neighbour]) -> str:
         """The reason, also for others with the same one, and what it costs."""
         why = self.pair.why
-        loops = " against ".join(dict.fromkeys(filter(None, why.words)))
+        loops = why.common or " against ".join(filter(None, why.words))
         what = (
             f"with #{self.number} {_cut(short_name(self.address[2]))}"
             if self.number
