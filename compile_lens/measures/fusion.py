@@ -28,14 +28,14 @@ from compile_lens.measures.fusion_answer import (
     Why,
 )
 from compile_lens.measures.fusion_remedies import Remedies
-from compile_lens.measures.library_calls import template_remedy
+from compile_lens.measures.library_calls import called_code, is_custom, template_remedy
 from compile_lens.measures.members import Members, Subject, resolve, unseen_loops
 from compile_lens.measures.operators import called
 from compile_lens.measures.user_words import UserWords
 from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS, Decision
-from compile_lens.record.graph import Graph, Node
+from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
 from compile_lens.record.lowering import REALIZED
 
@@ -227,7 +227,8 @@ class _Place:
             if kinds and kinds <= {"extern", "nop"}:
                 reason = reason or ("extern" if "extern" in kinds else "nop")
             steers = any(self.groups[g].target in GENERATED for g in side)
-            what = "is a call of a library" if "extern" in kinds else "does no work of its own"
+            code = called_code(self.groups[g] for g in side)
+            what = f"is a call of {code}" if "extern" in kinds else "does no work of its own"
             if reason == "extern" and steers:
                 reason, what = "steering", "decides which graphs run, or how often"
             for group in side:
@@ -237,7 +238,10 @@ class _Place:
         walls = [g for g in between if self.groups[g].kind == "extern"]
         if walls:
             reason = "extern"
-            facts += [f"{self._named(g)} stands between them: a call of a library" for g in walls]
+            codes = [called_code([self.groups[g]]) for g in walls]
+            facts += [
+                f"{self._named(g)} stands between them: a call of {code}" for g, code in zip(walls, codes)
+            ]
         elif between:
             facts.append(f"{self.words.groups(between) or _list(between)} has to run between them")
         if decisions and not reason:
@@ -256,7 +260,7 @@ class _Place:
         if reason == "extern":
             facts += self._timed_elsewhere((*ga, *gb, *walls))
         calls = self._calls((*ga, *gb, *walls)) if reason == "extern" else ()
-        if reason == "extern" and any(_custom(self.groups[g]) for g in (*ga, *gb, *walls)):
+        if reason == "extern" and any(is_custom(self.groups[g]) for g in (*ga, *gb, *walls)):
             remedy = CUSTOM_REMEDY
         elif remedy:
             remedy = self._remedies.applicable(reason, remedy, ga, gb)
@@ -267,7 +271,7 @@ class _Place:
         return Why(
             one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
             saved, note, remedy, calls, (self.words.groups(ga), self.words.groups(gb)),
-            library,
+            library, called_code(self.groups[g] for g in extern),
         )  # fmt: skip
 
     def _decided(self, decision: Decision, reason: str) -> str:
@@ -341,7 +345,7 @@ class _Place:
 
     def _calls(self, groups: Collection[str]) -> tuple[str, ...]:
         """The operators of those that are calls of a library: no kernel or operator of the user's own."""
-        own = {g for g in groups if self.groups[g].kind == "extern" and not _custom(self.groups[g])}
+        own = {g for g in groups if self.groups[g].kind == "extern" and not is_custom(self.groups[g])}
         calls = (k for k in self.kernels if k.language == "extern" and own & set(k.groups))
         return tuple(dict.fromkeys(called(k.name) for k in calls))
 
@@ -410,17 +414,6 @@ class _Place:
                     seen.add(following)
                     queue.append(following)
         return seen
-
-
-def _custom(group: Node) -> bool:
-    """Return True if a group calls a custom operator of the user: neither PyTorch's nor a library's."""
-    space, dot, _ = group.target.partition(".")
-    return group.kind == "extern" and bool(dot) and space not in _LIBRARIES
-
-
-_LIBRARIES = frozenset(
-    ("aten", "prims", "extern_kernels", "torch", "mkldnn", "quantized", "inductor", "onednn")
-)
 
 
 def _words(reason: str, wall: bool, common: bool) -> tuple[str, str]:

@@ -14,7 +14,8 @@ SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
 """Values of ``Why.verdict``."""
 
 LIBRARY_CALL_BETWEEN = (
-    "A call of a library stands between them: all of it has to run after one and before the other."
+    "A call of a library or of a kernel written by hand stands between them: all of it has to run after one and "
+    "before the other."
 )
 """Reasons that keep two apart which are not library calls themselves."""
 
@@ -49,6 +50,7 @@ class Why:
         words: of each of the two what it computes, in the words of the program: "`torch.softmax(x, -1)` (model.py:7)";
             ``""`` where no line is known.
         library: the same of each library call that keeps them apart.
+        called: what these call: ``a library``, ``a custom operator``, ``a Triton kernel of the program``.
     """
 
     a: str
@@ -65,6 +67,7 @@ class Why:
     calls: tuple[str, ...] = ()
     words: tuple[str, str] = ("", "")
     library: tuple[str, ...] = ()
+    called: str = "a library"
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -95,18 +98,10 @@ class Why:
             return self.sentence
         calls, several = all_names(self.library, 3), len(self.library) > 1
         if self.sentence == LIBRARY_CALL_BETWEEN:
-            stand = (
-                "stand between them, calls of a library"
-                if several
-                else "stands between them, a call of a library"
-            )
-            return f"{calls} {stand}: all of it has to run after one and before the other."
-        are, loop, it = (
-            ("are calls of a library", "their loops", "them")
-            if several
-            else ("is a call of a library", "its loop", "it")
-        )
-        return f"{calls} {are}: Inductor did not generate {loop}, so it cannot add to {it}."
+            stand = "stand between them, calls" if several else "stands between them, a call"
+            return f"{calls} {stand} of {self.called}: all of it has to run after one and before the other."
+        are, loop, it = ("are calls", "their loops", "them") if several else ("is a call", "its loop", "it")
+        return f"{calls} {are} of {self.called}: Inductor did not generate {loop}, so it cannot add to {it}."
 
     def __str__(self) -> str:
         head = f"{self.a} and {self.b}" + (f" ({self.where})" if self.where else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from compile_lens.record.autotuning import TEMPLATES, no_template_reason
@@ -108,3 +108,26 @@ def _any_follows(graph: Graph, names: Collection[str]) -> bool:
         if follows:
             after.add(node.name)
     return False
+
+
+def called_code(groups: Iterable[Node]) -> str:
+    """Return what groups call whose loops Inductor did not generate: "a library", "a custom operator"."""
+    calls = dict.fromkeys(_called_code(group) for group in groups if group.kind == "extern")
+    return " and ".join(calls) or "a library"
+
+
+def _called_code(group: Node) -> str:
+    if group.target == "UserDefinedTritonKernel":
+        return "a Triton kernel of the program"
+    return "a custom operator" if is_custom(group) else "a library"
+
+
+def is_custom(group: Node) -> bool:
+    """Return True if a group calls a custom operator of the user: neither PyTorch's nor a library's."""
+    space, dot, _ = group.target.partition(".")
+    return group.kind == "extern" and bool(dot) and space not in _LIBRARIES
+
+
+_LIBRARIES = frozenset(
+    ("aten", "prims", "extern_kernels", "torch", "mkldnn", "quantized", "inductor", "onednn")
+)

@@ -323,7 +323,7 @@ def test_what_stands_between_is_told(of: Captures) -> None:
     found = diff(of(*_call(BASE)), of(sorted_between, X, W))
     (apart,) = found.at("fusion")[:1]
     assert "was one group, and is several" in apart.text
-    assert any("A call of a library stands between them" in fact for fact in apart.facts)
+    assert any("stands between them: all of it has to run after one" in fact for fact in apart.facts)
     before, after = found.figures["launches"]
     assert (before, after) == (
         of(*_call(BASE)).ledger.total.launches, of(sorted_between, X, W).ledger.total.launches,

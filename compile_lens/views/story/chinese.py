@@ -210,7 +210,7 @@ WORDS = {
     "apart.backend": "后端拒绝了，没有给出原因。",
     "apart.unsaid": "Inductor 拒绝了，没有给出原因。",
     "apart.other": "Inductor 拒绝了，原因是这个版本不认识的。",
-    "apart.wall": "两者之间有一次库调用：它必须整个在一个之后、另一个之前运行。",
+    "apart.wall": "两者之间有一次对库或手写 kernel 的调用：它必须整个在一个之后、另一个之前运行。",
     "apart.never proposed": "Inductor 没有考虑过这一对。",
     "apart.not seen": "没有看到它们未被融合的原因。",
 }

@@ -340,3 +340,42 @@ def test_a_transpose_of_an_operand_is_not_told_to_be_between(function: Callable[
     capture = compile_lens.capture(function, x, x + 1, backward=False)
     pairs = unfused_pairs.all_unfused_pairs(capture)
     assert pairs and not any("transpose" in pair.remedy for pair in pairs)
+
+
+def after_triton(x: torch.Tensor) -> torch.Tensor:
+    import triton_kernels
+
+    return triton_kernels.launched(x.sin(), x).cos()
+
+
+def after_custom(x: torch.Tensor) -> torch.Tensor:
+    return plus(x.sin(), x).cos()
+
+
+def after_library(x: torch.Tensor) -> torch.Tensor:
+    return (x.sin() @ SQUARE).cos()
+
+
+@pytest.mark.parametrize(
+    ("program", "target", "called"),
+    [
+        (after_triton, "h100", "a Triton kernel of the program"),
+        (after_custom, None, "a custom operator"),
+        (after_library, None, "a library"),
+    ],
+)
+def test_the_answer_names_what_is_called(
+    program: Callable[[torch.Tensor], torch.Tensor], target: str | None, called: str
+) -> None:
+    """A kernel that the program itself has written is no library's."""
+    capture = compile_lens.capture(program, SQUARE, target=target)
+    around = capture.why("sin", "cos")
+    assert around.answer.partition(": ")[0].endswith(f"stands between them, a call of {called}")
+    assert f"stands between them: a call of {called}" in " ".join(around.facts)
+    groups = capture.compilations[0].graphs["inference.groups"]
+    (call,) = (group.name for group in groups.calls if group.kind == "extern")
+    direct = capture.why(call, "cos")
+    assert f" is a call of {called}: Inductor did not generate its loop" in direct.answer
+    others = {"a library", "a custom operator", "a Triton kernel of the program"} - {called}
+    for why in (around, direct):
+        assert not any(f"call of {other}" in str(why) for other in others)
