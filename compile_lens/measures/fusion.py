@@ -106,13 +106,13 @@ class _Place:
         self.contests = [one for one in compilation.autotuning if one.phase == phase]
         self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
         graph = stages.get(f"{phase}.post_grad")
-        self._aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
-        self.buffers = Buffers(self.loops, self.groups, self._aten, self.lowered.values())
+        self.aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
+        self.buffers = Buffers(self.loops, self.groups, self.aten, self.lowered.values())
         self._inputs = {g: set(node.inputs) for g, node in self.groups.items()}
         self._users = _turned(self._inputs)
         self._order = {g: place for place, g in enumerate(self.groups)}
         self.words = UserWords(capture, cid, phase)
-        self._remedies = Remedies(self.groups, self.loops, self._aten)
+        self._remedies = Remedies(self.groups, self.loops, self.aten)
         self._capture = capture
         self._in_order = all(
             self._order.get(i, -1) < place for g, place in self._order.items() for i in self._inputs[g]

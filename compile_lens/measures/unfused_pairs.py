@@ -25,7 +25,8 @@ class UnfusedPair:
     """Two groups of one phase that stayed apart; ``first`` runs before ``second``.
 
     ``follows`` says whether the second reads what the first writes; else both read the same. ``why`` is what
-    ``capture.why`` says of them, ``template`` how a template is tried in place of a library call that one of them is.
+    ``capture.why`` says of them, ``template`` how a template is tried in place of a library call that one of them is,
+    ``of_torch`` whether torch's own functions compute both.
     """
 
     compilation: str
@@ -35,13 +36,14 @@ class UnfusedPair:
     follows: bool
     why: Why
     template: str = ""
+    of_torch: bool = False
 
     @property
     def remedy(self) -> str:
-        """The remedy that a program can follow, ``""`` without one: nobody writes a backward, so that there only a
-        setting can be changed."""
+        """The remedy that a program can follow, ``""`` without one: nobody writes a backward, nor what is torch's own,
+        so that there only a setting can be changed."""
         remedy = self.why.remedy
-        if self.phase == "backward" and "torch._inductor.config" not in remedy:
+        if (self.phase == "backward" or self.of_torch) and "torch._inductor.config" not in remedy:
             remedy = ""
         return remedy or self.template
 
@@ -66,7 +68,8 @@ def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, .
         why = place.why(one, two)
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
             template = place.template_remedy(first, second) if follows and why.reason == "extern" else ""
-            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template))
+            torchs = _of_torch(place, first, second)
+            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template, torchs))
     return tuple(pairs)
 
 
@@ -79,6 +82,14 @@ def all_unfused_pairs(capture: Record) -> tuple[UnfusedPair, ...]:
         if f"{phase}.groups" in compilation.graphs
         for pair in unfused_pairs(capture, compilation.id, phase)
     )
+
+
+def _of_torch(place: _Place, *names: str) -> bool:
+    """Return True if the lines of groups are known, and all of them are torch's, as in an optimizer's step."""
+    loops = [place.loops[m] for name in names for m in place.groups[name].members if m in place.loops]
+    nodes = {name for loop in loops for name in loop.origins if name in place.aten}
+    frames = [frame for name in nodes for frame in place.aten[name].frames]
+    return bool(frames) and all(frame.of_torch for frame in frames)
 
 
 def _group(place: _Place, name: str) -> Members:

@@ -379,3 +379,19 @@ def test_the_answer_names_what_is_called(
     others = {"a library", "a custom operator", "a Triton kernel of the program"} - {called}
     for why in (around, direct):
         assert not any(f"call of {other}" in str(why) for other in others)
+
+
+def test_no_line_of_torchs_own_gets_advice_to_rewrite_it() -> None:
+    """Nobody gives the parameters of a model one shape for the step of an optimizer."""
+    parameters = [torch.nn.Parameter(torch.ones(8, 16)), torch.nn.Parameter(torch.ones(16))]
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.AdamW(parameters, lr=0.1, fused=False, foreach=False)
+
+    def step() -> None:
+        optimizer.step()
+
+    capture = compile_lens.capture(step)
+    pairs = unfused_pairs.all_unfused_pairs(capture)
+    assert REASONS["different sizes"].remedy in {pair.why.remedy for pair in pairs}
+    assert not any(pair.remedy for pair in pairs) and "Give both the same shape" not in capture.text()
