@@ -53,13 +53,13 @@ def check(key: str | float, made: Any = None) -> Verdict:
     """
     wanted = exercise(key)
     key = wanted.key
-    tried, reasons = _judged(wanted, made)
+    tried, reasons = judged(wanted, made)
     if tried:
         state.attempted(key, not reasons)
     return Verdict(key, not reasons, reasons)
 
 
-def _judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
+def judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     """Return whether the function is an attempt at all, and the requirements that it does not meet."""
     if made is None or made is ...:
         return False, (tell("empty"),)

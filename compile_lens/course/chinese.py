@@ -186,6 +186,15 @@ MESSAGES: dict[str, str] = {
     "meant": "你是不是想用 {close!r}？",
     "no readings": "{name!r} 没有 {part!r} 的读数；有的是 {there}",
     "no part": "{name!r} 没有 {part!r} 这一段；有的是 {there}",
+    "no notebook": "这个文件不是笔记本：{error}。",
+    "not Python": "第 {cell} 个代码单元格不是 Python：{error}。",
+    "no check": "没有单元格把函数交给 course.check({key!r}, ...)。",
+    "raised": "代码抛出 {error}。",
+    "altered": "代码替换了评分用的 {name}：请读一读这个笔记本。",
+    "too long": "{seconds:g} 秒之内没有结果。",
+    "without notebook": "没有笔记本。",
+    "several notebooks": "有几个笔记本都可能是第 {lesson} 课的：请只留一个。",
+    "too large": "笔记本超过 {bytes:,} 字节。",
     "beside what": "beside() 需要另一个场景：它的名字（如 'two streams'），或者 recorded() 给出的场景",
 }
 """Everything else, by the keys of ``wording.ENGLISH``."""

@@ -97,6 +97,15 @@ ENGLISH: dict[str, str] = {
     "meant": "did you mean {close!r}? ",
     "no readings": "{name!r} has no readings of {part!r}; there are {there}",
     "no part": "{name!r} has no part {part!r}; there are {there}",
+    "no notebook": "The file is not a notebook: {error}.",
+    "not Python": "Cell {cell} is not Python: {error}.",
+    "no check": "No cell gives a function to course.check({key!r}, ...).",
+    "raised": "The code raises {error}.",
+    "altered": "The code replaces {name}, which marks are made by: read the notebook.",
+    "too long": "There was no answer within {seconds:g} seconds.",
+    "without notebook": "There is no notebook.",
+    "several notebooks": "Several notebooks may be of lesson {lesson}: leave one.",
+    "too large": "The notebook is larger than {bytes:,} bytes.",
     "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
 """Texts of the course other than those of its lessons."""

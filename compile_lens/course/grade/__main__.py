@@ -1,0 +1,194 @@
+"""The grader's command line: ``python -m compile_lens.course.grade FOLDER --lesson 3 --jobs 2 --out marks.csv``."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from ...child.child import Child, TooLong
+from ...errors import ChildError, LensError, UsageError
+from ...versions import __version__
+from .. import wording
+from ..lessons import EXERCISES
+from ..wording import tell
+from .marks import Mark, Row, load, save
+
+WORKER = "compile_lens.course.grade.marking"
+VERSIONS = (__version__.encode(), metadata.version("torch").encode())
+"""What a mark depends on beside the notebook."""
+
+START = 300.0
+"""Seconds in which a student's process has to start and to import torch; they are not the exercise's."""
+
+LARGEST = 20_000_000
+"""Bytes of a notebook that is read."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one exercise of one student may use: seconds, and bytes of memory."""
+
+    seconds: float
+    memory: int
+
+
+def students(folder: Path) -> list[Path]:
+    """Return what each student handed in, by name: a folder, or a notebook. Raises ``UsageError`` if there is none."""
+    if not folder.is_dir():
+        raise UsageError(
+            f"{folder} is no folder; give the one that has a folder or a notebook for each student"
+        )
+    found = [
+        one
+        for one in sorted(folder.iterdir())
+        if not one.name.startswith(".") and (one.is_dir() or one.suffix == ".ipynb")
+    ]
+    if not found:
+        raise UsageError(f"{folder} has no folder and no notebook in it: one for each student is needed")
+    return found
+
+
+def notebook(handed_in: Path, lesson: int) -> Path:
+    """Return a student's notebook of a lesson: the only one there, or the one with the lesson's number. Raises
+    ``UsageError`` if there is none, or more than one."""
+    there = [handed_in]
+    if handed_in.is_dir():
+        there = [one for one in sorted(handed_in.rglob("*.ipynb")) if ".ipynb_checkpoints" not in one.parts]
+    # A link may lead to the work of somebody else, and reading what is no plain file may never end.
+    there = [one for one in there if one.is_file() and not one.is_symlink()]
+    if not there:
+        raise UsageError(tell("without notebook"))
+    numbered = [one for one in there if f"{lesson:02}-" in one.name] if len(there) > 1 else there
+    if len(numbered) != 1:
+        raise UsageError(tell("several notebooks", lesson=lesson))
+    if numbered[0].stat().st_size > LARGEST:
+        raise UsageError(tell("too large", bytes=LARGEST))
+    return numbered[0]
+
+
+def mark(handed_in: Path, lesson: int, limits: Limits, earlier: Row | None = None) -> Row:
+    """Return a student's row: the earlier one if nothing changed since, and every exercise had a verdict."""
+    keys = exercises(lesson)
+    student = handed_in.stem if handed_in.is_file() else handed_in.name
+    try:
+        path = notebook(handed_in, lesson)
+        data = path.read_bytes()
+        text = data.decode("utf-8", "replace")
+        beside = [
+            one.read_bytes()
+            for one in sorted(path.parent.glob("*.py"))
+            if handed_in.is_dir() and one.is_file()
+        ]
+    except (UsageError, OSError) as error:
+        return Row(student, "", dict.fromkeys(keys, Mark("no notebook", (str(error),))))
+    digest = hashlib.sha256(b"\0".join([*VERSIONS, data, *beside])).hexdigest()
+    if earlier is not None and earlier.digest == digest and earlier.judged:
+        return earlier
+    folder = str(path.parent) if handed_in.is_dir() else ""
+    with tempfile.TemporaryDirectory() as scratch:
+        return Row(student, digest, _marks(text, keys, folder, scratch, limits))
+
+
+def _marks(text: str, keys: list[str], folder: str, scratch: str, limits: Limits) -> dict[str, Mark]:
+    """Return the marks of a notebook. After an exercise that ended the process the next one gets a new process."""
+    language = "zh" if wording.chinese() else "en"
+    environment = {**os.environ, "COMPILE_LENS_GRADE_MEMORY": str(limits.memory)}
+    marks: dict[str, Mark] = {}
+    child: Child | None = None
+    try:
+        for key in keys:
+            child = (
+                child
+                if child is not None and child.alive
+                else Child(WORKER, environment, scratch, show=False)
+            )
+            request = {"text": text, "key": key, "folder": folder or scratch, "language": language}
+            marks[key] = _asked(child, json.dumps(request).encode(), limits)
+    finally:
+        if child is not None:
+            child.close()
+    return marks
+
+
+def _asked(child: Child, request: bytes, limits: Limits) -> Mark:
+    try:
+        if child.new:
+            child.ask(b"{}", START)
+        reply = child.ask(request, limits.seconds)
+        return Mark(str(reply["outcome"]), tuple(map(str, reply["reasons"])))
+    except TooLong:
+        return Mark("time limit", (tell("too long", seconds=limits.seconds),))
+    except (ChildError, LookupError, TypeError) as error:
+        return Mark("ended", (" ".join(str(error).split()),))
+
+
+def exercises(lesson: int) -> list[str]:
+    """Return the keys of a lesson's exercises. Raises ``UsageError`` for a lesson that has none."""
+    keys = [key for key in EXERCISES if key.partition(".")[0] == str(lesson)]
+    if not keys:
+        lessons = dict.fromkeys(key.partition(".")[0] for key in EXERCISES)
+        raise UsageError(f"there is no lesson {lesson}; there are {', '.join(lessons)}")
+    return keys
+
+
+def grade(
+    folder: Path, lesson: int, out: Path, limits: Limits, jobs: int = 2, say: Callable[[str], None] = print
+) -> list[Row]:
+    """Mark a class, ``jobs`` students at a time, and keep the rows in ``out`` after each student."""
+    keys, handed_in = exercises(lesson), students(folder)
+    kept = load(out, keys)
+    rows: dict[Path, Row] = {}
+    lock = threading.Lock()
+
+    def one(path: Path) -> None:
+        name = path.stem if path.is_file() else path.name
+        row = mark(path, lesson, limits, kept.get(name))
+        with lock:
+            rows[path] = row
+            save([rows[path] for path in handed_in if path in rows], keys, out)
+            marks = ", ".join(f"{key} {mark.outcome}" for key, mark in row.marks.items())
+            say(f"{len(rows)}/{len(handed_in)} {row.student}: {marks}")
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in [pool.submit(one, path) for path in handed_in]:
+            done.result()
+    return [rows[path] for path in handed_in]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; 0 if everybody was marked, 2 for bad usage, 4 if an exercise is without a verdict."""
+    parser = argparse.ArgumentParser(
+        "python -m compile_lens.course.grade", description="Mark one lesson of a class."
+    )
+    parser.add_argument("folder", type=Path, help="a folder or a notebook for each student is in it")
+    parser.add_argument("--lesson", type=int, required=True, help="the number of the lesson")
+    parser.add_argument(
+        "--out", type=Path, default=Path("marks.csv"), help="the table; a .json beside it has all"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="students at a time")
+    parser.add_argument("--seconds", type=float, default=120, help="the most for one exercise (%(default)s)")
+    parser.add_argument("--memory", type=float, default=4, help="GiB, the most for one process (%(default)s)")
+    parser.add_argument("--lang", choices=wording.LANGUAGES, default="en", help="the language of the reasons")
+    given = parser.parse_args(argv)
+    wording.language(given.lang)
+    limits = Limits(given.seconds, int(given.memory * 2**30))
+    try:
+        rows = grade(given.folder, given.lesson, given.out, limits, max(given.jobs, 1))
+    except LensError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0 if all(row.judged for row in rows) else 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())

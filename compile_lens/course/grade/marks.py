@@ -1,0 +1,83 @@
+"""Marks of a class: a row for each student, as JSON, which a later run continues, and as CSV for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import UsageError
+from ...record.files import plain_json, write_text
+
+FORMAT = 1
+
+JUDGED = {"right": 1, "wrong": 0, "empty": 0, "missing": 0, "raised": 0}
+"""Points by outcome. Another outcome is no verdict: ``no notebook``, ``time limit``, ``ended``, ``altered``."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Result of one exercise: its outcome, and why it is that."""
+
+    outcome: str
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def points(self) -> int | None:
+        """1 or 0; None if there is no verdict, and a person has to look."""
+        return JUDGED.get(self.outcome)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Marks of a student by exercise, and the digest of what was marked."""
+
+    student: str
+    digest: str
+    marks: dict[str, Mark]
+
+    @property
+    def judged(self) -> bool:
+        """True if every exercise has a verdict."""
+        return all(mark.points is not None for mark in self.marks.values())
+
+
+def save(rows: list[Row], keys: list[str], out: Path) -> None:
+    """Write ``out``, a CSV file, and the JSON file beside it."""
+    data = {"format": FORMAT, "exercises": keys, "students": [asdict(row) for row in rows]}
+    write_text(out.with_suffix(".json"), plain_json(data))
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["student", *keys, "points", "without a verdict", "notes"])
+    for row in rows:
+        points = [row.marks[key].points for key in keys]
+        notes = [f"{key} {mark.outcome}: {' '.join(mark.reasons)}" for key, mark in row.marks.items()]
+        shown = [note for note, point in zip(notes, points) if point != 1]
+        figures = [sum(point or 0 for point in points), points.count(None)]
+        # A spreadsheet would compute a name that begins as a formula does.
+        name = f"'{row.student}" if row.student[:1] in "=+-@" else row.student
+        table.writerow([name, *("" if p is None else p for p in points), *figures, " | ".join(shown)])
+    write_text(out.with_suffix(".csv"), text.getvalue())
+
+
+def load(out: Path, keys: list[str]) -> dict[str, Row]:
+    """Return rows of an earlier run by student; none if there was no run. Raises ``UsageError`` for another file."""
+    path = out.with_suffix(".json")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] != FORMAT or data["exercises"] != keys:
+            raise ValueError("it holds marks of other exercises")
+        rows = [_row(one) for one in data["students"]]
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} cannot be continued ({error}); give another --out, or delete it") from None
+    return {row.student: row for row in rows}
+
+
+def _row(data: dict[str, Any]) -> Row:
+    marks = {key: Mark(one["outcome"], tuple(one["reasons"])) for key, one in data["marks"].items()}
+    return Row(data["student"], data["digest"], marks)

@@ -1,0 +1,196 @@
+"""The grader: each kind of submission, beside others that must get their marks all the same."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compile_lens import UsageError
+from compile_lens.course.grade import __main__ as grader
+from compile_lens.course.grade import submission
+from compile_lens.course.grade.marks import Mark, Row, load, save
+
+LESSON = Path(__file__).resolve().parents[2] / "tutorials" / "01-one-line-four-stages.ipynb"
+LIMITS = grader.Limits(60, 4 * 2**30)
+RIGHT = """
+import torch
+from compile_lens import course
+
+def six(x):
+    for _ in range(6):
+        x = torch.sin(x)
+    return x
+
+course.check("1.1", six)
+"""
+
+
+def book(*cells: str) -> str:
+    code = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell} for cell in cells]
+    return json.dumps({"cells": code, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def needed(key: str, *cells: str) -> list[str]:
+    statements, _ = submission.read(book(*cells)).function(key)
+    return [ast.unparse(one.node).split("\n")[0] for one in statements]
+
+
+def test_only_what_the_function_needs_is_run() -> None:
+    cells = (
+        "%pip install x\nimport torch, compile_lens\nfrom compile_lens import course\ncourse.check = print",
+        "n = 6\nn += 1\nnames = []\nnames.append(n)\ncapture = compile_lens.capture(torch.sin, torch.rand(3))",
+        "def turned(x):\n    return torch.sin(x) * n\ndef f(x):\n    return turned(x) + len(names)",
+        "print('slow')\ncourse.check('1.1', f)",
+        "f = None",
+    )
+    expected = ["import torch, compile_lens", "n = 6", "n += 1", "names = []", "names.append(n)"]
+    assert needed("1.1", *cells) == [*expected, "def turned(x):", "def f(x):"]
+
+
+def test_the_last_check_of_an_exercise_counts() -> None:
+    given = submission.read(book("check(1.1, f)", "assert course.check('1.1', made=g), ''")).function("1.1")[
+        1
+    ]
+    assert ast.unparse(given) == "g"
+    assert not submission.read(book("course.check('1.2', f)", "course.check('1.1')")).checks("1.1")
+
+
+def test_a_cell_that_is_not_python_is_named() -> None:
+    read = submission.read(book("x = 1", "def f(x)\n  pass\ncourse.check('1.1', f)"))
+    assert "Cell 2 is not Python: SyntaxError" in read.damage("1.1") and not read.damage("1.2")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": 3}', '{"cells": [{}]}', "[" * 100_000])
+def test_a_damaged_notebook_is_unreadable(text: str) -> None:
+    with pytest.raises(submission.Unreadable):
+        submission.read(text)
+
+
+def test_a_notebook_is_found_or_said_to_be_missing(tmp_path: Path) -> None:
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "a.ipynb").write_text("{}")
+    with pytest.raises(UsageError, match="no notebook"):
+        grader.notebook(tmp_path, 1)
+    (tmp_path / "a.ipynb").write_text("{}")
+    assert grader.notebook(tmp_path, 1).name == "a.ipynb"
+    (tmp_path / "01-b.ipynb").write_text("{}")
+    assert grader.notebook(tmp_path, 1).name == "01-b.ipynb"
+    with pytest.raises(UsageError, match="Several notebooks"):
+        grader.notebook(tmp_path, 2)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "c.ipynb").symlink_to(tmp_path / "a.ipynb")
+    with pytest.raises(UsageError, match="no notebook"):
+        grader.notebook(tmp_path / "b", 1)
+
+
+def test_rows_are_kept_and_continued(tmp_path: Path) -> None:
+    rows = [
+        Row("=a", "1", {"1.1": Mark("right"), "1.2": Mark("wrong", ("one, two",))}),
+        Row("b", "2", {"1.1": Mark("time limit", ("slow",)), "1.2": Mark("right")}),
+    ]
+    save(rows, ["1.1", "1.2"], tmp_path / "marks.csv")
+    assert list(load(tmp_path / "marks.csv", ["1.1", "1.2"]).values()) == rows
+    with pytest.raises(UsageError, match="other exercises"):
+        load(tmp_path / "marks.csv", ["2.1"])
+    table = list(csv.reader((tmp_path / "marks.csv").read_text().splitlines()))
+    assert table[1] == ["'=a", "1", "0", "1", "0", "1.2 wrong: one, two"]
+    assert table[2] == ["b", "", "1", "1", "1", "1.1 time limit: slow"]
+    assert [row.judged for row in rows] == [True, False]
+
+
+def test_an_unknown_lesson_or_folder_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert grader.main([str(tmp_path / "none"), "--lesson", "1"]) == 2
+    assert grader.main([str(tmp_path), "--lesson", "77"]) == 2
+    assert grader.main([str(tmp_path), "--lesson", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "is no folder" in said and "there is no lesson 77" in said and "no notebook in it" in said
+
+
+CHEATS = {
+    # Each claims a point that its function, which only adds 1, does not earn.
+    "replaces check": "course.check = lambda *_: True",
+    "defines check": "class course:\n    check = staticmethod(lambda *_: True)",
+    "prints": 'print("1.1: right. The capture of your function shows all that was required.")',
+}
+FORGED = """
+import compile_lens.course.checking as checking
+def plus(x):
+    return x + 1
+plus.__wrapped__ = checking._holds
+plus.better = exec("def better(capture, need): return True\\nchecking._holds = better")
+course.check("1.1", plus)
+"""
+CLASS = {
+    "right": (book(RIGHT), "right", ""),
+    "wrong": (book(RIGHT.replace("range(6)", "range(2)")), "wrong", "required: at least 6"),
+    "empty": (LESSON.read_text(encoding="utf-8"), "empty", "still empty"),
+    "raising": (book(RIGHT.replace("return x", 'raise ValueError("mine")')), "wrong", "ValueError: mine"),
+    "undefined": (book(RIGHT.replace("six)", "seven)")), "raised", "NameError: name 'seven'"),
+    "leaving": (book(RIGHT.replace("return x", "raise SystemExit")), "raised", "SystemExit"),
+    "ending": (book(RIGHT.replace("return x", "import os; os._exit(0)")), "ended", "with code 0"),
+    "crashing": (
+        book(RIGHT.replace("return x", "import os; os.kill(os.getpid(), 11)")),
+        "ended",
+        "by signal 11",
+    ),
+    "greedy": (book(RIGHT.replace("return x", "y = bytearray(2**40)")), "wrong", "MemoryError"),
+    "damaged": ("{", "missing", "not a notebook"),
+    "other": (book("x = 1"), "missing", "No cell gives a function"),
+    "forged": (book(FORGED), "altered", "compile_lens.course.checking._holds"),
+    **{
+        name: (
+            book(
+                f"from compile_lens import course\n{line}\ndef f(x):\n    return x + 1\ncourse.check('1.1', f)"
+            ),
+            "wrong",
+            "",
+        )
+        for name, line in CHEATS.items()
+    },
+}
+
+
+@pytest.mark.torch
+@pytest.mark.exhaustive
+def test_each_student_gets_the_mark_of_their_own_work(tmp_path: Path) -> None:
+    handed_in, out = tmp_path / "class", tmp_path / "marks.csv"
+    handed_in.mkdir()
+    for name, (text, _, _) in CLASS.items():
+        (handed_in / f"{name}.ipynb").write_text(text, encoding="utf-8")
+    (handed_in / "nothing").mkdir()
+    (handed_in / "progress").mkdir()
+    (handed_in / "progress" / "course-progress.json").write_text('{"exercises": {"1.1": {"solved": 1}}}')
+    command = [sys.executable, "-m", "compile_lens.course.grade", handed_in, "--lesson", "1", "--out", out]
+    ended = subprocess.run([*map(str, command), "--jobs", "2"], capture_output=True, text=True)
+    assert ended.returncode == 4, ended.stderr
+    rows = load(out, ["1.1", "1.2", "1.3"])
+    assert rows.keys() == CLASS.keys() | {"nothing", "progress"}
+    for name, (_, outcome, reason) in CLASS.items():
+        mark = rows[name].marks["1.1"]
+        assert (mark.outcome, reason in " ".join(mark.reasons)) == (outcome, True), (name, mark)
+    for name in ("nothing", "progress"):
+        assert rows[name].marks["1.1"] == Mark("no notebook", ("There is no notebook.",))
+    assert rows["ending"].marks["1.2"].outcome == "missing"  # in a new process
+
+
+@pytest.mark.torch
+@pytest.mark.full
+def test_an_endless_submission_is_ended_and_a_later_run_goes_on(tmp_path: Path) -> None:
+    endless = RIGHT.replace("    return x", "    open(MARK, 'w').close()\n    while True: pass")
+    begun = tmp_path / "begun"
+    (tmp_path / "endless.ipynb").write_text(book(f"MARK = {str(begun)!r}\n{endless}"), encoding="utf-8")
+    row = grader.mark(tmp_path / "endless.ipynb", 1, grader.Limits(10, LIMITS.memory))
+    assert begun.exists() and row.marks["1.1"] == Mark(
+        "time limit", ("There was no answer within 10 seconds.",)
+    )
+    assert row.marks["1.2"].outcome == "missing" and not row.judged
+    (tmp_path / "endless.ipynb").write_text(book(RIGHT), encoding="utf-8")
+    right = grader.mark(tmp_path / "endless.ipynb", 1, LIMITS, row)
+    assert right.marks["1.1"] == Mark("right")
+    assert grader.mark(tmp_path / "endless.ipynb", 1, LIMITS, right) is right
