@@ -214,7 +214,8 @@ def test_two_targets_stand_beside_each_other(play: Page, tmp_path: Path) -> None
     assert "no float64" in columns.last.locator(".compare-failure").inner_text()
     assert columns.first.locator(".listing-line").count()
     assert play.inner_text(".fault").startswith("mps: ")
-    play.wait_for_url("**/#p=*")
+    play.get_by_role("button", name="link").click()
+    play.locator(".state", has_text="link").wait_for()
     play.reload()
     settled(play, "fresh")
     assert columns.locator(".frame-title").all_inner_texts() == ["this machine", "mps"]
@@ -313,8 +314,38 @@ def test_on_a_phone_editor_and_page_take_turns(play: Page) -> None:
     typed(play, TWO)
 
 
+@pytest.mark.parametrize("viewport", [(390, 844)])
+def test_on_a_phone_each_control_is_reached_and_nothing_covers_another(play: Page) -> None:
+    def box(selector: str) -> dict[str, float]:
+        found = play.locator(selector).first.bounding_box()
+        assert found is not None
+        return dict(found)
+
+    controls = play.locator(".head :is(button, select), .settings :is(button, select, input)")
+    for control in controls.all():
+        if control.is_visible():
+            control.focus()
+            edge = control.bounding_box()
+            assert edge is not None and edge["x"] >= 0 and edge["x"] + edge["width"] <= 390
+            assert control.evaluate("e => e.matches(':focus')")
+    play.get_by_role("button", name="options").click()
+    settings, options = box(".settings"), box(".play > .popover")
+    assert options["y"] >= settings["y"] + settings["height"], "the row of its button stays in view"
+    assert options["x"] >= 0 and options["x"] + options["width"] <= 390
+    play.mouse.click(200, 800)
+    assert not play.locator(".switch").first.is_visible()
+
+    play.locator(".settings").get_by_label("beside").select_option("h100")
+    settled(play, "fresh")
+    play.get_by_role("button", name="capture", exact=True).click()
+    graph, column = box(".page .compare-graph"), box(".page .compare-column")
+    assert graph["height"] >= 200 and column["y"] >= graph["y"] + graph["height"] - 1
+    assert column["width"] <= 390
+
+
 def test_by_keyboard_alone(play: Page) -> None:
     """From the editor, which has the focus, to the controls and back, and to the page."""
+    assert "Escape, then Tab" in str(play.get_attribute(".cm-content", "aria-description"))
     focused = "document.querySelector('main').shadowRoot.activeElement"
     assert "cm-content" in play.evaluate(f"{focused}.className")
     play.keyboard.press("Control+a")
@@ -331,6 +362,14 @@ def test_by_keyboard_alone(play: Page) -> None:
     assert play.locator(".switch").first.is_visible()
     play.keyboard.press("Escape")
     assert not play.locator(".switch").first.is_visible()
+    names = ["options", "requires_grad", "dynamic", "columns", "rows", "dtype", "beside", "target"]
+    for name in [*names, "save", "link", "present", "programs"]:
+        label, outline = play.evaluate(
+            f"(e => [e.ariaLabel ?? e.closest('label')?.textContent ?? e.textContent, "
+            f"getComputedStyle(e).outlineStyle])({focused})"
+        )
+        assert label.startswith(name) and outline == "solid", "in turn, and one sees where"
+        play.keyboard.press("Shift+Tab")
 
 
 def test_present_enlarges_what_is_read(play: Page) -> None:

@@ -143,7 +143,12 @@ export function create({ holder, root, text, changed, lineClicked }) {
         THEME,
         EditorView.lineWrapping,
         keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ "aria-label": "program", spellcheck: "false", autocapitalize: "off" }),
+        EditorView.contentAttributes.of({
+          "aria-label": "program",
+          "aria-description": "Tab indents. Escape, then Tab, leaves the editor.",
+          spellcheck: "false",
+          autocapitalize: "off",
+        }),
         EditorView.updateListener.of((update) => update.docChanged && changed()),
         lines,
         faults,

@@ -43,6 +43,10 @@ export class Controls {
       this.grad.label,
       this.opener,
     );
+    // A narrow page scrolls the row, and a browser leaves what is half in view as it is.
+    this.element.addEventListener("focusin", ({ target }) =>
+      /** @type {Element} */ (target).scrollIntoView({ block: "nearest", inline: "nearest" }),
+    );
     /** Meanings of the switches by name. @type {Record<string, string>} */
     this.meanings = {};
     this.fill();
