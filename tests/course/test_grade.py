@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,11 @@ from compile_lens import UsageError
 from compile_lens.course.grade import __main__ as grader
 from compile_lens.course.grade import submission
 from compile_lens.course.grade.marks import Mark, Row, load, save
+from compile_lens.course.lessons import EXERCISES
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tutorials"))
+
+import assignments
 
 LESSON = Path(__file__).resolve().parents[2] / "tutorials" / "01-one-line-four-stages.ipynb"
 LIMITS = grader.Limits(60, 4 * 2**30)
@@ -51,6 +57,51 @@ def test_only_what_the_function_needs_is_run() -> None:
     )
     expected = ["import torch, compile_lens", "n = 6", "n += 1", "names = []", "names.append(n)"]
     assert needed("1.1", *cells) == [*expected, "def turned(x):", "def f(x):"]
+
+
+def test_a_functions_own_variables_need_nothing() -> None:
+    cells = (
+        "x = 1\nfor n in range(3): pass\nwide = 2",
+        "def f(x):\n    n = wide\n    return lambda y: x + y + n",
+        "check(1.1, f)",
+    )
+    assert needed("1.1", *cells) == ["wide = 2", "def f(x):"]
+
+
+def test_a_name_has_the_value_that_it_was_given_last() -> None:
+    cells = (
+        "for f in (): pass\nn = 1\nm = n + 1",
+        "n = 2\ndef f(x):\n    return g(x) + m\ndef g(x):\n    return n * x",
+    )
+    assert needed("1.1", *cells, "check(1.1, f)") == ["n = 1", "m = n + 1", "n = 2", "def f(x):", "def g(x):"]
+
+
+def test_a_decorator_may_change_what_it_belongs_to() -> None:
+    cells = (
+        "import torch\n@torch.library.custom_op('a::b')\ndef b(x): ...",
+        "@b.register_fake\ndef _(x): ...",
+        "check(1.1, b)",
+    )
+    assert len(needed("1.1", *cells)) == 3
+
+
+@pytest.mark.parametrize("key", EXERCISES)
+def test_no_experiment_of_a_lesson_is_run(key: str) -> None:
+    (lesson,) = LESSON.parent.glob(f"{int(key.partition('.')[0]):02}-*.ipynb")
+    statements, given = submission.read(json.dumps(assignments.source(lesson))).function(key)
+    text = "\n".join(ast.unparse(one.node) for one in statements)
+    assert f"def {ast.unparse(given)}(" in text
+    assert not re.search(r"\.capture\(|\.watch\(|\.show\(|\.benchmark\(|init_process_group\(", text), text
+
+
+@pytest.mark.torch
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("lesson", [int(one.name[:2]) for one in sorted(LESSON.parent.glob("*.ipynb"))])
+def test_every_solved_lesson_is_right(lesson: int, tmp_path: Path) -> None:
+    (path,) = LESSON.parent.glob(f"{lesson:02}-*.ipynb")
+    (tmp_path / "solved.ipynb").write_text(json.dumps(assignments.source(path)), encoding="utf-8")
+    row = grader.mark(tmp_path / "solved.ipynb", lesson, LIMITS)
+    assert set(row.marks.values()) == {Mark("right")}, row
 
 
 def test_the_last_check_of_an_exercise_counts() -> None:

@@ -14,8 +14,9 @@ from ...record.files import plain_json, write_text
 
 FORMAT = 1
 
-JUDGED = {"right": 1, "wrong": 0, "empty": 0, "missing": 0, "raised": 0}
-"""Points by outcome. Another outcome is no verdict: ``no notebook``, ``time limit``, ``ended``, ``altered``."""
+JUDGED = {"right": 1, "wrong": 0, "empty": 0, "missing": 0}
+"""Points by outcome. Another outcome is no verdict: ``raised`` outside the function, ``no notebook``,
+``time limit``, ``ended``, ``altered``."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,13 +49,22 @@ class Submission:
         before = self.statements[:at]
         imported = {name for one in before for name in _imports(one.node)}
         bound = [_bound(one.node, imported) for one in before]
-        needed, chosen = _loads(given), set[int]()
-        while True:
-            more = {n for n, names in enumerate(bound) if n not in chosen and names & (needed | {"*"})}
-            if not more:
-                return [before[n] for n in sorted(chosen)], given
+        fresh = [_fresh(one.node) for one in before]
+
+        def values(name: str, end: int) -> set[int]:
+            """Statements before ``end`` that make what a name holds there."""
+            some = [n for n, names in enumerate(bound[:end]) if names & {name, "*"}]
+            start = max((n for n in some if name in fresh[n]), default=0)
+            return {n for n in some if n >= start}
+
+        chosen = set[int]()
+        more = {n for name in _loads(given) for n in values(name, at)}
+        while more:
             chosen |= more
-            needed |= {name for n in more for name in _loads(before[n].node)}
+            # A function sees the value that a name has in the end, other statements the one that it has then.
+            used = [(name, n) for n in more for name in _loads(before[n].node)]
+            more = {m for name, n in used for m in values(name, n) | values(name, at)} - chosen
+        return [before[n] for n in sorted(chosen)], given
 
     def _last_check(self, key: str) -> tuple[int, ast.expr] | None:
         calls = ((at, given) for at, one in enumerate(self.statements) for given in _checked(one.node, key))
@@ -104,8 +114,22 @@ def _imports(node: ast.stmt) -> set[str]:
     return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
 
 
-def _loads(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+def _loads(node: ast.stmt | ast.expr) -> set[str]:
+    """Return the names of the notebook that a statement uses; a function's own variables are not among them."""
+    pending, names = [(_table(node), True)], set()
+    while pending:
+        table, outermost = pending.pop()
+        names |= {
+            one.get_name()
+            for one in table.get_symbols()
+            if one.is_referenced() and (outermost or one.is_global())
+        }
+        pending += [(inner, False) for inner in table.get_children()]
+    return names
+
+
+def _table(node: ast.stmt | ast.expr) -> symtable.SymbolTable:
+    return symtable.symtable(ast.unparse(node), "", "exec")
 
 
 def _bound(node: ast.stmt, imported: set[str]) -> set[str]:
@@ -113,24 +137,38 @@ def _bound(node: ast.stmt, imported: set[str]) -> set[str]:
 
     A statement that changes an imported module (``course.check = ...``) defines no function.
     """
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return _imports(node)
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return {node.name}
-    names, changed = set(), set()
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load):
-            names.add(one.id)
-        elif isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(one.name)
-        elif isinstance(one, (ast.Import, ast.ImportFrom)):
-            names |= _imports(one)
-        elif isinstance(one, (ast.Attribute, ast.Subscript)) and not isinstance(one.ctx, ast.Load):
+    names = _imports(node) | {one.get_name() for one in _table(node).get_symbols() if one.is_assigned()}
+    changed = set()
+    for one in _outside_functions(node):
+        if isinstance(one, (ast.Attribute, ast.Subscript)) and not isinstance(one.ctx, ast.Load):
             changed.add(_root(one))
         elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call):
-            if isinstance(one.value.func, ast.Attribute):
-                changed.add(_root(one.value.func))
+            changed.add(_changed_by(one.value.func))
+        for decorator in getattr(one, "decorator_list", ()):
+            changed.add(_changed_by(decorator))
     return names | (changed - imported - {""})
+
+
+def _fresh(node: ast.stmt) -> set[str]:
+    """Return the names that a statement gives a value in which no earlier one has a part."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {node.name} - _loads(node)
+    if isinstance(node, ast.Assign):
+        return {one.id for one in node.targets if isinstance(one, ast.Name)} - _loads(node.value)
+    return _imports(node)
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        for inner in ast.iter_child_nodes(node):
+            yield from _outside_functions(inner)
+
+
+def _changed_by(called: ast.expr) -> str:
+    """Return the name whose object a call of its method, or its method as a decorator, may change."""
+    called = called.func if isinstance(called, ast.Call) else called
+    return _root(called) if isinstance(called, ast.Attribute) else ""
 
 
 def _root(node: ast.expr) -> str:
