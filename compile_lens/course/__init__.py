@@ -4,6 +4,7 @@ What is right is never a text to compare with: an answer is held against facts o
 program that does what was asked passes. Nothing leaves the machine; progress is in a file beside the notebook.
 """
 
+from .certificate import certificate as certificate
 from .checking import Prediction as Prediction
 from .checking import Verdict as Verdict
 from .checking import check as check
@@ -26,6 +27,7 @@ __all__ = [
     "Recorded",
     "Series",
     "Verdict",
+    "certificate",
     "check",
     "hint",
     "language",
