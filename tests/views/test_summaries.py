@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import samples
 import samples_findings
 import samples_machine
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import compile_lens
 from compile_lens import UsageError
 from compile_lens.record.difference import DifferenceRecord
 from compile_lens.results.capture import Capture
@@ -140,3 +144,33 @@ def test_a_difference_and_a_comparison_begin_with_the_consequence() -> None:
     assert "That the results are the same: values were not compared." in diff.brief()
     comparison = Comparison.of(samples.sample(), samples_machine.h100())
     assert comparison.text().count("\n") <= 25 and "launches" in comparison.text()
+
+
+@contextlib.contextmanager
+def surroundings() -> Iterator[None]:
+    yield
+
+
+@surroundings()
+def decorated(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def broken(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()
+    return x.sin()
+
+
+class Decorated(torch.nn.Module):
+    @surroundings()
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("function", [decorated, broken, Decorated()])
+def test_the_place_of_a_function_is_its_own(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Not the wrapper's of a decorator, nor that of the rest of the function after a graph break."""
+    code = inspect.unwrap(function.forward if isinstance(function, torch.nn.Module) else function).__code__
+    title = compile_lens.capture(function, torch.ones(4)).text().partition(" · ")[0]
+    assert title.endswith(f"(test_summaries.py:{code.co_firstlineno})")

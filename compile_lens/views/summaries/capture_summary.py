@@ -82,10 +82,17 @@ def summary(capture: Record) -> Summary:
 
 
 def _title(capture: Record) -> str:
-    first = capture.compilations[outcome.first(capture)] if capture.compilations else None
-    if first is None or not first.file:
-        return capture.function
-    return f"{capture.function} ({labels.place(Frame(first.file, first.line, ''))})"
+    """The captured function with its own place, which is not that of a decorator's wrapper or of what is compiled for
+    it after a graph break."""
+    function = capture.function.removeprefix("partial(").rstrip(")")
+    own = (function, function.rpartition("<locals>.")[2])
+    names = {f"{name}{method}" for name in own for method in ("", ".forward", ".__call__")}
+    places = [(source.name, source.file, source.first_line) for source in capture.sources]
+    places += [(one.function, one.file, one.line) for one in capture.compilations]
+    for name, file, number in places:
+        if name in names and file:
+            return f"{capture.function} ({labels.place(Frame(file, number, ''))})"
+    return capture.function
 
 
 def _cost(capture: Record) -> Part | None:
