@@ -190,6 +190,7 @@ CLASS = {
         "ended",
         "by signal 11",
     ),
+    "endless": (book(RIGHT.replace("return x", "while True: pass")), "time limit", "within 60 seconds"),
     "greedy": (book(RIGHT.replace("return x", "y = bytearray(2**40)")), "wrong", "MemoryError"),
     "damaged": ("{", "missing", "not a notebook"),
     "other": (book("x = 1"), "missing", "No cell gives a function"),
@@ -218,7 +219,9 @@ def test_each_student_gets_the_mark_of_their_own_work(tmp_path: Path) -> None:
     (handed_in / "progress").mkdir()
     (handed_in / "progress" / "course-progress.json").write_text('{"exercises": {"1.1": {"solved": 1}}}')
     command = [sys.executable, "-m", "compile_lens.course.grade", handed_in, "--lesson", "1", "--out", out]
-    ended = subprocess.run([*map(str, command), "--jobs", "2"], capture_output=True, text=True)
+    ended = subprocess.run(
+        [*map(str, command), "--jobs", "2", "--seconds", "60"], capture_output=True, text=True
+    )
     assert ended.returncode == 4, ended.stderr
     rows = load(out, ["1.1", "1.2", "1.3"])
     assert rows.keys() == CLASS.keys() | {"nothing", "progress"}
@@ -233,9 +236,12 @@ def test_each_student_gets_the_mark_of_their_own_work(tmp_path: Path) -> None:
 @pytest.mark.torch
 @pytest.mark.full
 def test_an_endless_submission_is_ended_and_a_later_run_goes_on(tmp_path: Path) -> None:
-    endless = RIGHT.replace("    return x", "    open(MARK, 'w').close()\n    while True: pass")
+    # Before the function is captured, which may take longer than the limit.
+    endless = (
+        f"while True:\n    six = open({str(tmp_path / 'begun')!r}, 'w').close()\ncourse.check('1.1', six)"
+    )
     begun = tmp_path / "begun"
-    (tmp_path / "endless.ipynb").write_text(book(f"MARK = {str(begun)!r}\n{endless}"), encoding="utf-8")
+    (tmp_path / "endless.ipynb").write_text(book(endless), encoding="utf-8")
     row = grader.mark(tmp_path / "endless.ipynb", 1, grader.Limits(10, LIMITS.memory))
     assert begun.exists() and row.marks["1.1"] == Mark(
         "time limit", ("There was no answer within 10 seconds.",)
