@@ -117,7 +117,8 @@ def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
         for member in group.members:
             writer[member] = name
             for read in place.loops[member].inputs if member in place.loops else ():
-                readers.setdefault(read, {})[name] = None
+                for source in _sources(place, read):
+                    readers.setdefault(source, {})[name] = None
     pairs: dict[tuple[int, int], bool] = {}
     for read, every in readers.items():
         groups = sorted(every, key=order.__getitem__)
@@ -132,6 +133,16 @@ def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
     names = list(place.groups)
     for (first, second), follows in sorted(pairs.items()):
         yield names[first], names[second], follows
+
+
+def _sources(place: _Place, read: str) -> Iterator[str]:
+    """The buffers whose data a read gets: of one result of a library call, the call itself."""
+    loop = place.loops.get(read)
+    if loop is None or loop.op != "nop" or not loop.inputs:
+        yield read
+        return
+    for source in loop.inputs:
+        yield from _sources(place, source)
 
 
 def _sorted(one: int, two: int) -> tuple[int, int]:

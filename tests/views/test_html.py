@@ -235,7 +235,7 @@ def test_everything_that_was_seen_is_said() -> None:
         "Move the print out", "/home/ada/train.py:40", "print(y.sum())", "expected 1000, actual 1024",
         "L['y'].size()[0] = s0", "TENSOR_MATCH", "grad mode is on", "saved for backward",
         "x: float32[1000] cpu", "example.py:5", "the whole module",
-        "generated only: nothing was built or run", "21 ms", "launched in line",
+        "generated only: no kernel was built or run", "21 ms", "launched in line",
     ):  # fmt: skip
         assert words in said, words
 

@@ -86,7 +86,7 @@ def test_a_capture_of_the_device_itself_says_nothing_of_it(view: Callable[[Captu
 
 def test_stamps() -> None:
     code = samples.sample().compilations[0].code["forward"]
-    assert stamp.of_code(code) == "generated only: nothing was built or run"
+    assert stamp.of_code(code) == "generated only: no kernel was built or run"
     for found, said in (("generated only", "generated only"), ("built", "built, not run"), ("odd", "odd")):
         changed = dataclasses.replace(code, stamp=found, model="a100")
         assert stamp.of_code(changed) == f"{said}, for a100: the device model, not the device"
@@ -96,7 +96,7 @@ def test_stamps() -> None:
         "for NVIDIA H100 SXM (h100), sm_90"
     )
     own = dataclasses.replace(samples.sample(), target=target)
-    assert stamp.of_capture(own).endswith("sm_90: generated only: nothing was built or run")
+    assert stamp.of_capture(own).endswith("sm_90: generated only: no kernel was built or run")
     many = dataclasses.replace(code, may_differ=tuple(f"thing {i}" for i in range(9)))
     assert stamp.differences(many, 5)[5:] == ["and 4 more: Code.may_differ"]
     assert stamp.may_differ(many) == "may differ on the real device: 9 things"

@@ -182,7 +182,7 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
         called = [n for n in origins if _is_called(n, getattr(ir_node, "op_overload", None))]
         if type(ir_node).__name__ == "UserDefinedTritonKernel":  # the sources of its inputs are no part of it
             called = [n for n in origins if isinstance(n.target, torch._ops.HigherOrderOperator)]
-        origins = [own] if own is not None else called or origins
+        origins = [own] if own is not None else called or (_last(origins) if op == "extern" else origins)
     body = lowering.module.graph
     here = {n.name for n in origins if n.graph is body}
     names = here or {n.name for n in origins}  # a body whose nodes are all of the graph around it
@@ -202,6 +202,13 @@ def _is_called(node: torch.fx.Node, operator: Any) -> bool:
     return operator_kinds.base_name(node.target).removesuffix("_") == operator_kinds.base_name(
         operator
     ).removesuffix("_")
+
+
+def _last(origins: list[torch.fx.Node]) -> list[torch.fx.Node]:
+    """Return the node that reads the others, directly or not, if it is one: they are sources of its inputs. For
+    ``scatter_add`` Inductor calls an operator of another name."""
+    sinks = [node for node in origins if not any(user in origins for user in node.users)]
+    return sinks if len(sinks) == 1 else origins
 
 
 def _inlined_operators(own: torch.fx.Node, gm: torch.fx.GraphModule) -> list[str]:

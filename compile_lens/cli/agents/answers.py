@@ -114,7 +114,7 @@ def not_fused(record: Record, name: str, offset: int) -> Brief:
         tuple(facts),
         shown,
         (NOT_TIMED,),
-        (Question("why these two?", f"why(record={name!r}, a=…, b=…)"),),
+        (Question("why these two?", f"why(record={name!r}, a=…, b=…)"),) if rows else (),
         left,
     )
 
@@ -132,8 +132,10 @@ def chain(record: Any, name: str, address: str) -> Brief:
     known = links.find(address)
     lines = links.lines(address)
     kernels = links.kernels(address)
+    count = len({(frame.file, frame.line) for frame in lines})
+    parts = f" ({plural(len(lines), 'expression')})" if len(lines) > count else ""
     facts = [
-        f"{address}: {plural(len(known), 'place')} in the record, {plural(len(lines), 'Python line')}, "
+        f"{address}: {plural(len(known), 'place')} in the record, {plural(count, 'Python line')}{parts}, "
         f"{plural(len(kernels), 'kernel')}."
     ]
     why_not = "" if kernels and lines else links.why_not(address)
@@ -224,6 +226,9 @@ def _page(rows: Sequence[str], offset: int, call: str) -> tuple[tuple[str, ...],
     ) else ()
 
 
+LESS_MEMORY = "what_if(function=…, switches=['activation_memory_budget=0.5'])"
+
+
 def memory(record: Record, name: str) -> Brief:
     """Return the peaks of memory of the generated code, and what is saved for the backward."""
     from ...views.findings.memory import memory as finding
@@ -240,7 +245,7 @@ def memory(record: Record, name: str) -> Brief:
         (result.fact, *result.brief),
         tuple(evidence),
         ("That the process needs no more: the allocator, libraries and other graphs are not counted.",),
-        (Question("less memory?", "what_if(function=…, switches=['activation_memory_budget=0.5'])"),),
+        (Question("less memory?", LESS_MEMORY),) if use.saved else (),
     )
 
 

@@ -49,7 +49,7 @@ MEANINGS = {
 }
 
 STAMPS = {
-    "generated only": "generated only: nothing was built or run",
+    "generated only": "generated only: no kernel was built or run",
     "built": "built, not run",
     "ran": "built and run",
 }

@@ -18,6 +18,7 @@ from zoo_tensors import chain, naive_attention, sin2_cos2
 from compile_lens import capture
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import lowered_nodes, realize_reasons
+from compile_lens.measures.unfused_pairs import all_unfused_pairs
 from compile_lens.record import claims
 from compile_lens.record.lowering import Lowered
 from compile_lens.results.capture import Capture
@@ -359,3 +360,25 @@ def test_code_is_the_same_without_listening(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_record_holds_it() -> None:
     found = capture(softmax, ramp(8, 8))
     assert Capture.from_json(found.to_json()).compilations[0].lowered == found.compilations[0].lowered != ()
+
+
+def test_a_call_under_another_name_is_of_its_own_node_alone() -> None:
+    """By hand: Inductor calls ``scatter_reduce_`` for ``scatter_add``; the sources of its inputs are other loops."""
+
+    def scattered(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        y = torch.gather(x, 1, i)
+        return torch.zeros_like(x).scatter_add(1, i, y.sqrt())
+
+    found = capture(scattered, ramp(8, 16), torch.arange(32).reshape(8, 4) % 16)
+    graph = found.compilations[0].graphs["inference.loops"]
+    (call,) = (node for node in graph.nodes if node.op == "extern")
+    assert call.target.startswith("aten.scatter_reduce_") and call.origins == ("scatter_add",)
+    answer = found.why("gather", "scatter_add")
+    assert answer.reason == "extern" and answer.saved == 2 * 8 * 4 * 4 + 8 * 4 * 8
+
+
+def test_what_reads_one_result_of_a_call_is_a_pair_with_it() -> None:
+    """By hand: three kernels in a row, so two pairs; between call and reader stands what names the result."""
+    found = capture(lambda x: torch.cumsum(x.exp(), 0) / 16, ramp(16, 16))
+    pairs = all_unfused_pairs(found)
+    assert [(pair.follows, pair.why.reason, pair.why.saved) for pair in pairs] == [(True, "extern", 2048)] * 2
