@@ -37,8 +37,11 @@ def opening(capture: Record, items: Items) -> list[dict[str, object]]:
     return [*_cost(capture, items), *_try_first(capture, items), *_memory(capture), *_eager(capture)]
 
 
-def _answer(title: str, words: str, item: int | None = None, finding: str = "") -> dict[str, object]:
-    return {"title": title, "words": line(words), "item": -1 if item is None else item, "finding": finding}
+def _answer(
+    title: str, words: str, item: int | None = None, finding: str = "", kernel: int | None = None
+) -> dict[str, object]:
+    numbers = {key: -1 if one is None else one for key, one in (("item", item), ("kernel", kernel))}
+    return {"title": title, "words": line(words), **numbers, "finding": finding}
 
 
 def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
@@ -50,7 +53,25 @@ def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
         both = {"forward", "backward"} <= phases
         scope = " in both phases" if both else "" if whole.unit == "seconds" else " moved"
         words = f"{row.name}: {share(row)} of {total}{scope}"
-        yield _answer("Cost", words, items.line(row.lines[0].file, row.lines[0].line))
+        at = row.lines[0].file, row.lines[0].line
+        yield _answer("Cost", words, items.line(*at), kernel=_most_expensive(capture, items, at))
+
+
+def _most_expensive(capture: Record, items: Items, at: tuple[str, int]) -> int | None:
+    """The item of the kernel that costs a line most, if each of its lines has an equal part; first of those that run
+    before the backward."""
+    rows = [
+        (row, {(one.file, one.line) for one in row.lines})
+        for row in cost(capture, "kernel").rows
+        if row.addresses
+    ]
+    own = [
+        (row.phases == ("backward",), -(row.amount or 0) / len(lines), row)
+        for row, lines in rows
+        if at in lines
+    ]
+    first = min(own, key=lambda one: one[:2], default=None)
+    return None if first is None else items.item(first[2].addresses[0])
 
 
 def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:

@@ -284,6 +284,8 @@ export interface OpeningAnswer {
   words: string;
   /** The item that it is about; -1 for none. */
   item: number;
+  /** The item of a kernel that it opens; -1 for none. */
+  kernel: number;
   /** The key of the finding that it leads to; "" for none. */
   finding: string;
 }

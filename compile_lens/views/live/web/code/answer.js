@@ -2,24 +2,15 @@
 
 import { h, put } from "../dom.js";
 
-/** @import { Units } from "../data/units.js" */
 /** @import { KernelData } from "../types.d.ts" */
 
 /**
  * The place of the answer, which the keyboard scrolls.
- * @param {Units} units
  * @param {KernelData[]} kernels
  */
-export function answerStrip(units, kernels) {
+export function answerStrip(kernels) {
   const element = h("div", { class: "code-answer", tabindex: 0, role: "group", "aria-label": "answer" });
-  /** What a kernel costs each of its lines. @param {number} i */
-  const worth = (i) => (kernels[i].cost?.bar ?? 0) / Math.max(1, units.of(kernels[i].item).length);
-  return {
-    element,
-    show: (/** @type {number} */ shown) => put(element, ...answerOf(kernels[shown])),
-    /** Numbers of kernels, what costs most first. */
-    first: (/** @type {number[]} */ numbers) => numbers.sort((a, b) => worth(b) - worth(a)),
-  };
+  return { element, show: (/** @type {number} */ shown) => put(element, ...answerOf(kernels[shown])) };
 }
 
 /**

@@ -83,7 +83,7 @@ function ranking(kernels, ranked) {
 }
 
 /**
- * The kernel to begin with, counted from 1, and why: in a ranked list the one with a source whose remedy could save most;
+ * The kernel to begin with, counted from 1, and why: of the first rows of a ranked list the one whose remedy could save most;
  * else the one that joins the most lines or calls among those that cost most, or that are launched first, else the first
  * that has a source; 0 where none has one.
  * @param {Units} units
@@ -91,10 +91,11 @@ function ranking(kernels, ranked) {
  * @param {boolean} ranked
  */
 export function mostJoined(units, kernels, ranked) {
-  const saved = kernels.map(({ cost, source }) => (ranked && source && cost?.saved) || 0);
-  const best = saved.indexOf(Math.max(1, ...saved)) + 1;
-  if (best) return { page: best, why: "none with a source has a remedy that could save more" };
   const order = ranking(kernels, ranked).filter((i) => !ranked || (kernels[i].cost?.row ?? i) === i);
+  const top = ranked ? order.slice(0, TOP) : [];
+  const saved = top.map((i) => (kernels[i].source && kernels[i].cost?.saved) || 0);
+  const best = top[saved.indexOf(Math.max(1, ...saved))];
+  if (best !== undefined) return { page: best + 1, why: "none in view with a source could save more" };
   const joined = order.map((i) => (kernels[i].source ? units.of(kernels[i].item).length : -1));
   const few = ranked ? TOP : BEGINNING;
   const most = Math.max(-1, ...joined.slice(0, few));
@@ -182,6 +183,6 @@ export function launchList(units, kernels, open, about) {
     tabs[page - 1].focus();
     event.preventDefault();
   });
-  const answer = about ? answerStrip(units, kernels) : null;
+  const answer = about ? answerStrip(kernels) : null;
   return { elements: about ? [head, element, answer?.element] : [element], element, tabs, answer };
 }

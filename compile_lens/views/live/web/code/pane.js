@@ -358,8 +358,7 @@ export class CodePane {
     const exact = this.exact(items);
     const heads = new Set(this.data.kernels.map((kernel) => kernel.item));
     const lines = this.shown === MODULE ? exact : exact.filter((item) => !heads.has(item));
-    const kernels = exact.flatMap((one) => this.kernelOf.get(one) ?? []);
-    const [kernel] = this.answer?.first(kernels) ?? kernels;
+    const kernel = this.kernelOf.get(exact.find((one) => this.kernelOf.has(one)) ?? -1);
     const near = this.shown === MODULE || kernel === undefined || this.shown - kernel <= NEAR;
     if (near && this.listings().filter((listing) => listing.reveal(lines)).length) {
       if (this.shown !== MODULE) this.showTab((kernel ?? 0) + 1);

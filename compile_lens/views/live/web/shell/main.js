@@ -195,13 +195,13 @@ class Shell {
   }
 
   /** Goes to what an answer is about. @param {OpeningAnswer} answer */
-  answer({ item, finding }) {
+  answer({ item, kernel, finding }) {
     const at = this.model.core.findings.findIndex(({ key, missing }) => key === finding && !missing);
     if (at >= 0) this.panes.show(placeOfFinding(finding, at));
     else if (item < 0) this.details.open();
     else {
       this.app.selection.replace([{ items: [item], name: this.model.name(item) }]);
-      this.app.show(this.model.stageOf(item), [item]);
+      for (const one of [item, kernel]) if (one >= 0) this.app.show(this.model.stageOf(one), [one]);
     }
   }
 
