@@ -307,7 +307,7 @@ def test_why_says_what_was_inlined() -> None:
     assert f"{entries_['exp'].buffer} is the loop of exp, whose value has a buffer (heavy)" in text
     text = str(found.why("exp", "div"))
     assert (
-        f"exp was not inlined into {entries_['div'].buffer}, the loop of `torch.softmax(x.sin(), -1)`" in text
+        f"exp was not inlined into {entries_['div'].buffer}, the loop of " in text
         and "(heavy)" in text
         and "2 operations read it" in text
     )
