@@ -51,7 +51,7 @@ class Buffers:
         total = 0
         for name in common:
             size = _nbytes(self._loops[name]) or 0
-            maker, readers = self._makers.get(name, ""), self._readers.get(name, {})
+            maker, readers = self.makers.get(name, ""), self.readers.get(name, {})
             within = [g for g in readers if g in together and g != maker]
             reads = sorted(_most(size, self._groups[g].reads) for g in within)
             if maker not in together:
@@ -72,7 +72,7 @@ class Buffers:
         return (
             not self._lowered
             or buffer in self._needed
-            or any(reader != group for reader in self._readers.get(buffer, ()))
+            or any(reader != group for reader in self.readers.get(buffer, ()))
         )
 
     @cached_property
@@ -80,7 +80,7 @@ class Buffers:
         return {name: place for place, name in enumerate(self._loops)}
 
     @cached_property
-    def _makers(self) -> dict[str, str]:
+    def makers(self) -> dict[str, str]:
         """The group that writes each buffer; one result of a library call is written by the call."""
         makers = {member: name for name, group in self._groups.items() for member in group.members}
         for name, loop in self._loops.items():
@@ -91,7 +91,7 @@ class Buffers:
     @cached_property
     def _made_by(self) -> dict[str, list[str]]:
         loops_by_group: dict[str, list[str]] = {}
-        for name, group in self._makers.items():
+        for name, group in self.makers.items():
             loops_by_group.setdefault(group, []).append(name)
         return loops_by_group
 
@@ -105,7 +105,7 @@ class Buffers:
         }
 
     @cached_property
-    def _readers(self) -> dict[str, dict[str, None]]:
+    def readers(self) -> dict[str, dict[str, None]]:
         """The groups that read each buffer."""
         readers: dict[str, dict[str, None]] = {}
         for group, reads in self._read_by.items():

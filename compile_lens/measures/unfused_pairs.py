@@ -111,21 +111,14 @@ def _by_groups(place: _Place) -> dict[frozenset[str], tuple[Decision, ...]]:
 def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
     """Pairs of groups that touch common data, and whether one reads what the other writes."""
     order = {name: number for number, name in enumerate(place.groups)}
-    readers: dict[str, dict[str, None]] = {}
-    writer: dict[str, str] = {}
-    for name, group in place.groups.items():
-        for member in group.members:
-            writer[member] = name
-            for read in place.loops[member].inputs if member in place.loops else ():
-                for source in _sources(place, read):
-                    readers.setdefault(source, {})[name] = None
+    makers = place.buffers.makers
     pairs: dict[tuple[int, int], bool] = {}
-    for read, every in readers.items():
+    for read, every in place.buffers.readers.items():
         groups = sorted(every, key=order.__getitem__)
-        if read in writer:
+        if read in makers:
             for name in groups:
-                if name != writer[read]:
-                    pairs[_sorted(order[writer[read]], order[name])] = True
+                if name != makers[read]:
+                    pairs[_sorted(order[makers[read]], order[name])] = True
         near = len(groups) if len(groups) <= CROWD else 2
         for at, one in enumerate(groups):
             for two in groups[at + 1 : at + near]:
@@ -133,16 +126,6 @@ def _neighbours(place: _Place) -> Iterator[tuple[str, str, bool]]:
     names = list(place.groups)
     for (first, second), follows in sorted(pairs.items()):
         yield names[first], names[second], follows
-
-
-def _sources(place: _Place, read: str) -> Iterator[str]:
-    """The buffers whose data a read gets: of one result of a library call, the call itself."""
-    loop = place.loops.get(read)
-    if loop is None or loop.op != "nop" or not loop.inputs:
-        yield read
-        return
-    for source in loop.inputs:
-        yield from _sources(place, source)
 
 
 def _sorted(one: int, two: int) -> tuple[int, int]:

@@ -36,9 +36,7 @@ def located(built: Capture, transformation: Transformation) -> RootCause:
     if addresses:
         every = [k for address in addresses for k in chain.kernels(address)]
         kernels = tuple({id(k): k for k in every}.values())
-        if (
-            not transformation.frames
-        ):  # a node that torch made anew, without its line: the one it was made from has it
+        if not transformation.frames:  # torch made the node anew: the one that it comes from has the line
             frames = {f for a in addresses for f in chain.lines(a, derivatives=False) if not f.of_torch}
             transformation = dataclasses.replace(transformation, frames=_in_order(frames))
     before = after = where = ""

@@ -178,7 +178,7 @@ def test_controls_change_the_capture(play: Page) -> None:
 
 
 def test_two_targets_stand_beside_each_other(play: Page, tmp_path: Path) -> None:
-    """What is pinned, open and scrolled stays; what fails for one stands beside the other; link and file have both."""
+    """Pins, folds and scroll positions stay; a failure of one stands beside the other; link and file have both."""
     typed(play, TWO)
     play.click(".cm-lineNumbers .cm-gutterElement:text-is('5')")
     play.locator(".settings").get_by_label("beside").select_option("h100")

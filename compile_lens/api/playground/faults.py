@@ -12,7 +12,7 @@ LONGEST = 2000
 
 
 def _failure(error: Any, file: str) -> dict[str, Any]:
-    """Where a function or a stage of the compiler failed."""
+    """Return the failure of a function, or of a stage of the compiler, as plain data."""
     from ...views.words.failed_line import own_frames
     from ...views.words.labels import without_folders
     from ...views.words.outcome import raised
@@ -20,10 +20,10 @@ def _failure(error: Any, file: str) -> dict[str, Any]:
     failure = error.capture.failure
     lines = [frame.line for frame in own_frames(failure) if frame.file == file]
     stage = "" if failure.stage == "run" else f" (in stage {failure.stage})"
-    said = without_folders(raised(failure))
-    type_, colon, message = said.partition(": ")
+    text = without_folders(raised(failure))
+    type_, colon, message = text.partition(": ")
     if not colon or not type_.isidentifier():
-        type_, message = failure.type, said
+        type_, message = failure.type, text
     words = "\n".join(filter(None, (message + stage, *without_folders(failure.hint).splitlines())))
     return {"type": type_, "message": words[:LONGEST], "line": lines[-1] if lines else 0}
 
@@ -40,5 +40,7 @@ def error_data(error: BaseException, file: str = "") -> dict[str, Any]:
         return _failure(error, file)
     if isinstance(error, LensError):
         return {"type": "", "message": str(error)[:LONGEST], "line": 0}
-    said = "".join(traceback.format_exception(error))[-LONGEST:] if not isinstance(error, MemoryError) else ""
-    return {"type": type(error).__name__, "message": f"{error}\n{said}".strip()[:LONGEST], "line": 0}
+    trace = (
+        "".join(traceback.format_exception(error))[-LONGEST:] if not isinstance(error, MemoryError) else ""
+    )
+    return {"type": type(error).__name__, "message": f"{error}\n{trace}".strip()[:LONGEST], "line": 0}

@@ -209,10 +209,10 @@ def _widget_class() -> Any:
 
         def _answer(self, raw: dict[str, Any]) -> dict[str, Any]:
             def one(settings: Settings) -> Capture:
-                made.append(captured(self._inputs, {**raw, "target": settings.target, "beside": ""}))
-                return made[-1]
+                captures.append(captured(self._inputs, {**raw, "target": settings.target, "beside": ""}))
+                return captures[-1]
 
-            made: list[Capture] = []
+            captures: list[Capture] = []
             fault = None
             try:
                 settings = Settings.read(raw)
@@ -225,7 +225,7 @@ def _widget_class() -> Any:
                     both, parts = None, plain_parts(one(settings))
             except (Exception, KeyboardInterrupt) as error:
                 return {"error": error_data(error)}
-            self.capture, self.comparison = made[0], both
+            self.capture, self.comparison = captures[0], both
             return {"parts": parts, "switches": MEANINGS, **({"error": fault} if fault else {})}
 
     return PlayWidget

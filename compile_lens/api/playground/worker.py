@@ -69,24 +69,24 @@ class Answerer:
         try:
             Interrupt.running = True
             try:
-                found = self._answer(request)
+                reply = self._answer(request)
             finally:
                 Interrupt.running = False
         except KeyboardInterrupt:
             return {"interrupted": True}
         except BaseException as error:
-            found = {"error": error_data(error, request["file"])}
-        return {"seconds": time.perf_counter() - began, **found}
+            reply = {"error": error_data(error, request["file"])}
+        return {"seconds": time.perf_counter() - began, **reply}
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         from .program_capture import MEANINGS, ProgramCapture, capture_program
 
         file, program = request["file"], Program.read(request["program"])
-        made: list[ProgramCapture] = []
+        captures: list[ProgramCapture] = []
 
         def capture(settings: Settings) -> Capture:
-            made.append(capture_program(Program(program.source, settings), file, self.settings))
-            return made[-1].capture
+            captures.append(capture_program(Program(program.source, settings), file, self.settings))
+            return captures[-1].capture
 
         fault = None
         live: types.ModuleType
@@ -104,7 +104,7 @@ class Answerer:
             shown = capture(program.settings)
         if request.get("page"):
             return {"page": live.page(shown)}
-        first = made[0]
+        first = captures[0]
         return {
             "parts": live.plain_parts(shown),
             **({"error": fault} if fault else {}),

@@ -25,7 +25,7 @@ from .marks import Mark, Row, load, save
 
 WORKER = "compile_lens.course.grade.marking"
 VERSIONS = (__version__.encode(), metadata.version("torch").encode())
-"""What a mark depends on beside the notebook."""
+"""Versions on which a mark depends, beside the notebook."""
 
 START = 300.0
 """Seconds in which a student's process has to start and to import torch; they are not the exercise's."""
@@ -36,7 +36,7 @@ LARGEST = 20_000_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What one exercise of one student may use: seconds, and bytes of memory."""
+    """Limits of one exercise of one student: seconds, and bytes of memory."""
 
     seconds: float
     memory: int

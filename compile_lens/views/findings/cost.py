@@ -67,6 +67,11 @@ def cost(capture: Record) -> Finding | None:
     return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections))
 
 
+def both_phases(capture: Record) -> bool:
+    """Return True if costs are of forward and backward together."""
+    return {"forward", "backward"} <= {phase for one in capture.compilations for phase in one.code}
+
+
 def share(row: CostRow | ModuleTotal) -> str:
     """The share of a row in percent: ``39 %``; a dash for what is not known."""
     return NOT_KNOWN if row.share is None else percent(row.share)

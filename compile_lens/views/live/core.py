@@ -130,7 +130,7 @@ def _source(
         "first": source.first_line,
         "name": line(source.name),
         "ran": [line(words) for words in sentences.ran_by(modules)],
-        "share": line(costs.of_modules(modules)),
+        "share": [line(words) for words in costs.of_modules(modules)],
         "library": ", ".join(filter(None, facts)) if of_library else "",
         "code": code,
         "items": [[number, item] for number, item in known if item is not None],

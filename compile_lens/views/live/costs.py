@@ -7,7 +7,7 @@ from compile_lens.measures.cost import Cost, CostRow, cost
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code
 
-from ..findings.cost import amount, launches_of_each, percent, share
+from ..findings.cost import amount, both_phases, launches_of_each, percent, share
 from ..words.answers import answers
 from ..words.characters import line
 from ..words.sentences import COST_COLUMNS
@@ -22,8 +22,7 @@ class Costs:
         self._answers = answers(capture)
         self._modules = cost(capture, "module")
         self._codes = [code for compilation in capture.compilations for code in compilation.code.values()]
-        phases = {phase for compilation in capture.compilations for phase in compilation.code}
-        self._phases = " of both phases" if {"forward", "backward"} <= phases else ""
+        self._phases = " of both phases" if both_phases(capture) else ""
         lines = cost(capture)
         self._lines: dict[tuple[str, int], tuple[float, str, str]] = {}
         self._shares = {(row.lines[0].file, row.lines[0].line): row.share for row in lines.rows if row.name}
@@ -81,12 +80,13 @@ class Costs:
         columns = {**COST_COLUMNS, "amount": f"{COST_COLUMNS['amount']} {origin}."}
         return {"what": _what(self._kernels.unit), "columns": columns}
 
-    def of_modules(self, paths: tuple[str, ...]) -> str:
-        """The share of repeated modules that run one method; ``""`` where it is not of all of them."""
+    def of_modules(self, paths: tuple[str, ...]) -> list[str]:
+        """The share of repeated modules that run one method, and what it is of; nothing where it is not of all of
+        them."""
         for one in self._modules.modules:
             if paths and set(paths) == set(one.paths):
-                return f"{share(one)}{self._phases}, {launches_of_each(one)} each"
-        return ""
+                return [share(one), f"{share(one)}{self._phases}, {launches_of_each(one)} each"]
+        return []
 
 
 def _bar(row: CostRow, whole: Cost) -> float:

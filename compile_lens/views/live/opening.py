@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compile_lens.measures.cost import cost
+from compile_lens.measures.cost import SECONDS, cost
 from compile_lens.measures.ledger import ledger
 from compile_lens.measures.memory_use import memory_use
 from compile_lens.measures.quantities import graphs
@@ -14,7 +14,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.figures import Figure
 
 from ..findings.budget_curve import gain
-from ..findings.cost import amount, percent, share
+from ..findings.cost import amount, both_phases, percent, share
 from ..findings.memory import owner
 from ..words import outcome
 from ..words.answers import WORTH, answers
@@ -49,10 +49,8 @@ def _cost(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     row = next((row for row in whole.rows if row.name and row.share), None)
     if row is not None:
         total = amount(whole, whole.total, whole.at_least)
-        phases = {phase for compilation in capture.compilations for phase in compilation.code}
-        both = {"forward", "backward"} <= phases
-        scope = " in both phases" if both else "" if whole.unit == "seconds" else " moved"
-        words = f"{row.name}: {share(row)} of {total}{scope}"
+        scope = "" if whole.unit == SECONDS else " moved"
+        words = f"{row.name}: {share(row)} of {total}{' in both phases' if both_phases(capture) else scope}"
         at = row.lines[0].file, row.lines[0].line
         yield _answer("Cost", words, items.line(*at), kernel=_most_expensive(capture, items, at))
 

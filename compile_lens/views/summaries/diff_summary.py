@@ -22,7 +22,7 @@ def summary(diff: DifferenceRecord) -> Summary:
     figures = diff.at("figures")
     headline = consequences(diff)
     verdict = [document.amount(diff), *([headline] if headline else [])]
-    if diff and not diff.at("figures"):
+    if diff and not figures:
         verdict.append(document.NO_FIGURE)
     parts = [_causes(diff), _figures(figures), _levels(diff)]
     if diff.unknown:

@@ -139,7 +139,7 @@ class _Neighbour:
 
 
 def _not_fused(neighbours: list[_Neighbour]) -> str:
-    """Why a kernel is not fused with the first of its neighbours, and which others have the same reason."""
+    """Return the reason why a kernel is not fused with its first neighbour, and the others with the same reason."""
     first, *others = neighbours
     reason = first.pair.why.reason, _called(first)
     return first.words([one for one in others if (one.pair.why.reason, _called(one)) == reason])

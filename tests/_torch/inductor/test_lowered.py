@@ -382,3 +382,14 @@ def test_what_reads_one_result_of_a_call_is_a_pair_with_it() -> None:
     found = capture(lambda x: torch.cumsum(x.exp(), 0) / 16, ramp(16, 16))
     pairs = all_unfused_pairs(found)
     assert [(pair.follows, pair.why.reason, pair.why.saved) for pair in pairs] == [(True, "extern", 2048)] * 2
+
+
+def test_readers_of_different_results_of_a_call_share_no_data() -> None:
+    """By hand: one kernel reads the values of ``topk``, the other its places; each is a pair with the call alone."""
+
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, places = torch.topk(x, 3)
+        return values.sin(), places.view(-1)[:5] + 1
+
+    pairs = all_unfused_pairs(capture(both, ramp(16, 16)))
+    assert [pair.follows for pair in pairs] == [True, True] and len({pair.first for pair in pairs}) == 1

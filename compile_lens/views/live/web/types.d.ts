@@ -134,8 +134,8 @@ export interface Source {
   code: Text;
   /** `[line number, item]` for each line that the record knows. */
   items: [number, number][];
-  /** Its modules' share of the cost, in words; "" where that is not known. */
-  share: string;
+  /** Its modules' share of the cost, in percent and in words; nothing where that is not known. */
+  share: string[];
   /** Of a function of a library its facts in short: `library, 5 %`; "" for a function of the program's. */
   library: string;
   /** `[line number, length of a bar from 0 to 1, share of the cost in percent, and in words]`. */

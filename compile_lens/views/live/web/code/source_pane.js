@@ -108,7 +108,7 @@ export class SourcePane {
         { class: "source-head" },
         h("h2", { class: "source-name", title: name }, shortened(name, HEADING)),
         ran[0] ? h("span", { class: "source-ran", title: ran[1] }, ran[0]) : null,
-        share && this.alone ? h("span", { class: "source-share", title: share }, share.split(" of ")[0]) : null,
+        share[0] && this.alone ? h("span", { class: "source-share", title: share[1] }, share[0]) : null,
         h("span", { class: "source-place", title: `${file}:${first}` }, shortened(place, HEADING)),
         copyButton(this.app, () => code.text, `copy the source of ${shortened(name, HEADING)}`),
       ),
