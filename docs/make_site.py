@@ -58,7 +58,7 @@ def build(
     """
     settings = {
         "COMPILE_LENS_LESSONS": lessons,
-        "COMPILE_LENS_KEPT": str(cache / _state()),
+        "COMPILE_LENS_KEPT": str(kept_outputs(cache)),
     }
     strict = ["-W", "--keep-going", "-n", "-q", *(["-t", "solutions"] if solutions else [])]
     with tempfile.TemporaryDirectory() as name:
@@ -78,13 +78,13 @@ def holds_other_files(folder: Path) -> bool:
     return folder.exists() and not (folder / ".buildinfo").is_file() and any(folder.iterdir())
 
 
-def _state() -> str:
-    """Return a hash of what lessons' outputs depend on beside their own cells: the package's files, torch, Python."""
+def kept_outputs(cache: Path = CACHE) -> Path:
+    """Return the folder of outputs that fit the present state: the package's files, torch, and Python."""
     digest = hashlib.sha256(f"{importlib.metadata.version('torch')} {sys.version}".encode())
     for path in sorted((ROOT / "compile_lens").rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return cache / digest.hexdigest()[:16]
 
 
 if __name__ == "__main__":
