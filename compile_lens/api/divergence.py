@@ -27,6 +27,7 @@ def divergence(
     once for each attempt: with torch's debug backends, with settings of Inductor turned off (all, then by halves), and
     with the first so many passes, fusions, lowerings or decompositions. Bisection finds the one with which the values
     come to differ; the number of attempts grows with the logarithm of theirs. Each attempt is one compile and one run.
+    Every run begins with the inputs as they are given, and what the calls change is put back.
 
     Args:
         fn, kwargs, calls: as for ``capture``. Of several calls, which share what the function changes in place, all
@@ -44,9 +45,15 @@ def divergence(
         CaptureError: the function cannot be captured.
     """
     from ..trials.divergence import divergence as searched
+    from ..trials.restoration import SavedState
 
     if calls is None:
         check_fit(fn, args, kwargs, "divergence")
-    record = capture(fn, *args, kwargs=kwargs, calls=calls, **options)
+    before = SavedState(fn, args, kwargs, calls, state=True)
+    try:
+        record = capture(fn, *args, kwargs=kwargs, calls=calls, **options)
+    finally:
+        before.reset()  # the capture makes the call, too
+    del before
     each = () if calls is None else Call.read(fn, args, kwargs, calls=calls).each
     return searched(record, fn, args, kwargs, calls=each)

@@ -214,7 +214,8 @@ class Capture(TextForms, Record):
         """Compare the built code with eager PyTorch; where they differ, find the operation and the cause.
 
         As ``compile_lens.divergence``. Without arguments it uses the function and inputs of the capture while the
-        caller still holds them, or if they were kept (``capture(…, keep_inputs=True)``).
+        caller still holds them, or if they were kept (``capture(…, keep_inputs=True)``), with the values that they
+        have now: the capture made the call, so that an input in which the function writes holds what it wrote.
         """
         divergence: Divergence = delegate("Capture.divergence")(self, fn, args, kwargs, named)
         return divergence

@@ -107,6 +107,23 @@ def test_equal_values_have_no_cause() -> None:
 
 
 @pytest.mark.full
+def test_inputs_are_compared_as_they_are_given() -> None:
+    """The capture makes the call, too, and what it leaves has no Cholesky factor."""
+    module = torch.nn.BatchNorm1d(4)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        factor = torch.linalg.cholesky(x) + module(torch.ones(4, 4))
+        x.sub_(1.5 * torch.eye(4))
+        return factor
+
+    for calls in (None, [(torch.eye(4),)]):
+        x = torch.eye(4)
+        given = (x,) if calls is None else ()
+        assert compile_lens.divergence(f, *given, calls=calls)
+        assert torch.equal(x if calls is None else calls[0][0], torch.eye(4))
+    assert module.num_batches_tracked == 0 and torch.equal(module.running_mean, torch.zeros(4))
+
+
 def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
     def score(x: torch.Tensor) -> torch.Tensor:
         y = x * torch.sigmoid(x)
