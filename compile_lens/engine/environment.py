@@ -10,7 +10,7 @@ import torch
 from .._torch.ground.program_hooks import without_torch_function
 from .._torch.targets import torch_settings
 from .._torch.targets.torch_settings import KINDS
-from ..record.capture import SETTINGS, Environment
+from ..record.capture import SETTINGS, THREADS, Environment
 from ..record.device import DeviceModel
 
 
@@ -53,6 +53,7 @@ def settings() -> tuple[tuple[str, str], ...]:
         else "off",
         "autocast": ", ".join(f"{kind} {_name(torch.get_autocast_dtype(kind))}" for kind in on) or "off",
         "default dtype": _name(torch.get_default_dtype()),
+        THREADS: str(torch.get_num_threads()),
     }
     with contextlib.suppress(RuntimeError):  # set per operator, for which torch has no one word
         values["float32 matmul precision"] = torch.get_float32_matmul_precision()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from compile_lens.record import claims
@@ -88,9 +88,13 @@ def _of_effect(effect: Cause, torch: str) -> Iterator[Remedy]:
         if kind in words:
             yield Remedy(kind, "")
     lines = (effect.place, effect.caller, effect.origin_line, *effect.ending.frames)
-    functions = (name for at in lines if at is not None for name in _LOGGING.findall(at.text))
-    if names := tuple(dict.fromkeys(functions)):
+    if names := logging_calls(at.text for at in lines if at is not None):
         yield Remedy(REORDER_LOGGING, "", functions=names)
+
+
+def logging_calls(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the functions called in lines of Python that can be logging functions of Dynamo's."""
+    return tuple(dict.fromkeys(name for line in lines for name in _LOGGING.findall(line)))
 
 
 def _of_recompile(effect: Cause, recompilation: Recompilation) -> Iterator[Remedy]:

@@ -51,7 +51,17 @@ class Failure:
     link: str = ""
 
 
-SETTINGS = ("float32 matmul precision", "deterministic algorithms", "grad mode", "autocast", "default dtype")
+THREADS = "threads"
+"""The setting ``torch.get_num_threads()``, by which code for a CPU is chosen."""
+
+SETTINGS = (
+    "float32 matmul precision",
+    "deterministic algorithms",
+    "grad mode",
+    "autocast",
+    "default dtype",
+    THREADS,
+)
 """Torch's global settings that change the code, as ``Environment.settings`` names them."""
 
 

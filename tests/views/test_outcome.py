@@ -20,7 +20,7 @@ from compile_lens.views.live import page as html
 from compile_lens.views.live.page import parts
 from compile_lens.views.render import markdown, text
 from compile_lens.views.subjects.capture import document
-from compile_lens.views.words import outcome
+from compile_lens.views.words import break_advice, outcome
 
 BREAK = Ending("graph break", "no `print`\n  Explanation: it prints")
 
@@ -198,7 +198,8 @@ def test_each_break_of_the_summary_has_its_line_and_what_to_do() -> None:
     assert said == {
         "what": "Failed to trace builtin operator: Dynamo does not know how to trace `print` of a tensor",
         "why": "",
-        "hint": "Move the print out of the compiled function, or keep the value and print it after the call.",
+        "hint": f"{break_advice.LOGGING.format('print')}\n"
+        "Move the print out of the compiled function, or keep the value and print it after the call.",
         "link": "",
         "file": samples.FILE,
         "line": 6,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 import compile_lens
 from compile_lens import UsageError
 from compile_lens.record.difference import DifferenceRecord
+from compile_lens.record.figures import MEASURED, Figure
 from compile_lens.results.capture import Capture
 from compile_lens.results.comparison import Comparison, Difference
-from compile_lens.views.summaries import short_text
+from compile_lens.views.summaries import capture_summary, short_text
 from compile_lens.views.summaries.capture_summary import summary
 from compile_lens.views.summaries.summary import Part, Row, Summary
 
@@ -114,6 +116,18 @@ def test_the_first_lines_of_a_capture() -> None:
 def test_what_was_not_observed_is_no_zero() -> None:
     text = " ".join(short_text.text(summary(samples.missing()), 100, ascii=False).split())
     assert "Not observed: 2 stages or facts" in text and "backward.groups: torch 2.99 lacks this hook" in text
+
+
+@pytest.mark.parametrize(
+    ("launches", "end"), [(4, "c and 1 more"), (5, "c and 1 more name"), (6, "c and 1 more name")]
+)
+def test_launches_and_the_names_beside_them_are_told_apart(launches: int, end: str) -> None:
+    """Two launches may be of one name: of five launches, four names are not all but one."""
+    row = samples.sample().cost("line").rows[0]
+    row = dataclasses.replace(
+        row, kernels=("a", "b", "c", "d"), launched=Figure(launches, MEASURED), bound=""
+    )
+    assert capture_summary._kernels(row) == f"{launches} launches: a, b, {end}"
 
 
 def test_hostile_strings_of_a_record_stay_on_their_lines() -> None:

@@ -21,6 +21,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "failed": "它在 {stage_key} 阶段以错误结束：{type}：{message}。",
     "failed_at": "当时程序运行到 {place}。",
     "advised": "编译器的建议：{hint}。",
+    "avoided": "避免的办法：{hint}。",
     "before_it": "以下是出错之前看到的内容。",
     "breaks": ("有 {n}（graph break），即 Dynamo 无法追踪的位置。",) * 2,
     "breaks_seen": ("至少有 {n}（graph break），即 Dynamo 无法追踪的位置。",) * 2,

@@ -21,6 +21,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "failed": "It ended in an error, in stage {stage_key}: {type}: {message}.",
     "failed_at": "The program was at {place} then.",
     "advised": "The compiler advises: {hint}.",
+    "avoided": "To avoid it: {hint}.",
     "before_it": "What follows was seen before the error.",
     "breaks": (
         "There is {n}: a place that Dynamo could not trace.",

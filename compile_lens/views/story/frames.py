@@ -155,7 +155,7 @@ def _ending(here: Teller, compilation: Compilation) -> None:
     else:
         here.say("break_nowhere", reason=reason_of.what)
     if reason_of.hint:
-        here.say("advised", hint=reason_of.hint)
+        here.say("avoided", hint=" ".join(reason_of.hint.splitlines()).removesuffix("."))
 
 
 SOME = 2

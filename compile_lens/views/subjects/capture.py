@@ -105,8 +105,8 @@ def _eager(capture: Record) -> Finding | None:
     entries = []
     for place in places:
         reason = outcome.reason(place.ending)
-        lines = [("because", reason.what), ("", reason.why), ("", place.why)]
-        lines += [("hint", reason.hint), ("more", reason.link)]
+        lines = [("because", reason.what), ("", " ".join(reason.why.splitlines())), ("", place.why)]
+        lines += [*(("hint", hint) for hint in reason.hint.splitlines()), ("more", reason.link)]
         shown = tuple((label, text) for label, text in lines if text)
         entries.append(Entry(place.head, "", shown, place.ending.frames, reason.whole))
     where = "capture.breaks, capture.skipped"

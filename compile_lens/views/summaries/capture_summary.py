@@ -30,8 +30,8 @@ from ..words.quantities import launch_words, plural
 from .failure_summary import failure_rows
 from .summary import Part, Row, Summary, sentence
 
-COSTS, PLACES, SAVED = 3, 3, 3
-"""Lines that cost most, places that ran eagerly, and lines that save most for the backward."""
+COSTS, PLACES, SAVED, KERNELS = 3, 3, 3, 3
+"""Lines that cost most, places that ran eagerly, lines that save most for the backward, names of a line's kernels."""
 
 WORTH = 0.25
 """Share of the peak from which on it is proposed to save less for the backward."""
@@ -131,7 +131,11 @@ def _attentions_by_line(capture: Record) -> dict[str, Iterable[str]]:
 
 def _kernels(row: CostRow) -> str:
     bound = f", {row.bound}-bound" if row.bound else ""
-    return f"{launch_words(row.launched)}{bound}: {first_names(row.kernels, 3)}"
+    left = len(row.kernels) - KERNELS
+    named = first_names(row.kernels, KERNELS)
+    if left > 0 and row.launched != len(row.kernels):  # two launches may share a name
+        named += f" {'name' if left == 1 else 'names'}"
+    return f"{launch_words(row.launched)}{bound}: {named}"
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:
@@ -200,7 +204,7 @@ def _memory(capture: Record) -> Part | None:
     )
     rows = [
         Row(
-            f"saves ~{quantities.memory_in_short(row.saved or 0)}",
+            f"~{quantities.memory_in_short(row.saved or 0)} saved",
             labels.place(row.line) if row.line is not None else "code whose line is not known",
             row.expression,
         )

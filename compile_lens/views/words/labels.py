@@ -10,7 +10,7 @@ from compile_lens.measures.chain import Chain
 from compile_lens.measures.ledger import MODELLED, Figure
 from compile_lens.measures.operators import is_alternative, recomputing_kernels
 from compile_lens.record import claims
-from compile_lens.record.capture import Record
+from compile_lens.record.capture import THREADS, Record
 from compile_lens.record.compilation import LOWERED_STAGES, PHASES, Compilation, Stage
 from compile_lens.record.graph import Frame, Graph
 from compile_lens.record.kernel import Code, Kernel
@@ -158,7 +158,11 @@ def environment(capture: Record) -> tuple[str, ...]:
     modelled = capture.target is not None and env.device == capture.target.model.title
     same = target == env.device or capture.target is not None
     device = "" if modelled else env.device if same else f"{env.device}, code for {target}"
-    facts = [f"torch {env.torch}", f"{device} ({env.isa})".strip() if env.isa else device]
+    if env.isa:  # code for a CPU
+        threads = dict(env.settings).get(THREADS, "")
+        words = f"{env.isa}, {plural(int(threads), 'thread')}" if threads.isdecimal() else env.isa
+        device = f"{device} ({words})".strip()
+    facts = [f"torch {env.torch}", device]
     facts = [fact for fact in facts if fact]
     if env.triton:
         facts.append(f"triton {env.triton}")

@@ -21,6 +21,7 @@ from compile_lens.record.messages import all_names
 
 from ..document import Saving
 from . import quantities
+from .break_advice import of_line
 from .labels import UNSAID, place, readable, without_folders
 from .quantities import counted, observed, plural
 from .remedies import of_library
@@ -170,8 +171,10 @@ def reason(ending: Ending) -> Reason:
     if ending.frames and is_library(ending.frames[-1]):
         settings = (text for text in hint.split("\n") if re.search(r"\btorch\._\w+\.config\b", text))
         reached = program_line(ending.frames)
-        calls = () if reached is None else (of_library(ending.frames[-1], reached),)
+        calls = () if reached is None else (*of_line(ending, reached), of_library(ending.frames[-1], reached))
         hint = "\n".join((*calls, *settings))
+    elif ending.frames:
+        hint = "\n".join(filter(None, (*of_line(ending, ending.frames[-1]), hint)))
     return Reason(what or UNSAID, why, hint, whole, ending.link.strip())
 
 
