@@ -33,6 +33,8 @@ QUESTIONS: dict[str, str] = {
     "12.buckets": "六层，每层 1 MiB，桶的大小是 25 MB：编译几个图？",
     "13.launches": "本课的块在 eager PyTorch 里运行 25 个算子。编译之后：几次启动？",
     "13.graphs": "块在中间要一个数，x.abs().max().item()。Dynamo 产生几个图？",
+    "14.phases": "一个模型分别在训练模式、评估模式，以及 no_grad 下的评估模式各调用一遍：编译几次？",
+    "14.random": "dropout(sin(x), 0.5) * 2，编译时让它的掩码和 eager PyTorch 的相同：几次启动？",
 }
 """The text of each question."""
 
@@ -93,6 +95,8 @@ FACTS: dict[str, str] = {
     "complex_values": "个复数张量",
     "bfloat16_values": "个结果是 bfloat16 的 ATen 算子",
     "roundings": "次舍入成 bfloat16（内核中）",
+    "recorded_parts": "个录成 CUDA graph 的部分",
+    "unrecorded_parts": "个录不成 CUDA graph 的部分",
     "breaks": "处图中断",
     "skipped": "处以 eager 方式运行的部分",
 }
@@ -223,6 +227,7 @@ MESSAGES: dict[str, str] = {
     "title 11": "诚实地计时",
     "title 12": "综合课：规模与科学",
     "title 13": "让它更快",
+    "title 14": "变慢了，或者结果不同",
     "beside what": "beside() 需要另一个场景：它的名字（如 'two streams'），或者 recorded() 给出的场景",
 }
 """Everything else, by the keys of ``wording.ENGLISH``."""

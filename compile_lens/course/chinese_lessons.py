@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-Told = tuple[tuple[str, ...], tuple[str, ...]]
-"""Sentences for mistakes, and hints, of one exercise."""
+from . import chinese_practice
+from .chinese_practice import VALUE_NEEDED as _ASKED
+from .chinese_practice import Told
 
 _PARTED = "图中断把函数切开，每段单独编译：题目说的是同一个图。"
 _NOTHING_DERIVED = "没有真正在计算的反向：没有什么以可导的方式取决于 x。"
-_ASKED = "函数运行时，Python 仍然要知道一个值。把值留在张量里，用张量的算子来说该怎么处理它。"
 _REPEATED = "它的反向什么也不算：一个数的梯度传给许多个数，只是重复了许多遍。"
 _NO_TRITON = "库调用不是 Triton 内核。"
 
@@ -422,4 +422,5 @@ EXERCISES: dict[str, Told] = {
             "十个或更多逐个数工作的算子，每一个都用前一个的结果。",
         ),
     ),
+    **chinese_practice.EXERCISES,
 }

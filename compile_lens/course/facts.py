@@ -177,6 +177,19 @@ _ROUNDING = re.compile(r"\bconvert<at::BFloat16,|\bstatic_cast<at::BFloat16>\(tm
 """A register, or a number, that becomes bfloat16."""
 
 
+def _graph_parts(recorded: bool) -> Callable[[Capture], Number]:
+    """Return a fact that counts the parts that a GPU would record as CUDA graphs, or those that it could not."""
+
+    def of(capture: Capture) -> Number:
+        outcomes = [outcome for c in capture.compilations for outcome in c.cuda_graphs]
+        if not outcomes or any(outcome.unknown_reason for outcome in outcomes):
+            return None
+        whole = 0 if recorded else sum(bool(outcome.skip_reason) for outcome in outcomes)
+        return whole + sum(p.recorded == recorded for outcome in outcomes for p in outcome.partitions)
+
+    return of
+
+
 def _breaks(capture: Capture) -> Number:
     return sum(not (ending.frames and ending.frames[-1].file == LOOP) for ending in capture.breaks)
 
@@ -322,6 +335,15 @@ FACTS: dict[str, Fact] = {
     ),
     "roundings": Fact(
         _roundings, "rounding to bfloat16 in the kernels", "roundings to bfloat16 in the kernels", _CODE
+    ),
+    "recorded_parts": Fact(
+        _graph_parts(True), "part recorded as a CUDA graph", "parts recorded as CUDA graphs", _CODE
+    ),
+    "unrecorded_parts": Fact(
+        _graph_parts(False),
+        "part that no CUDA graph can record",
+        "parts that no CUDA graph can record",
+        _CODE,
     ),
     "breaks": Fact(_breaks, "graph break", "graph breaks"),
     "skipped": Fact(_skipped, "part that runs eagerly", "parts that run eagerly"),

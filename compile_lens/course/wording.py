@@ -134,6 +134,7 @@ ENGLISH: dict[str, str] = {
     "title 11": "Honest timing",
     "title 12": "Capstone: scale and science",
     "title 13": "Make it faster",
+    "title 14": "It got slower, or different",
     "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
 """Texts of the course other than those of its lessons."""

@@ -98,7 +98,11 @@ CHANCE = r"(ipykernel_\d+/)?\d+\.py|tensor\(\[[^\]]*\]|\d+\.\d+"
 """What differs between two runs, or by a comment: where a notebook's functions stand, and random numbers."""
 
 
-CLOCKED = {"11": ("calls", "spread", "later", "turns", "paid"), "13": ("time", "baseline")}
+CLOCKED = {
+    "11": ("calls", "spread", "later", "turns", "paid"),
+    "13": ("time", "baseline"),
+    "14": ("first-calls", "logs"),
+}
 """Cells that print times, by the number of the lesson."""
 
 

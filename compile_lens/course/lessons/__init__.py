@@ -8,9 +8,41 @@ from collections.abc import Iterable
 from ...errors import UsageError
 from ..exercise import Exercise, Question
 from ..wording import tell
-from . import eight, eleven, five, four, nine, one, seven, six, ten, thirteen, three, twelve, two, zero
+from . import (
+    eight,
+    eleven,
+    five,
+    four,
+    fourteen,
+    nine,
+    one,
+    seven,
+    six,
+    ten,
+    thirteen,
+    three,
+    twelve,
+    two,
+    zero,
+)
 
-_LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen)
+_LESSONS = (
+    zero,
+    one,
+    two,
+    three,
+    four,
+    five,
+    six,
+    seven,
+    eight,
+    nine,
+    ten,
+    eleven,
+    twelve,
+    thirteen,
+    fourteen,
+)
 
 QUESTIONS: dict[str, Question] = {q.key: q for lesson in _LESSONS for q in lesson.QUESTIONS}
 """Every question by its key."""

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
-from . import eight, eleven, five, four, nine, one, seven, six, ten, thirteen, three, twelve, two, zero
+from . import (
+    eight,
+    eleven,
+    five,
+    four,
+    fourteen,
+    nine,
+    one,
+    seven,
+    six,
+    ten,
+    thirteen,
+    three,
+    twelve,
+    two,
+    zero,
+)
 from .common import Made, Mistake
 
-_LESSONS = (zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen)
+_LESSONS = (
+    zero,
+    one,
+    two,
+    three,
+    four,
+    five,
+    six,
+    seven,
+    eight,
+    nine,
+    ten,
+    eleven,
+    twelve,
+    thirteen,
+    fourteen,
+)
 
 RIGHT: dict[str, list[Made]] = {key: made for lesson in _LESSONS for key, made in lesson.RIGHT.items()}
 """Programs that do what is asked, in different ways."""
