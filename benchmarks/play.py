@@ -2,10 +2,11 @@
 
     python benchmarks/play.py [--edits 50] [--session 0] [--chromium PATH]
 
-In Chromium, with a real child: for each of four programs the median time from a key to the painted page, as the page
-itself measures it, warm. ``--session 1000`` adds so many random edits, half of which do not parse: no page is called
-up to date that is not of the newest text, the resident memory of server and child after them is printed beside that
-after a fifth of them, and processes that ended and were not waited for are counted. Run it on a quiet machine.
+In Chromium, with a real child: for each of four programs the median time from a key to its painted graph and to the
+painted page, as the page itself measures them, warm, and the CPU time of an edit: of the server with its child, and of
+the browser. On a busy machine only the CPU times can be compared. ``--session 1000`` adds so many random edits, half of
+which do not parse: no page is called up to date that is not of the newest text, the resident memory of server and child
+after them is printed beside that after a fifth of them, and processes that ended and were not waited for are counted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +60,7 @@ def playground() -> Iterator[tuple[subprocess.Popen[str], str]]:
 def answered(page: Page) -> str:
     """The words of the state, once nothing is captured any more. The editor reads keys before the next frame."""
     page.evaluate("new Promise(requestAnimationFrame)")
-    page.wait_for_selector(f"{STATE}:not([data-state=waits])", timeout=60_000)
+    page.wait_for_selector(f"{STATE}:not([data-state=waits], [data-state=lowering])", timeout=60_000)
     return str(page.text_content(".state"))
 
 
@@ -76,36 +78,65 @@ def seconds(words: str) -> float:
     return float(match[1])
 
 
-def latency(page: Page, text: str, edits: int) -> list[float]:
-    """Seconds from each of so many keys at the end of the program to its page; five before are not counted."""
+@dataclass(frozen=True)
+class Edit:
+    """Seconds of one edit: to its graph, to its page, and of CPU in the server with its child and in the browser."""
+
+    graph: float
+    page: float
+    server: float
+    browser: float
+
+
+def latency(page: Page, server: int, text: str, edits: int) -> list[Edit]:
+    """So many keys at the end of the program; five before are not counted."""
     typed(page, f"{HEAD}{text}# ")
     answered(page)
-    times = []
+    done = []
     for number in range(edits + 5):
+        before = cpu_seconds(server)
         page.keyboard.type(str(number % 10))
-        times.append(seconds(answered(page)))
-    return times[5:]
+        whole = seconds(answered(page))
+        early = re.search(r"([\d.]+) s", page.get_attribute(".state", "title") or "")
+        own, all_of_them = (after - was for after, was in zip(cpu_seconds(server), before, strict=True))
+        done.append(Edit(float(early[1]) if early else whole, whole, own, all_of_them - own))
+    return done[5:]
 
 
-def family(process: subprocess.Popen[str]) -> list[int]:
-    """The server and all below it (Linux)."""
-    known = [process.pid]
+def cpu_seconds(server: int) -> tuple[float, float]:
+    """CPU time of the server with its child, and of all that this process started (Linux); this process left out."""
+
+    def used(pid: int) -> float:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    return sum(map(used, family(server))), sum(map(used, family(os.getpid())[1:]))
+
+
+def family(root: int) -> list[int]:
+    """A process and all below it (Linux)."""
+    known = [root]
     for pid in known:
-        children = Path(f"/proc/{pid}/task/{pid}/children")
-        known += [int(child) for child in children.read_text().split()] if children.exists() else []
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):  # the thread ended
+                known += [int(child) for child in children.read_text().split()]
     return known
 
 
 def resident(process: subprocess.Popen[str]) -> float:
     """MiB of private and shared memory of them all."""
     pages = 0
-    for pid in family(process):
+    for pid in family(process.pid):
         pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def zombies(process: subprocess.Popen[str]) -> int:
-    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in family(process)]
+    known = family(process.pid)
+    states = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in known]
     return states.count("Z")
 
 
@@ -137,6 +168,19 @@ def long_session(page: Page, process: subprocess.Popen[str], edits: int) -> None
     print(f"processes that ended and were not waited for: {zombies(process)}")
 
 
+def figures(done: list[Edit]) -> str:
+    """Medians of some edits."""
+
+    def middle(name: str) -> float:
+        return statistics.median(getattr(edit, name) for edit in done)
+
+    slowest = max(edit.page for edit in done)
+    return (
+        f"graph {middle('graph'):.2f} s, page {middle('page'):.2f} s (slowest {slowest:.2f} s); CPU: "
+        f"server {middle('server'):.2f} s, browser {middle('browser'):.2f} s; load {os.getloadavg()[0]:.1f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--edits", type=int, default=50)
@@ -151,11 +195,8 @@ def main() -> None:
         for target in ("", "h100"):
             page.select_option(".settings select >> nth=1", target)
             for name, text in PROGRAMS.items():
-                times = latency(page, text, args.edits)
-                middle, worst = statistics.median(times), max(times)
-                print(
-                    f"{name:12} {target or 'cpu':5} median {middle:.2f} s, slowest {worst:.2f} s", flush=True
-                )
+                done = latency(page, process.pid, text, args.edits)
+                print(f"{name:12} {target or 'cpu':5} {figures(done)}", flush=True)
         page.select_option(".settings select >> nth=1", "")
         if args.session:
             long_session(page, process, args.session)

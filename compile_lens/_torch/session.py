@@ -42,6 +42,7 @@ class Request:
         launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
         backend: a backend of torch's own that compiles the graphs in place of Inductor.
         compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
+        traced: takes the recorder each time that a graph of the call is about to be lowered, backwards left out.
     """
 
     build: bool = False
@@ -59,6 +60,7 @@ class Request:
     launch_probe: LaunchProbe | None = None
     backend: str = ""
     compiled: tuple[str, ...] | None = None
+    traced: Callable[[Recorder], None] | None = None
 
 
 @dataclasses.dataclass
@@ -113,6 +115,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
             limit=request.limit,
             launch_probe=request.launch_probe,
             backend=request.backend,
+            traced=request.traced,
         )
     )
     target, note = code_copies.uncompiled_function(fn)

@@ -9,7 +9,7 @@ import os
 import selectors
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import ChildError
@@ -82,8 +82,11 @@ class Child:
             return False
         return not lifetime.ended(self._process.pid) and not self._come
 
-    def ask(self, data: bytes, seconds: float = math.inf) -> dict[str, Any]:
-        """Send a request and wait for the reply, at most for ``seconds``, the child's own start included.
+    def ask(
+        self, data: bytes, seconds: float = math.inf, early: Callable[[dict[str, Any]], None] | None = None
+    ) -> dict[str, Any]:
+        """Send a request and wait for the reply, at most for ``seconds``, the child's own start included. ``early``
+        takes what the child reports before it.
 
         Raises ``ChildError`` if the child ends meanwhile, is held for long, or answers anything else; ``TooLong`` after
         ``seconds``. It is closed then, and after whatever interrupts the waiting.
@@ -92,9 +95,9 @@ class Child:
         self._until = time.monotonic() + seconds
         try:
             if self._number == message.READY:
-                self._reply(message.READY, b"")
+                self._reply(message.READY, b"", None)
             self._number += 1
-            reply = self._reply(self._number, message.framed(self._number, data))
+            reply = self._reply(self._number, message.framed(self._number, data), early)
             answer: dict[str, Any] = json.loads(reply)
         except (message.Broken, ValueError) as error:
             self.close()
@@ -106,9 +109,10 @@ class Child:
             self.busy = False
         return answer
 
-    def _reply(self, number: int, sent: bytes) -> bytes:
-        """The message of that number, while ``sent`` goes out."""
+    def _reply(self, number: int, sent: bytes, early: Callable[[dict[str, Any]], None] | None) -> bytes:
+        """The reply of that number, while ``sent`` goes out."""
         left = memoryview(sent)
+        numbers = (number, message.EARLY + number) if early is not None else (number,)
         began = number != message.READY
         show = began and self._show
         looked = time.monotonic()
@@ -132,10 +136,13 @@ class Child:
                             waiting.unregister(key.fd)
                     elif not self._read():
                         raise self._ending(began)
-                reply = message.taken(self._come, number)
-                if reply is not None:
-                    self._hear(show)  # what was said before it is in the pipes
-                    return reply
+                while (part := message.taken(self._come, *numbers)) is not None:
+                    received, body = part
+                    if received == number:
+                        self._hear(show)  # what was said before it is in the pipes
+                        return body
+                    assert early is not None
+                    early(json.loads(body))
                 now = time.monotonic()
                 if now > self._until:
                     raise TooLong("the child process did not answer in time")

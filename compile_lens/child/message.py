@@ -14,6 +14,9 @@ MARK = b"\x93lens\r\n\x1a"
 FIRST = "COMPILE_LENS_FIRST"
 """The variable that names the modules which a child imports while it waits for its first request."""
 
+EARLY = 1 << 63
+"""Added to the number of a request: what its child reports before the reply."""
+
 READY = 0
 """The number of the first reply, which answers nothing: the child is ready."""
 
@@ -35,15 +38,16 @@ def head(data: bytes | bytearray) -> tuple[int, int]:
     return number, length
 
 
-def taken(data: bytearray, number: int) -> bytes | None:
-    """The message of that number, if all of it is there; it is removed from ``data``. Raises ``Broken``."""
+def taken(data: bytearray, *numbers: int) -> tuple[int, bytes] | None:
+    """The next message and which of these numbers it has, if all of it is there; it is removed from ``data``. Raises
+    ``Broken``."""
     if len(data) < HEAD.size:
         return None
     received, length = head(data)
-    if received != number:
+    if received not in numbers:
         raise Broken("it answered another request than the one that it was sent")
     if len(data) < HEAD.size + length:
         return None
     body = bytes(data[HEAD.size : HEAD.size + length])
     del data[: HEAD.size + length]
-    return body
+    return received, body

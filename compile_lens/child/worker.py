@@ -7,6 +7,7 @@ replies, which are JSON.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import inspect
@@ -48,7 +49,11 @@ def _prepare() -> None:
         from . import placement as placement  # it imports torch: not before imports are quick
 
 
-def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callable[[], None]) -> None:
+Report = Callable[[dict[str, Any]], None]
+"""Sends plain data before the answer, to a caller that reads them."""
+
+
+def serve(replies: int, answer: Callable[[bytes, Report], dict[str, Any]], ready: Callable[[], None]) -> None:
     """Answer each request, once ``ready`` has returned, until the caller closes the pipe or is silent for long.
 
     An answer is plain data. Standard input is empty for it, and what it prints goes to the caller.
@@ -63,7 +68,7 @@ def serve(replies: int, answer: Callable[[bytes], dict[str, Any]], ready: Callab
     while (request := pipes.get()) is not None:
         number, data = request
         output.fresh()
-        reply = answer(data)
+        reply = answer(data, functools.partial(pipes.report, number))
         output.flush()
         if not pipes.own:
             _end_of_fork(reply)
@@ -105,6 +110,11 @@ class Pipes:
         left = memoryview(message.framed(number, data))
         while left:
             left = left[os.write(self._fds[1], left) :]
+
+    def report(self, number: int, data: dict[str, Any]) -> None:
+        """Send what is known before the reply; nothing in a process that was forked from this one."""
+        if self.own:
+            self.put(message.EARLY + number, json.dumps(data).encode())
 
     def _exactly(self, count: int) -> bytes:
         data = bytearray()
@@ -155,7 +165,7 @@ def quick_imports() -> Iterator[None]:
         gc.enable()
 
 
-def _answer(data: bytes) -> dict[str, Any]:
+def _answer(data: bytes, _report: Report) -> dict[str, Any]:
     from . import placement
 
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
@@ -29,8 +30,15 @@ AWAITED = (
 """Hint beside an error of a program in which Dynamo ran the body of an async function where it is called."""
 
 
-def perform(call: Call, **more: Any) -> tuple[Capture, Outcome]:
-    """Run one session and return its record, and its outcome. ``more`` are further fields of the session's ``Request``.
+def perform(
+    call: Call, early: Callable[[Callable[[], Capture]], None] | None = None, **more: Any
+) -> tuple[Capture, Outcome]:
+    """Run one session and return its record, and its outcome.
+
+    Args:
+        early: called each time that a graph of the call is about to be lowered, with a function that returns the record
+            of what was traced until then.
+        more: further fields of the session's ``Request``.
 
     Raises:
         UsageError: the capture insisted on a backward, and nothing is differentiable.
@@ -40,6 +48,10 @@ def perform(call: Call, **more: Any) -> tuple[Capture, Outcome]:
 
     before = settings()
     later = tuple((one.args, one.kwargs) for one in call.each[1:])
+    if early is not None:
+        more["traced"] = lambda recorder: early(
+            lambda: _record(call, session.Outcome(recorder), before, lowering=True)
+        )
     request = call.options.request(model=call.model, later=later, **more)
     outcome = session.run(call.fn, call.args, call.kwargs, request)
     capture = _record(call, outcome, before)
@@ -60,8 +72,11 @@ def perform(call: Call, **more: Any) -> tuple[Capture, Outcome]:
     return capture, outcome
 
 
-def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -> Capture:
-    """Return the record of a session; ``before`` are torch's settings when the function was called."""
+def _record(
+    call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...], lowering: bool = False
+) -> Capture:
+    """Return the record of a session; ``before`` are torch's settings when the function was called. With ``lowering``
+    the compiler goes on, and only what was traced is in it."""
     recorder = outcome.recorder
     made_for = recorder.target
     options = call.options.to_record()
@@ -71,6 +86,7 @@ def _record(call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...]) -
         call.name,
         environment(call.kind, made_for.isa, call.model, before),
         options,
+        lowering=lowering,
         inputs=inputs[0],
         calls=tuple(
             CapturedCall(given, tuple(seen.compiled), tuple(seen.ran), tuple(seen.skipped))

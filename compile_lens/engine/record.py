@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..measures.steps import trimmed_name
 from ..record import claims
 from ..record.capture import ABLATIONS, Ablation, Environment, Options
+from ..record.compilation import LOWERED_STAGES, Compilation
 from ..record.missing import Missing
 from ..results.capture import Capture
 from .sources import with_inlined
@@ -27,13 +28,15 @@ def recorded(
     where: Environment,
     options: Options,
     not_observed: tuple[Missing, ...] = (),
+    lowering: bool = False,
     **more: Any,
 ) -> Capture:
-    """The capture of ``function``; ``not_observed`` are claims that could not be seen, ``more`` further attributes."""
+    """The capture of ``function``; ``not_observed`` are claims that could not be seen, ``more`` further attributes.
+    With ``lowering`` the compiler goes on, and only what was traced is in it."""
     from .. import versions
 
     recorder.note(versions.note())
-    compilations, timings = recorder.finish()
+    compilations, timings = (_traced(recorder.frozen()), ()) if lowering else recorder.finish()
     capture = Capture(
         function=function,
         environment=where,
@@ -48,6 +51,25 @@ def recorded(
         **more,
     )
     return in_cells(capture)
+
+
+LOWERING = "Inductor has not lowered it yet"
+
+
+def _traced(compilations: tuple[Compilation, ...]) -> tuple[Compilation, ...]:
+    """Return compilations without what Inductor made of them: of the one in progress it is not whole."""
+
+    def stage(one: Any) -> Any:
+        lowered = one.key.rpartition(".")[2] in LOWERED_STAGES or isinstance(one, Missing)
+        return Missing(one.key, LOWERING) if lowered else one
+
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("decisions", "lowered", "passes", "memory", "autotuning", "cuda_graphs"), ()
+    )
+    return tuple(
+        dataclasses.replace(one, stages=tuple(map(stage, one.stages)), partition=None, **nothing)
+        for one in compilations
+    )
 
 
 _T = TypeVar("_T")

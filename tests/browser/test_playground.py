@@ -63,7 +63,8 @@ def play(page: Page, watch: Watch, url: str) -> Page:
 def settled(page: Page, state: str) -> str:
     """The words of the state, once it is the wanted one of what was typed last, which the editor reads in a frame."""
     page.evaluate("new Promise(requestAnimationFrame)")
-    page.wait_for_selector(".play:not([data-state=waits])", timeout=60_000)
+    rest = "[data-state=waits]" if state == "lowering" else "[data-state=waits], [data-state=lowering]"
+    page.wait_for_selector(f".play:not({rest})", timeout=60_000)
     page.wait_for_selector(f".play[data-state={state}]", timeout=60_000)
     return page.inner_text(".state")
 
@@ -74,12 +75,6 @@ def typed(page: Page, text: str, then: str = "fresh") -> str:
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)
     return settled(page, then)
-
-
-def boxes(page: Page) -> set[str]:
-    """Titles of the boxes of the graph that is shown."""
-    texts = page.locator(GRAPH).all_inner_texts()
-    return {text.split("\n")[0].strip() for text in texts}
 
 
 def test_the_page_follows_the_keys(play: Page) -> None:
@@ -123,6 +118,64 @@ def test_the_last_good_page_stays_and_says_so(
     assert typed(play, TWO + "\n").startswith("up to date")
     assert play.locator(".fault").count() == 0 and not play.is_visible(".stale-note")
     assert play.locator(".pages").evaluate("e => getComputedStyle(e).opacity") == "1"
+
+
+SLOW = """import time
+
+import torch
+
+
+def rest(graph):
+    time.sleep(3)
+
+
+torch._inductor.config.post_grad_custom_pre_pass = rest
+
+
+def f(x):
+    y = torch.sin(x)
+    return y.sum(-1)
+"""
+"""Its lowering takes long enough to look at what is shown meanwhile."""
+
+
+def test_the_graph_is_shown_before_the_kernels(play: Page) -> None:
+    """Of the new program; what stays of the old one is dimmed, and the note says so."""
+    typed(play, SLOW)
+    play.click(".cm-lineNumbers .cm-gutterElement:text-is('14')")
+    old = play.locator(".page .frame:not(.frame-traced) .listing-box").last
+    typed(play, SLOW.replace("sin", "cosh"), "lowering")
+    graph = play.locator(".page .frame-traced .node")
+    assert "cosh" in str(graph.and_(play.locator(".lit")).last.text_content()), "the pin"
+    assert graph.filter(has_text="sin").count() == 0
+    assert play.locator(".page .frame-traced").count() == 1
+    assert re.fullmatch(r"lowering … · \d+\.\d\d s", play.inner_text(".state"))
+    assert play.inner_text(".stale-note") == "The graph is of this version, all else 1 edit old."
+    assert "sin" in old.inner_text() and "cosh" not in old.inner_text()
+
+    def seen(selector: str) -> float:
+        opacities = (
+            "e => { let o = 1; for (; e; e = e.parentElement) o *= getComputedStyle(e).opacity; return o; }"
+        )
+        return float(play.locator(selector).first.evaluate(opacities))
+
+    assert seen(".page .frame-traced .node") == 1
+    for dimmed in (".page .top", ".page .flow", ".page .listing-box"):
+        assert seen(dimmed) < 0.8, dimmed
+    words = settled(play, "fresh")
+    early = re.fullmatch(r"graph after (\d+\.\d\d) s", str(play.get_attribute(".state", "title")))
+    assert early is not None and float(early[1]) < 3 < float(words.split()[-2])
+    assert "cosh" in old.inner_text() and play.locator(".page .frame-traced").count() == 0
+    assert seen(".page .top") == 1
+
+    # The next key comes while it is lowered; then what does not compile takes the graph away again.
+    typed(play, SLOW.replace("sin", "tan"), "lowering")
+    play.keyboard.type(" ")
+    settled(play, "lowering")
+    assert play.inner_text(".stale-note") == "The graph is of this version, all else 2 edits old."
+    typed(play, SLOW.replace("sin(x)", "sin(x"), "failed")
+    assert play.locator(".page .frame-traced").count() == 0 and seen(".page .pages, .pages") < 0.8
+    assert play.inner_text(".stale-note").startswith("Last version that compiled, 3 edits ago.")
 
 
 def test_what_is_pinned_open_and_scrolled_stays(play: Page) -> None:

@@ -102,6 +102,10 @@ class Draft:
     def finish(self) -> Compilation:
         """Return the frozen compilation, with a reason for every absent stage."""
         self.slots.clear()
+        return self.frozen()
+
+    def frozen(self) -> Compilation:
+        """Return what was recorded until now."""
         lacking = self.recorder.lacking
         stages = dict(self.stages)
         for absent in self._absent():
@@ -288,6 +292,10 @@ class Recorder:
             for (compile_id, stage), seconds in self.clock.seconds.items()
         )
         return compilations, timings
+
+    def frozen(self) -> tuple[Compilation, ...]:
+        """Return the compilations as they are now, while the compiler goes on."""
+        return tuple(d.frozen() for d in self.drafts.values())
 
     def eager_frames(self) -> tuple[Skip, ...]:
         """Return what was not compiled: functions that run eagerly after their graph, then skipped frames."""

@@ -70,12 +70,19 @@ class ProgramCapture:
     own_inputs: bool
 
 
-def capture_program(program: Program, file: str, settings: dict[str, Any]) -> ProgramCapture:
+Early = Callable[[Callable[[], Capture]], None]
+"""Takes a function that returns the record of what was traced, each time that a graph is about to be lowered."""
+
+
+def capture_program(
+    program: Program, file: str, settings: dict[str, Any], early: Early | None = None
+) -> ProgramCapture:
     """Run a program and capture its function.
 
     Args:
         file: the name that its lines have. Modules are looked for in its folder first.
         settings: torch's settings, for this program alone.
+        early: see ``Early``.
 
     Raises:
         ProgramError: the program does not parse, or it or what makes its inputs raised.
@@ -95,7 +102,7 @@ def capture_program(program: Program, file: str, settings: dict[str, Any]) -> Pr
             with _located(file):
                 inputs = _inputs(scope, scope[name], name, wanted)
         call = Call.read(code_copies.compiled_module(scope[name]), inputs, None, options)
-        capture = perform(call)[0]
+        capture = perform(call, early)[0]
     if capture.target is not None:
         target = dataclasses.replace(capture.target, transfer=HOW)
         capture = dataclasses.replace(capture, target=target)

@@ -124,7 +124,7 @@ class Server:
         message = {}
         try:
             message = json.loads(text)
-            number, page = message["edit"], message.get("page") is True
+            number, page, early = message["edit"], message.get("page") is True, message.get("early") is True
             program = Program.read(message["program"])
         except UsageError as error:
             answer = {"error": {"type": "", "message": str(error), "line": 0}}
@@ -132,7 +132,7 @@ class Server:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             await reader.close(1003)  # no page of ours wrote this
         else:
-            session.want({"edit": number, "program": asdict(program), "page": page})
+            session.want({"edit": number, "program": asdict(program), "page": page, "early": early})
 
     def _hello(self) -> dict[str, Any]:
         opening = self._opening

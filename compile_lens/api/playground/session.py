@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -74,9 +75,14 @@ class CaptureProcess:
                     raise ChildError("the playground is ending")
                 self._child = Child(WORKER, environment, str(self._folder), show=False)
 
-    def ask(self, request: dict[str, Any], unwanted: threading.Event) -> dict[str, Any]:
+    def ask(
+        self,
+        request: dict[str, Any],
+        unwanted: threading.Event,
+        early: Callable[[dict[str, Any]], None] | None = None,
+    ) -> dict[str, Any]:
         """Return the child's answer; ``{"interrupted": True}`` where it became ``unwanted``, ``{"stopped": …}`` where a
-        limit or its own program ended it."""
+        limit or its own program ended it. ``early`` takes what the child reports before it."""
         self.start()
         child = self._child
         assert child is not None
@@ -85,7 +91,7 @@ class CaptureProcess:
         watch = threading.Thread(target=_watch, args=(child, limit, answered, late, unwanted), daemon=True)
         watch.start()
         try:
-            answer = child.ask(json.dumps(request).encode())
+            answer = child.ask(json.dumps(request).encode(), early=early)
         except ChildError as error:
             if late.is_set():
                 return {"stopped": "time"}
@@ -168,9 +174,15 @@ class Session:
             if not self._captures.ready:
                 await self._send({"of": number, "starting": True})
             request["file"] = self._file
-            answer = await asyncio.to_thread(self._captures.ask, request, self._unwanted)
+            early = functools.partial(self._early, asyncio.get_running_loop(), number)
+            answer = await asyncio.to_thread(self._captures.ask, request, self._unwanted, early)
             if not self._changed.is_set() and "interrupted" not in answer:
                 await self._send({"of": number, **self._changes(answer)})
+
+    def _early(self, loop: asyncio.AbstractEventLoop, number: int, report: dict[str, Any]) -> None:
+        """Send what the child reports before its answer, unless a newer program came. Runs in a thread."""
+        if not self._unwanted.is_set():
+            asyncio.run_coroutine_threadsafe(self._send({"of": number, **report}), loop)
 
     def _changes(self, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer with only the parts of the page that differ from those that were sent last."""

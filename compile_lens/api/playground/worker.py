@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
 import signal
 import time
 import types
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...child import worker
@@ -28,6 +31,7 @@ MEMORY = "COMPILE_LENS_PLAY_MEMORY"
 def main(replies: int) -> None:
     """Serve until the playground closes the pipe, or is silent for long."""
     limit_memory(int(os.environ.pop(MEMORY)))
+    gc.set_threshold(worker.YOUNG, 20, 100)  # it collects after each request
     signal.signal(signal.SIGINT, Interrupt.hear)
     answerer = Answerer()
     worker.serve(replies, answerer.answer, answerer.prepare)
@@ -44,6 +48,16 @@ class Interrupt:
     last = 0.0
 
     @classmethod
+    @contextlib.contextmanager
+    def put_off(cls) -> Iterator[None]:
+        """For the duration, nothing is ended: half a message would be read as one."""
+        was, cls.running = cls.running, False
+        try:
+            yield
+        finally:
+            cls.running = was
+
+    @classmethod
     def hear(cls, *_: Any) -> None:
         now = time.monotonic()
         if cls.running and now - cls.last > AGAIN:  # one at once would disturb what puts everything back
@@ -51,8 +65,30 @@ class Interrupt:
             raise KeyboardInterrupt
 
 
+class EarlyReports:
+    """Reports the graphs of a program that were traced, each time that one is about to be lowered."""
+
+    REST = 0.25
+    """Seconds between two reports, at least: a program may have many graphs."""
+
+    def __init__(self, report: worker.Report) -> None:
+        self._report = report
+        self._last = -self.REST
+
+    def __call__(self, traced: Callable[[], Capture]) -> None:
+        from ...views.live import page
+
+        if time.monotonic() - self._last < self.REST:
+            return
+        parts = page.plain_parts(traced())
+        with Interrupt.put_off():
+            self._report({"traced": parts})
+        self._last = time.monotonic()
+
+
 class Answerer:
-    """Answers requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file."""
+    """Answers requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file, with ``"early":
+    true`` for the graphs that were traced before they are lowered."""
 
     def prepare(self) -> None:
         """Import what captures need, while the reader looks at the page."""
@@ -63,13 +99,13 @@ class Answerer:
 
         self.settings = torch_settings.snapshot()[0]
 
-    def answer(self, data: bytes) -> dict[str, Any]:
+    def answer(self, data: bytes, report: worker.Report) -> dict[str, Any]:
         began = time.perf_counter()
         request = json.loads(data)
         try:
             Interrupt.running = True
             try:
-                reply = self._answer(request)
+                reply = self._answer(request, report)
             finally:
                 Interrupt.running = False
         except KeyboardInterrupt:
@@ -78,14 +114,15 @@ class Answerer:
             reply = {"error": error_data(error, request["file"])}
         return {"seconds": time.perf_counter() - began, **reply}
 
-    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, request: dict[str, Any], report: worker.Report) -> dict[str, Any]:
         from .program_capture import MEANINGS, ProgramCapture, capture_program
 
         file, program = request["file"], Program.read(request["program"])
         captures: list[ProgramCapture] = []
+        early = EarlyReports(report) if request.get("early") and not program.settings.beside else None
 
         def capture(settings: Settings) -> Capture:
-            captures.append(capture_program(Program(program.source, settings), file, self.settings))
+            captures.append(capture_program(Program(program.source, settings), file, self.settings, early))
             return captures[-1].capture
 
         fault = None

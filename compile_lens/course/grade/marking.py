@@ -39,7 +39,7 @@ def _prepare() -> None:
         importlib.import_module(name)
 
 
-def _answer(data: bytes) -> dict[str, Any]:
+def _answer(data: bytes, _report: worker.Report) -> dict[str, Any]:
     request = json.loads(data)
     if not request:  # the first: this process is ready
         return {}

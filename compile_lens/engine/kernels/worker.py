@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any
 
-from ...child.worker import serve
+from ...child.worker import Report, serve
 from ...errors import UsageError
 from ...record.kernel import Kernel
 from . import compiled
@@ -28,7 +28,7 @@ def _caches_here() -> None:
     os.environ["TRITON_CACHE_DIR"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.getcwd()
 
 
-def answered(request: bytes) -> dict[str, Any]:
+def answered(request: bytes, _report: Report) -> dict[str, Any]:
     """Compile the kernel of one request and return the reply."""
     fields = json.loads(request)
     kernel = Kernel(fields["name"], "", "triton", "", fields["source"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ class NoCaptures:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
 
-    def ask(self, request: dict[str, Any], unwanted: threading.Event) -> dict[str, Any]:
+    def ask(
+        self, request: dict[str, Any], unwanted: threading.Event, early: Callable[[dict[str, Any]], None]
+    ) -> dict[str, Any]:
         self.requests.append(request)
         return {"error": {"type": "", "message": "nothing was run", "line": 0}}
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from compile_lens.api.playground.session import CaptureProcess, Limits, Session
+from compile_lens.engine.record import LOWERING
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
 
@@ -63,6 +64,97 @@ def test_settings_reach_the_capture(captures: CaptureProcess) -> None:
     assert "triton" in json.dumps(target["parts"]) and "cuda" in json.dumps(target["parts"])
     switched = ask(captures, SIN, switches=["pattern_matcher"])
     assert "pattern_matcher" in switched["parts"]["core"]
+
+
+def early_reports(captures: CaptureProcess, source: str, **settings: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The early reports of a program, and its answer."""
+    reports: list[Any] = []
+    request = {"program": {"source": source, "settings": settings}, "file": "f.py", "early": True}
+    return reports, captures.ask(request, threading.Event(), reports.append)
+
+
+def stage_names(parts: dict[str, str]) -> dict[str, list[str]]:
+    """Names of the items of each stage, by its key."""
+    index = json.loads(parts["index"])
+    return {
+        stage["key"]: index["names"][stage["start"] : stage["start"] + stage["count"]]
+        for stage in index["stages"]
+    }
+
+
+@pytest.mark.parametrize("target", ["", "h100"])
+@pytest.mark.parametrize("grad", [False, True])
+def test_graphs_are_reported_before_they_are_lowered(
+    captures: CaptureProcess, target: str, grad: bool
+) -> None:
+    settings = {"target": target, "requires_grad": grad}
+    (report,), answer = early_reports(captures, SIN, **settings)
+    early, whole = stage_names(report["traced"]), stage_names(answer["parts"])
+    call = "forward" if grad else "inference"
+    assert set(early) == {"python", "dynamo", "pre_grad", call, *(["joint"] if grad else [])}
+    assert early == {key: whole[key] for key in early}
+    operators = {"sin", "pow_1", "cos", "pow_2", "add"}  # counted in the program
+    assert operators <= set(early[call])
+    core = json.loads(report["traced"]["core"])
+    steps = [step for lane in core["compilations"][0]["lanes"] for step in lane["steps"]]
+    lowered = [step for step in steps if "." in step["key"]]
+    assert lowered and all(step["missing"] == LOWERING and step["stage"] < 0 for step in lowered)
+
+
+def test_a_report_changes_nothing_of_the_answer(captures: CaptureProcess) -> None:
+    ask(captures, SIN)
+    _, reported = early_reports(captures, SIN, requires_grad=True)
+    plain = ask(captures, SIN, requires_grad=True)
+    changed = {name for name, text in plain["parts"].items() if reported["parts"][name] != text}
+    assert changed <= {"core"} and reported.keys() == plain.keys()
+    first, second = (json.loads(one["parts"]["core"]) for one in (reported, plain))
+    for core in (first, second):
+        core["notes"] = [note for note in core["notes"] if not note.startswith("Time")]
+    differ = {name for name in first if first[name] != second[name]}
+    assert differ <= {"compilations", "created"}, "which have times"
+
+
+def test_graph_breaks_are_in_an_early_report(captures: CaptureProcess) -> None:
+    broken = SIN.replace("    return torch.sin(x)", "    y = torch.sin(x)\n    print(1)\n    return y")
+    reports, answer = early_reports(captures, broken)
+    first = json.loads(reports[0]["traced"]["core"])
+    assert [one["line"] for one in first["breaks"]] == [6]
+    assert len(first["compilations"]) == 1 < len(json.loads(answer["parts"]["core"])["compilations"])
+
+
+def test_what_does_not_compile_was_reported_before(captures: CaptureProcess) -> None:
+    refusing = (
+        "def refuse(graph):\n    raise ValueError('not this one')\n\n\n"
+        "torch._inductor.config.post_grad_custom_pre_pass = refuse\n"
+    )
+    reports, answer = early_reports(captures, f"import torch\n{refusing}{SIN}")
+    assert len(reports) == 1 and "not this one" in answer["error"]["message"]
+
+
+def test_no_report_that_nobody_wants(captures: CaptureProcess) -> None:
+    reports: list[Any] = []
+    request = {"program": {"source": SIN, "settings": {}}, "file": "f.py"}
+    assert "parts" in captures.ask(request, threading.Event(), reports.append) and reports == []
+    assert early_reports(captures, SIN, beside="h100")[0] == [], "a page of two targets waits for both"
+
+
+def test_an_interrupt_in_a_report_waits_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a message would make the next answer unreadable."""
+    from compile_lens.api.playground.worker import EarlyReports, Interrupt
+    from compile_lens.views.live import page
+
+    monkeypatch.setattr(page, "plain_parts", lambda capture: {})
+    monkeypatch.setattr(Interrupt, "running", True)
+    sent: list[Any] = []
+
+    def send(data: dict[str, Any]) -> None:
+        Interrupt.hear()
+        sent.append(data)
+
+    EarlyReports(send)(lambda: None)  # type: ignore[arg-type, return-value]
+    assert sent == [{"traced": {}}] and Interrupt.running
+    with pytest.raises(KeyboardInterrupt):
+        Interrupt.hear()
 
 
 def test_two_targets_are_the_columns_of_a_comparison(captures: CaptureProcess) -> None:

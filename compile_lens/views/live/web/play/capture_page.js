@@ -4,11 +4,13 @@ import { followPointer } from "../controls/pointer.js";
 import { h } from "../dom.js";
 import { openCapture } from "../shell/main.js";
 import { lookOf } from "../data/units.js";
+import { traceOver } from "./traced_graphs.js";
 import { foldsOf, placesOf, scrolledIn, scrollTo, takeOverCapture, takeOverCompare } from "./take_over.js";
 
 /** @import { EditorLine } from "./play.d.ts" */
 /** @import { openCompare } from "../compare/page.js" */
 /** @import { ComparePage, Place, Shell } from "./take_over.js" */
+/** @import { TracedGraphs } from "./traced_graphs.js" */
 
 export class CapturePage {
   /**
@@ -26,6 +28,37 @@ export class CapturePage {
     this.now = null;
     /** The number of the newest page: an older one that is still being made is not shown. */
     this.newest = 0;
+    /** Graphs of a program that is being lowered. @type {TracedGraphs | null} */
+    this.traced = null;
+  }
+
+  /**
+   * Shows the graphs of a program that is being lowered, and dims what is not of it. True once they are painted; false if
+   * no graph of its kind is shown, or a page came before.
+   * @param {Record<string, string>} parts JSON by name
+   * @param {() => boolean} wanted whether they still are
+   */
+  async showTraced(parts, wanted) {
+    const { newest, now } = this;
+    if (!now || !("panes" in now.page)) return false;
+    const traced = await traceOver(parts, now.page);
+    if (newest !== this.newest || !wanted() || !traced.frames.length) {
+      traced.remove();
+      return false;
+    }
+    this.dropTraced();
+    this.traced = traced;
+    traced.show();
+    now.host.classList.add("page-lowering");
+    await painted();
+    return newest === this.newest && wanted();
+  }
+
+  /** Takes away graphs of a program that did not become a page. */
+  dropTraced() {
+    this.traced?.remove();
+    this.traced = null;
+    this.now?.host.classList.remove("page-lowering");
   }
 
   /**
@@ -61,7 +94,8 @@ export class CapturePage {
       old.host.remove();
     }
     this.now = { host, page, places };
-    await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+    this.dropTraced();
+    await painted();
     return stay();
   }
 
@@ -92,11 +126,12 @@ export class CapturePage {
    * What has a colour in a file: each call that became a part of the graph, or the line of it.
    * @param {string} file its name
    * @param {string[]} text its lines
+   * @param {Pick<Shell, "model" | "app"> | undefined} [capture]
    * @returns {EditorLine[]}
    */
-  lines(file, text) {
-    if (!this.capture) return [];
-    const { model, app } = this.capture;
+  lines(file, text, capture = this.capture) {
+    if (!capture) return [];
+    const { model, app } = capture;
     return linesOf(model, file).flatMap(({ line, item, written }) => {
       const units = model.units.of(item, app.compilation);
       const look = (/** @type {number} */ unit) => lookOf(model.units.all[unit]);
@@ -121,6 +156,11 @@ export class CapturePage {
     app.selection.toggle(items, `${file}:${line}`);
     return true;
   }
+}
+
+/** Waits until what was changed is seen. */
+function painted() {
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }
 
 /**

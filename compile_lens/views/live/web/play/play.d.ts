@@ -111,6 +111,8 @@ export interface PlayRequest {
   edit: number;
   program: PlayProgram;
   page?: boolean;
+  /** Whether graphs are wanted as soon as they are traced. */
+  early?: boolean;
 }
 
 /** An answer to the edit `of`. */
@@ -124,6 +126,8 @@ export interface PlayAnswer {
   /** Beside parts: what failed for one of two targets. */
   error?: EditorFault;
   page?: string;
+  /** Parts of the page of what was traced, before it is lowered. */
+  traced?: Record<string, string>;
   /** Parts of the page that are otherwise than before, and the names of all. */
   parts?: Record<string, string>;
   names?: string[];

@@ -13,6 +13,8 @@ import { fragmentOf, programIn } from "./link.js";
 const ADDRESS_REST = 500;
 /** Width below which one of editor and page is shown at a time, as `play.css` has it. */
 const NARROW = "(max-width: 719px)";
+/** Seconds to a page from which on its graphs are shown before it. */
+const SLOW = 0.25;
 /** Code of the server for a page whose place another has taken. */
 const ELSEWHERE = 4001;
 
@@ -30,6 +32,11 @@ export class Playground {
     this.edit = 0;
     this.editedAt = 0;
     this.shown = 0;
+    /** The number of the edit whose graphs are shown, and seconds from the key to them. */
+    this.traced = 0;
+    this.tracedAfter = 0;
+    /** True if the last page took so long that its graphs are shown before it. */
+    this.slow = false;
     /** Parts of the page by name. @type {Record<string, string>} */
     this.parts = {};
     /** The program of the page, which is what is saved. @type {PlayProgram | null} */
@@ -117,7 +124,7 @@ export class Playground {
     this.edit++;
     this.editedAt = performance.now();
     this.sent = new Map([[this.edit, program]]);
-    this.socket.send(JSON.stringify({ edit: this.edit, program }));
+    this.socket.send(JSON.stringify({ edit: this.edit, program, early: this.slow }));
     this.tell("waits", "capturing …", "Capturing this one.");
     clearTimeout(this.timer);
     this.timer = setTimeout(() => void this.remember(), ADDRESS_REST);
@@ -130,13 +137,37 @@ export class Playground {
 
   /** @param {PlayAnswer} answer */
   async answer(answer) {
-    const { of, parts, names, page } = answer;
-    if (page !== undefined) this.download(page);
+    const { of, parts, names, page, traced } = answer;
+    if (traced) await this.paintTraced(of, traced);
+    else if (page !== undefined) this.download(page);
     else if (answer.starting && of === this.edit) this.tell("waits", "starting torch …", "Torch is starting.");
     else if (parts && names) {
       this.parts = Object.fromEntries(names.map((name) => [name, parts[name] ?? this.parts[name]]));
       await this.paint(answer);
     } else if (of === this.edit) this.refuse(answer);
+  }
+
+  /**
+   * Shows the graphs of a program that is being lowered.
+   * @param {number} of
+   * @param {Record<string, string>} parts
+   */
+  async paintTraced(of, parts) {
+    const wanted = () => of === this.edit && this.shown < of;
+    if (!wanted() || !(await this.page.showTraced(parts, wanted))) return;
+    const capture = this.page.traced?.shell;
+    this.traced = of;
+    this.tracedAfter = this.seconds();
+    this.editor.reportFault(null);
+    this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n"), capture));
+    const broken = capture?.model.core.breaks.length ?? 0;
+    const breaks = broken ? `${plural(broken, "graph break")} so far.` : "";
+    this.tell("lowering", `lowering … · ${this.tracedAfter.toFixed(2)} s`, breaks);
+  }
+
+  /** Seconds since the newest edit. */
+  seconds() {
+    return (performance.now() - this.editedAt) / 1000;
   }
 
   /** Shows the page of an answer. @param {PlayAnswer} answer */
@@ -151,7 +182,10 @@ export class Playground {
     this.editor.reportFault(answer.error ?? null);
     this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n")));
     put(this.inputs, (answer.inputs ?? []).join(" · "));
-    this.tell("fresh", `up to date · ${((performance.now() - this.editedAt) / 1000).toFixed(2)} s`, "");
+    const seconds = this.seconds();
+    this.slow = seconds > SLOW;
+    this.tell("fresh", `up to date · ${seconds.toFixed(2)} s`, "");
+    this.state.title = this.traced === of ? `graph after ${this.tracedAfter.toFixed(2)} s` : "";
   }
 
   /** Says why there is no page of the newest program. @param {PlayAnswer} answer */
@@ -177,17 +211,26 @@ export class Playground {
 
   /**
    * Says how page and program stand to each other.
-   * @param {"fresh" | "waits" | "failed"} state
+   * @param {"fresh" | "waits" | "lowering" | "failed"} state
    * @param {string} words
    * @param {string} reason
    */
   tell(state, words, reason) {
     this.element.dataset.state = state;
     put(this.state, words);
+    this.state.title = "";
+    if (state === "failed") this.page.dropTraced();
     this.note.hidden = state === "fresh";
-    const age = this.edit - this.shown;
-    if (this.saves && state !== "waits") this.save();
-    put(this.note, this.shown ? `Last version that compiled, ${plural(age, "edit")} ago. ${reason}` : reason);
+    if (this.saves && state !== "waits" && state !== "lowering") this.save();
+    put(this.note, this.shown ? `${this.age()} ${reason}` : reason);
+  }
+
+  /** How old what is shown is. */
+  age() {
+    const page = plural(this.edit - this.shown, "edit");
+    if (!this.page.traced) return `Last version that compiled, ${page} ago.`;
+    const graph = this.edit - this.traced;
+    return `The graph is ${graph ? `${plural(graph, "edit")} old` : "of this version"}, all else ${page} old.`;
   }
 
   /** The server is gone, or another page has taken this one's place. @param {number} code */
@@ -254,7 +297,7 @@ export class Playground {
 
   /** Asks for the page as one file, once nothing is captured: the request would take the place of a program. */
   save() {
-    this.saves = this.element.dataset.state === "waits";
+    this.saves = ["waits", "lowering"].includes(this.element.dataset.state ?? "");
     if (this.saves || !this.captured) return;
     this.socket.send(JSON.stringify({ edit: this.shown, program: this.captured, page: true }));
   }
