@@ -1,7 +1,8 @@
 """Makes what a lecturer shows and hands out: ``python tutorials/lecture.py FOLDER``.
 
 ``FOLDER/slides`` gets an HTML file for each lesson, made of its own cells and of what they give when they run;
-``FOLDER/handouts`` a printed page for each. A browser shows them without a network, and prints them as PDF. ``--lang
+``FOLDER/handouts`` and ``FOLDER/quizzes`` a printed page for each; ``FOLDER/answers`` the quizzes with their answers,
+also as GIFT, which learning platforms import. A browser shows them without a network, and prints them as PDF. ``--lang
 zh`` takes the lessons in Chinese. Outputs are kept where the site keeps them, so that a lesson runs once for both.
 """
 
@@ -72,14 +73,21 @@ def executed(path: Path, language: str = "en", cache: Path | None = None) -> Les
 
 
 def write(lesson: Lesson, folder: Path) -> list[Path]:
-    """Write the slides and the hand-out of a lesson; return the files."""
+    """Write the slides, the hand-out and the quiz of a lesson; return the files."""
+    from kit import quiz
     from kit.handout import handout
     from kit.slides import slides
 
-    texts = {"slides": slides(lesson), "handouts": handout(lesson)}
+    texts = {
+        f"slides/{lesson.name}.html": slides(lesson),
+        f"handouts/{lesson.name}.html": handout(lesson),
+        f"quizzes/{lesson.name}.html": quiz.sheet(lesson, False),
+        f"answers/{lesson.name}.html": quiz.sheet(lesson, True),
+        f"answers/{lesson.name}.gift": quiz.part(lesson),
+    }
     written = []
-    for kind, text in texts.items():
-        file = folder / kind / f"{lesson.name}.html"
+    for name, text in texts.items():
+        file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         written.append(file)

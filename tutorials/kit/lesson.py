@@ -177,12 +177,11 @@ def width(text: str) -> int:
 
 
 def outputs(cell: Any) -> Iterator[Block]:
-    """Yield what a cell printed and displayed."""
+    """Yield what a cell printed, in one block, and what it displayed."""
+    streams = [one.text for one in cell.outputs if one.output_type == "stream" and one.name == "stdout"]
+    if "".join(streams).strip():
+        yield Block("print", "".join(streams).strip("\n"))
     for output in cell.outputs:
-        if output.output_type == "stream":
-            if output.name == "stdout" and output.text.strip():
-                yield Block("print", output.text.strip("\n"))
-            continue
         data = output.get("data", {})
         plain = data.get("text/plain", "").strip("\n")
         page = data.get("text/html", "")

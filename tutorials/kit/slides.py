@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterator
 
 from .lesson import Block, Lesson, Step, width
@@ -46,7 +47,7 @@ def _section(heading: str, blocks: list[Block], part: str = "") -> str:
     size = min(max(_size(blocks), SMALLEST), LARGEST)
     small = f" <small>{part}</small>" if part else ""
     *first, last = (_shown(one, lead) for one in blocks)
-    beside = ' class="beside"' if first and blocks[-1].kind == "svg" else ""
+    beside = ' class="beside"' if first and blocks[-1].kind == "svg" and not _landscape(blocks[-1]) else ""
     body = f"<div>{''.join(first)}</div>{last}" if beside else "".join((*first, last))
     return f'<h2>{html.escape(heading)}{small}</h2><main{beside} style="--size: {size:.2f}rem">{body}</main>'
 
@@ -93,6 +94,12 @@ def _fitted(step: Step) -> Iterator[list[Block]]:
             together.append(part)
     if together:
         yield together
+
+
+def _landscape(drawing: Block) -> bool:
+    """Return True if a drawing is so wide that it belongs below other blocks, not beside them."""
+    box = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"', drawing.content)
+    return box is not None and float(box[1]) > 1.4 * float(box[2])
 
 
 def _narrow(block: Block) -> bool:
