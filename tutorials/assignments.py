@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ def _exercise(cell: Notebook) -> tuple[str, str]:
 
 
 def _solved(cell: Notebook, key: str, stub: str) -> Notebook:
-    imports, _, body = EXERCISES[key].solution.partition("def f(x):\n")
+    imports, body = re.split(r"def f\(\w+\):\n", EXERCISES[key].solution, maxsplit=1)
     lines = [f"    {line}" for line in imports.split("\n") if line.strip()] + body.rstrip("\n").split("\n")
     solution = "\n".join((f"    {BEGIN}", *lines, f"    {END}"))
     text = "".join(cell["source"]).replace(f"    {stub}", solution)

@@ -19,7 +19,7 @@ from . import state, wording
 from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need, Question
 from .facts import FACTS, Number, absent, not_observed, said
 from .lessons import exercise, question
-from .reference import captured, differs, plain_error
+from .reference import captured, differs, plain_error, rewritten
 from .wording import Shown, slips, tell
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
@@ -67,6 +67,13 @@ def judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
         return False, (tell("type", name=type(made).__name__),)
     if untouched(made):
         return False, (tell("stub", key=wanted.key),)
+    if wanted.program is not None:
+        try:
+            made = rewritten(made, wanted.program, wanted.inputs)
+        except Exception as error:  # the student's own, or that there is nothing to call
+            takes = _takes(made, wanted)
+            why = _first(error) if takes else tell("inputs", count=len(wanted.inputs))
+            return True, (tell("failed", why=why),)
     try:
         capture = captured(made, wanted.calls, wanted.target)
     except (UsageError, CaptureError) as error:

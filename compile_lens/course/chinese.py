@@ -35,11 +35,15 @@ QUESTIONS: dict[str, str] = {
     "13.graphs": "块在中间要一个数，x.abs().max().item()。Dynamo 产生几个图？",
     "14.phases": "一个模型分别在训练模式、评估模式，以及 no_grad 下的评估模式各调用一遍：编译几次？",
     "14.random": "dropout(sin(x), 0.5) * 2，编译时让它的掩码和 eager PyTorch 的相同：几次启动？",
+    "15.given": "编译 sin(x) ** 2 + cos(x) ** 2：后端拿到的图里有几次调用？",
+    "15.dead": "后端用 ones_like(x) 换掉了 sin(x) ** 2 + cos(x) ** 2 的和，别的什么也没做：它的图运行几个算子？",
 }
 """The text of each question."""
 
 PARTS: dict[str, str] = {
     "kernels": "内核",
+    "calls": "调用",
+    "operators": "算子",
     "forward": "前向",
     "backward": "反向",
     "graphs": "图",
@@ -111,6 +115,7 @@ MESSAGES: dict[str, str] = {
     "failed": "无法捕获：{why}",
     "device": "这里 x 在 {device} 上，而函数自己造的张量在 CPU 上：造它的时候写上 `device=x.device`。",
     "inputs": "它的输入个数不是练习的个数（{count}）。",
+    "not callable": "它返回的是 {name}，无法调用",
     "nothing": "没有任何部分被编译：{why}。",
     "no operator": "Dynamo 在这些调用里没有找到算子",
     "unused": "它没有用到传给它的任何东西。",
@@ -228,6 +233,7 @@ MESSAGES: dict[str, str] = {
     "title 12": "综合课：规模与科学",
     "title 13": "让它更快",
     "title 14": "变慢了，或者结果不同",
+    "title 15": "写你自己的后端",
     "beside what": "beside() 需要另一个场景：它的名字（如 'two streams'），或者 recorded() 给出的场景",
 }
 """Everything else, by the keys of ``wording.ENGLISH``."""

@@ -52,6 +52,8 @@ class Exercise:
         same_as: what it is to compute, if that is asked: its results are compared with those of this function.
         target: the device that its code is captured for, ``""`` for the one that is there.
         again: inputs of further calls, where the exercise is about several: one capture sees all of them.
+        program: what the function is to rewrite, where it is part of a backend: it is given the graph module that
+            Dynamo makes of ``program``, and returns what is to be called instead, which is captured.
     """
 
     key: str
@@ -64,6 +66,7 @@ class Exercise:
     same_as: Callable[..., Any] | None = None
     again: tuple[tuple[Input, ...], ...] = ()
     target: str = ""
+    program: Callable[..., Any] | None = None
 
     @property
     def calls(self) -> tuple[tuple[Input, ...], ...]:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any, TextIO
 
 from ..api.capture import capture
@@ -37,6 +38,38 @@ def captured(function: Any, calls: Calls, target: str = "") -> Capture:
         if len(calls) == 1:
             return capture(function, *made(calls[0]), target=target or None)
         return capture(each, function, *(made(inputs) for inputs in calls), target=target or None)
+
+
+def rewritten(rewrite: Any, program: Callable[..., Any], inputs: tuple[Input, ...]) -> Callable[..., Any]:
+    """Return what a student's backend makes of the graph of a program, to be captured. Raises what the backend raises,
+    and ``TypeError`` where that cannot be called."""
+    import torch
+
+    modules: list[Any] = []
+
+    def keep(module: Any, _: Any) -> Any:
+        modules.append(module)
+        return module.forward
+
+    # Dynamo keeps what it compiled with the code, and stops after a few backends: each time it gets a code of its own.
+    code = program.__code__.replace()
+    torch.compile(FunctionType(code, program.__globals__), backend=keep, fullgraph=True)(*made(inputs))
+    with contextlib.redirect_stdout(Cut(sys.stdout)):
+        called = rewrite(modules[0])
+    if not callable(called):
+        raise TypeError(tell("not callable", name=type(called).__name__))
+    owner = getattr(called, "__self__", called)
+    if isinstance(
+        owner, torch.fx.GraphModule
+    ):  # torch makes its code anew at the first call, which cannot be traced
+        called = owner
+        called(*made(inputs))
+
+    def run(*args: Any) -> Any:
+        result = called(*args)
+        return result[0] if isinstance(result, tuple | list) else result
+
+    return run
 
 
 PRINTED = 500

@@ -18,6 +18,7 @@ ENGLISH: dict[str, str] = {
     "device": "x lies on an {device} here, and a tensor that the function makes itself on the CPU: make it with "
     "`device=x.device`.",
     "inputs": "the number of inputs that it takes is not that of the exercise ({count}).",
+    "not callable": "it returns a {name}, which cannot be called",
     "nothing": "Nothing of it was compiled: {why}.",
     "no operator": "Dynamo found no operator in any of the calls",
     "unused": "It works on nothing that it was called with.",
@@ -135,6 +136,7 @@ ENGLISH: dict[str, str] = {
     "title 12": "Capstone: scale and science",
     "title 13": "Make it faster",
     "title 14": "It got slower, or different",
+    "title 15": "Your own backend",
     "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
 """Texts of the course other than those of its lessons."""

@@ -11,6 +11,7 @@ from ..wording import tell
 from . import (
     eight,
     eleven,
+    fifteen,
     five,
     four,
     fourteen,
@@ -42,6 +43,7 @@ _LESSONS = (
     twelve,
     thirteen,
     fourteen,
+    fifteen,
 )
 
 QUESTIONS: dict[str, Question] = {q.key: q for lesson in _LESSONS for q in lesson.QUESTIONS}

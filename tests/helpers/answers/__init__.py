@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     eight,
     eleven,
+    fifteen,
     five,
     four,
     fourteen,
@@ -37,6 +38,7 @@ _LESSONS = (
     twelve,
     thirteen,
     fourteen,
+    fifteen,
 )
 
 RIGHT: dict[str, list[Made]] = {key: made for lesson in _LESSONS for key, made in lesson.RIGHT.items()}
