@@ -267,7 +267,7 @@ class _Place:
         extern = (
             [g for g in walls or (*ga, *gb) if self.groups[g].kind == "extern"] if reason == "extern" else []
         )
-        library = tuple(dict.fromkeys(map(self.words.group, extern)))
+        library = tuple(map(self.words.group, extern))
         return Why(
             one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
             saved, note, remedy, calls, (self.words.groups(ga), self.words.groups(gb)),

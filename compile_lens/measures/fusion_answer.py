@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compile_lens.record.decision import REASONS, Decision
 from compile_lens.record.messages import all_names
+
+from .user_words import A_PART
 
 SAME, INLINED, FUSED, NOT_FUSED, DIFFERENT_GRAPHS, NOTHING = (
     "same", "inlined", "fused", "not fused", "different graphs", "no loop",
@@ -25,7 +29,7 @@ NOT_SEEN = "not seen"
 """``Why.verdict`` where loops or groups, ``Why.reason`` where the scheduler's decisions are not in the record."""
 DECISIONS_NOT_SEEN = "Why they were not fused was not seen."
 
-_MORE = re.compile(r" and [\d,]+ more$")
+_MORE = re.compile(r" and (at least )?[\d,]+ more( lines?)?$")
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Why:
         """The sentence, with the library call that it is about."""
         if not self.library or self.sentence not in (LIBRARY_CALL_BETWEEN, REASONS["extern"].sentence):
             return self.sentence
-        calls, several = all_names(self.library, 3), len(self.library) > 1
+        calls, several = all_names(_counted(self.library), 3), len(self.library) > 1
         if self.sentence == LIBRARY_CALL_BETWEEN:
             stand = "stand between them, calls" if several else "stands between them, a call"
             return f"{calls} {stand} of {self.called}: all of it has to run after one and before the other."
@@ -117,3 +121,11 @@ class Why:
         if self.remedy:
             text.append(f"  to try: {self.remedy}")
         return "\n".join([*text, *(f"  - {fact}" for fact in self.facts)])
+
+
+def _counted(words: tuple[str, ...]) -> Iterator[str]:
+    """Yield the words of calls; of several with the same words, how many there are."""
+    for one, count in Counter(words).items():
+        part = one.startswith(A_PART)
+        several = f"{count} parts of {one.removeprefix(A_PART)}" if part else f"{count} calls for {one}"
+        yield one if count == 1 else several

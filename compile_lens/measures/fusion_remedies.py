@@ -34,6 +34,8 @@ class Remedies:
         first, second = self._reductions(ga), self._reductions(gb)
         if reason == "reduction barrier":
             return remedy if self._over_other_dimensions(ga, gb) else ""
+        if reason == "different indices" and not self._aten:
+            return ""  # what reduces is not known
         if reason == "different indices" and first and second:
             return SAME_DIMENSIONS
         if reason == "different indices":
@@ -48,7 +50,7 @@ class Remedies:
         return bool(one) and one == two
 
     def _written(self, words: re.Pattern[str], ga: list[str], gb: list[str]) -> bool:
-        """Return True if the program has such words where it makes what one of them reads; or its text is not known."""
+        """Return True if the program is known to have such words where it makes what one of them reads."""
         members = [self._loops[m] for g in (*ga, *gb) for m in self._groups[g].members if m in self._loops]
         pending = [name for loop in members for name in loop.origins if name in self._aten]
         texts = [_outermost(f) for name in pending for f in self._aten[name].frames]
@@ -60,7 +62,7 @@ class Remedies:
                     seen.add(source)
                     pending.append(source)
                     texts += [_outermost(f) for f in node.frames]
-        return not texts or any(words.search(text) for text in texts)
+        return any(words.search(text) for text in texts)
 
     def _reductions(self, groups: list[str]) -> set[str]:
         """The reductions among the operators of the loops of groups that reduce."""

@@ -12,6 +12,7 @@ from compile_lens.record.kernel import Kernel
 
 from .chain import Chain
 from .launch_accesses import Access, LaunchAccesses, size
+from .links import unknown_node_origins
 from .memo import memoized
 from .roofline import Bound, Roofline, roofline
 from .traffic import KernelTraffic, traffic
@@ -139,7 +140,7 @@ def _launch_costs(
 ) -> Iterator[LaunchCost]:
     next_bound = iter(bounds)
     order = 0
-    hidden = unknown_origins(capture)
+    hidden, rewritten = unknown_loop_origins(capture), unknown_node_origins(capture)
     for compilation in capture.compilations:
         for phase in compilation.phases:
             code = compilation.code.get(phase)
@@ -172,12 +173,17 @@ def _launch_costs(
                     None if work is None else work * share,
                     bound.bound,
                     "; ".join(bound.kernel.notes) if whole is None or partly else "",
-                    () if hidden and kernel.language != "extern" else parts,
+                    () if rewritten or (hidden and kernel.language != "extern") else parts,
                     function,
                 )
 
 
 def unknown_origins(capture: Record) -> str:
+    """Return why it is not known which lines share the kernels; ``""`` if it is."""
+    return unknown_loop_origins(capture) or unknown_node_origins(capture)
+
+
+def unknown_loop_origins(capture: Record) -> str:
     """Return why it is not known which nodes share the generated kernels; ``""`` if it is."""
     return capture.lacks(claims.LOOP_ORIGINS, claims.LOWERING)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from compile_lens.measures.address import Address, line_address, walk
 from compile_lens.measures.memo import memoized
 from compile_lens.measures.merged_constants import MergedConstants
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
@@ -284,3 +285,14 @@ class _Names:
             scope = scope + "/" if scope else ""
         inner = self.inner.get(name, [])
         return inner if len(inner) == 1 else []  # two bodies hold it: which one is meant is not said
+
+
+_LINEAGE = ("joint", "forward", "backward", "inference", "post_grad")
+"""Stages through which a node is followed to a line: a graph's own, or the last part of its key."""
+
+
+def unknown_node_origins(capture: Record) -> str:
+    """Return why it is not known which lines some nodes came from; ``""`` if nothing was lost on the way."""
+    gaps = (gap for compilation in capture.compilations for gap in compilation.missing)
+    lost = next((gap.reason for gap in gaps if gap.stage.rpartition(".")[2] in _LINEAGE), "")
+    return lost or capture.lacks(claims.ORIGINS)

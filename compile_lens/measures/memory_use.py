@@ -21,6 +21,7 @@ from compile_lens.record.memory import Buffer, Memory, SavedTensor
 from .address import Address, line_address
 from .chain import Chain
 from .input_names import InputNames, input_names
+from .links import unknown_node_origins
 from .memo import memoized
 from .memory_budget import TANGENT
 
@@ -138,6 +139,8 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
     if by not in BY:
         raise UsageError(f"by={by!r} is not one of {', '.join(map(repr, BY))}")
     missing: dict[str, None] = {}
+    if hidden := unknown_node_origins(capture):
+        missing[f"which lines hold memory: {hidden}"] = None
     peaks = []
     for compilation in capture.compilations:
         for memory in compilation.memory:
@@ -202,6 +205,7 @@ class _Table:
 
     def __init__(self, capture: Record, by: str) -> None:
         self._by = by
+        self._hidden = bool(unknown_node_origins(capture))
         self._chain = Chain(capture)
         self._names = input_names(capture)
         self._graphs = {(c.id, graph.key): graph for c in capture.compilations for graph in c.graphs.values()}
@@ -303,7 +307,7 @@ class _Table:
 
     def _of_origins(self, cid: str, stage: str, origins: tuple[str, ...], fallback: str) -> _Item:
         origin = next((one for one in origins if one in self._nodes.get((cid, stage), {})), "")
-        if not origin:
+        if not origin or self._hidden:
             return _Item(UNKNOWN, fallback)
         address = (cid, stage, origin)
         node = self._nodes[cid, stage][origin]

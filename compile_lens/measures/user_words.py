@@ -13,9 +13,13 @@ from compile_lens.record.messages import all_names
 from .address import Address
 from .chain import Chain
 from .input_names import InputNames, input_names
+from .links import unknown_node_origins
 
 LONG = 60
 """Characters of an expression; a longer one is cut."""
+
+A_PART = "a part of "
+"""Begins the words for code of which the line is known, and not the expression, as on Python 3.10."""
 
 _TOUCHED = re.compile(r"(?<=both touch )[^;]+")
 """The buffers in the evidence of a decision."""
@@ -29,6 +33,10 @@ class UserWords:
         self._chain = Chain(capture)
         self._names: InputNames = input_names(capture)
         self._groups: dict[str, str] = {}
+        self._origins_unknown = bool(unknown_node_origins(capture))
+        self._joint_unknown = phase == "backward" and any(
+            gap.stage == "joint" for c in capture.compilations if c.id == compilation for gap in c.missing
+        )
         self._inputs = {
             node.name: node.inputs
             for c in capture.compilations
@@ -89,17 +97,24 @@ class UserWords:
         if not frames:
             return ""
         last = max(frames.values(), key=lambda f: (f.line, -(f.column or 0), f.end_column or 0))
-        more = f" and {len(frames) - 1} more" if len(frames) > 1 else ""
-        gradient = any(self._chain.derivatives(address) for address in known)
-        text = _expression(last)
-        at = place(last.file, last.line)
-        name = f"`{text}` ({at})" if text else at
-        return f"{'the gradient of ' if gradient else ''}{name}{more}"
+        fewer = "at least " if self._origins_unknown else ""  # what was not followed to a line is not counted
+        count = len(frames) - 1
+        lines = "" if last.call else " line" if count == 1 else " lines"
+        more = f" and {fewer}{count} more{lines}" if count else ""
+        name = f"{_expression(last)}{more}"
+        if any(self._chain.derivatives(address) for address in known):
+            return f"the gradient of {name}"
+        if self._joint_unknown:
+            return f"{name}, or the gradient of it: not known which"
+        return name
 
     def _address(self, stage: str, name: str) -> Address:
         return self._at[0], f"{self._at[1]}.{stage}", name
 
 
 def _expression(frame: Frame) -> str:
+    """Return the expression with its line. Where it is not known, a part of the line, as on Python 3.10."""
     text = (frame.call or frame.text).strip().removeprefix("return ")
-    return text if len(text) <= LONG else f"{text[: LONG - 1]}…"
+    at = place(frame.file, frame.line)
+    short = text if len(text) <= LONG else f"{text[: LONG - 1]}…"
+    return f"{'' if frame.call else A_PART}`{short}` ({at})" if short else at

@@ -286,7 +286,7 @@ def _holds(capture: Any, name: str, form: str, number: int) -> bool:
 
 _UNKNOWN = re.compile(
     r"not seen|not known|unknown|at least|≥|lacks the hook|as far as|observer|not in the record|missing|nobody knows"
-    r"|without a verdict|No verdict|<unknown>|published peaks"
+    r"|without a verdict|No verdict|<unknown>|published peaks|—, —"
 )
 """Words of a sentence that admits what it does not know, or is of the device alone."""
 
@@ -313,10 +313,45 @@ def other_claims(whole: Claims, lost: Claims) -> list[str]:
 
 def _is_weaker(before: str, answer: str) -> bool:
     """Return True for an answer that says no more, with the same limits or higher ones: the bytes of some operands are
-    then unknown."""
+    then unknown. An own name may stand for an expression, and a line for an expression in it."""
+    if "a part of " in answer:  # what is to try is then sought in the whole line
+        answer = _REMEDY.sub("", answer)
+    before, answer = (_EXPRESSION.sub("", _TOUCHED.sub("", text)) for text in (before, answer))
+    if set(_MORE.findall(answer)) <= set(
+        _MORE.findall(before)
+    ):  # no other count; one of lines is another thing
+        before, answer = (_ANY_MORE.sub("", text) for text in (before, answer))
+    known_heads = {head[1] for head in _HEAD.finditer(answer)}
+    before = _HEAD.sub(lambda head: head[0] if head[1] in known_heads else "", before)
+    before, answer = (_CALLS.sub("", text) for text in (before, answer))
     limits = [[int(n.replace(",", "")) for n in _AT_MOST.findall(text)] for text in (before, answer)]
     parts, known = ({*_PARTS.split(_AT_MOST.sub("", text))} for text in (answer, before))
-    return parts <= known and all(b <= a for b, a in zip(*limits, strict=False))
+    shown = all(any(_without_names(part).fullmatch(one) for one in known) for part in parts)
+    return shown and all(b <= a for b, a in zip(*limits, strict=False))
+
+
+_EXPRESSION = re.compile(r"(\d+ calls for (?!the))?(a part of |\d+ parts of )?`[^`]*` (?=\()")
+"""The text of a place: an expression, or where that is not known, the line with it."""
+
+_REMEDY = re.compile(r" to try: .*?(?= - |$)")
+_CALLS = re.compile(
+    r"((, | and | )(the gradient of )?(\d+ calls for the gradient of )?(\(\S+:\d+\)|op\w+))+"
+    r"(?= (are calls|is a call|stands?) )"
+)
+"""The calls of a library that an answer is about, by lines or by their own names."""
+
+_TOUCHED = re.compile(r"(?<=both touch ).*?(?=\. |\.?$| - )")
+_MORE = re.compile(r"(?<=\)) and \d+ more(?! lines?\b)")
+_ANY_MORE = re.compile(r"(?<=\)) and (at least )?\d+ more( lines?\b)?")
+_HEAD = re.compile(r" (op\w+): (the gradient of )?\([^)]*\)")
+"""The place of a group, where it is known."""
+
+_OWN_NAME = re.compile(r"\bop\d+(_op\d+| \+ op\d+)*\b(: )?( \([\w.]+\))?")
+"""The name of a loop or a group, which stands where no line is known."""
+
+
+def _without_names(part: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, _OWN_NAME.split(part)[:: _OWN_NAME.groups + 1])))
 
 
 _AT_MOST = re.compile(r"(?<=at most )[\d,]*\d")

@@ -125,7 +125,7 @@ def _pairs(record: Capture) -> tuple:
 def test_evidence_names_buffers_in_the_words_of_the_program() -> None:
     """op0 and op1 are of one line; what reaches no line keeps its name."""
     words = UserWords(samples_findings.told(), "0/0", "forward")
-    line = "`torch.sin(x) ** 2 + torch.cos(x) ** 2` (example.py:5)"
+    line = "a part of `torch.sin(x) ** 2 + torch.cos(x) ** 2` (example.py:5)"
     assert words.evidence("both touch op0, op1; 3 against 4") == f"both touch {line}; 3 against 4"
     assert words.evidence("both touch nowhere") == "both touch nowhere"
     assert words.evidence("5 buffers, op0 of them") == "5 buffers, op0 of them"

@@ -151,8 +151,8 @@ def test_fusion_is_told_by_reason_and_in_full() -> None:
     assert "too large" in large.words[0] and large.words[1].startswith("To try: Raise the limit")
     (row,) = large.rows
     assert cells(row)[:3] == (
-        "torch.sin(x) ** 2 + torch.cos(x) ** 2 (example.py:5) · op0",
-        "torch.sin(x) ** 2 + torch.cos(x) ** 2 (example.py:5) · op1",
+        "a part of torch.sin(x) ** 2 + torch.cos(x) ** 2 (example.py:5) · op0",
+        "a part of torch.sin(x) ** 2 + torch.cos(x) ** 2 (example.py:5) · op1",
         "~8,000 B",
     )
     assert "3 > 2 nodes" in cells(row)[3] and large.kinds[3] == NOTE

@@ -108,7 +108,7 @@ def test_the_first_lines_of_a_capture() -> None:
     assert text.startswith("compile_lens: f (example.py:4) · torch 2.13.0+cpu · cpu (AVX-512)")
     assert "compiled: 1 graph, forward and backward, 3 kernels, 3 launches." in text
     assert "100 % ≥ ~1 µs example.py:5 return torch.sin(x) ** 2 + torch.cos(x) ** 2" in text
-    pair = "two loops of `torch.sin(x) ** 2 + torch.cos(x) ** 2` (example.py:5), op0 and op1"
+    pair = "two loops of a part of `torch.sin(x) ** 2 + torch.cos(x) ** 2` (example.py:5), op0 and op1"
     assert f"not fused: {pair} (forward, at most ~8,000 B saved by fusing)" in text
     assert "Memory: peak ~11.7 KiB in the forward" in text and "Not fused: 2 pairs that share data" in text
 

@@ -108,11 +108,13 @@ def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
 
 
 def owner(row: MemoryRow) -> str:
-    """The name of a row, or what it is: "149 parameters", "3 tensors of no line"."""
+    """The name of a row, or what it is: "149 parameters", "3 tensors whose line is not known"."""
     if row.name:
         return row.name
     tensors = "tensor" if row.kind in ("", UNKNOWN) else row.kind
-    return quantities.plural(row.tensors, tensors) + (" of no line" if row.kind == UNKNOWN else "")
+    return quantities.plural(row.tensors, tensors) + (
+        " whose line is not known" if row.kind == UNKNOWN else ""
+    )
 
 
 def _in_line(row: MemoryRow) -> str:
