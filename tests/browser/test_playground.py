@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -355,6 +357,43 @@ def test_a_page_of_another_origin_gets_nothing(
     watch.expect("")
     page.goto(file.as_uri())
     assert page.evaluate(f"{tries[attack]()}.catch(() => 'closed')") == "closed"
+
+
+def test_a_page_that_leads_the_tab_here_runs_nothing(
+    play: Page, url: str, watch: Watch, tmp_path: Path
+) -> None:
+    """The tab keeps its token when it leaves and comes back, at an address that the other page chose."""
+    mark = tmp_path / "it ran"
+    program = json.dumps({"source": f"open({str(mark)!r}, 'w').close()\n{TWO}", "settings": {}})
+    packed = base64.urlsafe_b64encode(zlib.compress(program.encode())).decode().rstrip("=")
+    elsewhere = tmp_path / "elsewhere.html"
+    link = f"{url.partition('#')[0]}#p={packed}"
+    elsewhere.write_text(f"<script>location.href = {link!r}</script>", "utf-8")
+    watch.allow(elsewhere.as_uri())
+    play.goto(elsewhere.as_uri())
+    settled(play, "failed")
+    assert play.inner_text(".state") == "not run" and "it ran" in play.inner_text(".cm-content")
+    assert "Run it only if you trust it" in play.inner_text(".stale-note")
+    play.click(".cm-content")
+    play.keyboard.type("# a key")
+    assert settled(play, "failed") == "not run"
+    play.wait_for_timeout(700)  # past the time at which an address is written
+    play.reload()
+    assert settled(play, "failed") == "not run" and not mark.exists()
+
+    play.get_by_role("button", name="run").click()
+    settled(play, "fresh")
+    assert mark.exists()
+    mark.unlink()
+    play.wait_for_timeout(700)
+    play.reload()
+    settled(play, "fresh")
+    assert mark.exists(), "it is the reader's now"
+
+    play.evaluate(f"location.hash = '#p={packed}'")  # as one who pastes a link
+    assert settled(play, "failed") == "not run"
+    play.get_by_label("programs").select_option(label="softmax over either dimension")
+    settled(play, "fresh")
 
 
 @pytest.mark.parametrize("viewport", [(390, 844)])

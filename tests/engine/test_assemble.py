@@ -500,7 +500,8 @@ class TestWithTriton:
             answered(
                 json.dumps(
                     {"model": model, "name": "triton_poi_fused_wave_0", "source": wave(), "index": i}
-                ).encode()
+                ).encode(),
+                lambda data: None,
             )
             for i in (1, 5)
         )

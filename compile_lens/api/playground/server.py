@@ -104,14 +104,16 @@ class Server:
                 await self._reader.close(ELSEWHERE)
         self._reader = reader
         file = self._opening.file
-        session = Session(
-            self._captures, f"{self._folder}/{file}" if self._folder else file, reader.send_json
-        )
+
+        async def send(answer: dict[str, Any]) -> None:
+            await reader.send_text(json.dumps(answer))  # in ASCII: a program's texts may be no valid UTF-8
+
+        session = Session(self._captures, f"{self._folder}/{file}" if self._folder else file, send)
         work = asyncio.create_task(session.run())
         try:
             await reader.send_json({"hello": self._hello()})
-            async for text in reader.iter_text():
-                await self._hear(session, reader, text)
+            while await self._hear(session, reader, (await reader.receive()).get("text")):
+                pass
         except WebSocketDisconnect:
             pass
         finally:
@@ -120,19 +122,25 @@ class Server:
             if self._reader is reader:
                 self._reader = None
 
-    async def _hear(self, session: Session, reader: Any, text: str) -> None:
+    async def _hear(self, session: Session, reader: Any, text: str | None) -> bool:
+        """Take a message of the page, None for one without text. Return False if it ended the talk."""
         message = {}
         try:
-            message = json.loads(text)
+            message = json.loads(text or "")
             number, page, early = message["edit"], message.get("page") is True, message.get("early") is True
+            if type(number) is not int:
+                raise TypeError("an edit has a number")
             program = Program.read(message["program"])
         except UsageError as error:
             answer = {"error": {"type": "", "message": str(error), "line": 0}}
-            await reader.send_json({"of": message.get("edit"), **answer})
+            await reader.send_text(json.dumps({"of": message["edit"], **answer}))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            await reader.close(1003)  # no page of ours wrote this
+            with contextlib.suppress(RuntimeError):  # it has left, or another page took its place
+                await reader.close(1003)  # no page of ours wrote this
+            return False
         else:
             session.want({"edit": number, "program": asdict(program), "page": page, "early": early})
+        return True
 
     def _hello(self) -> dict[str, Any]:
         opening = self._opening

@@ -83,7 +83,10 @@ class CaptureProcess:
     ) -> dict[str, Any]:
         """Return the child's answer; ``{"interrupted": True}`` where it became ``unwanted``, ``{"stopped": …}`` where a
         limit or its own program ended it. ``early`` takes what the child reports before it."""
-        self.start()
+        try:
+            self.start()
+        except ChildError as error:
+            return {"interrupted": True} if self.closed else {"stopped": "ended", "message": str(error)}
         child = self._child
         assert child is not None
         limit = self._limits.seconds + (START if child.new else 0.0)

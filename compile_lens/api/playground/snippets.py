@@ -52,7 +52,10 @@ def of_file(path: Path) -> Snippet:
 def _snippets(files: Iterable[Any]) -> Iterator[Snippet]:
     python = sorted((f for f in files if f.name.endswith(".py") and f.is_file()), key=lambda f: f.name)
     for file in python[:MOST]:
-        source = file.read_text(encoding="utf-8")
+        try:
+            source = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
         if len(source) <= LONGEST:
             yield Snippet(title_of(source, file.name), file.name, source)
 

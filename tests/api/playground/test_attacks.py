@@ -227,17 +227,73 @@ def test_the_browsers_command_line_holds_no_token(tmp_path: Any) -> None:
 # With the token ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("message", ["no JSON", "[]", "{}", '{"edit": 1}', "3", "[" * 100_000])
+STRANGE = {
+    "no JSON": "no JSON",
+    "a list": "[]",
+    "no edit": "{}",
+    "no program": '{"edit": 1}',
+    "a number": "3",
+    "nested": "[" * 100_000,
+    "an edit without end": '{"edit": 1e999, "program": {"source": "x = 1"}}',
+    "no number": '{"edit": NaN, "program": {"source": "x = 1"}}',
+    "an object as edit": '{"edit": {}, "program": {"source": "x = 1"}}',
+    "digits": '{"edit": ' + "9" * 100_000 + ', "program": {"source": "x = 1"}}',
+    "bytes": b'{"edit": 1, "program": {"source": "x = 1"}}',
+    "bytes that are no text": b"\xff\x00",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
 def test_a_message_that_no_page_writes_ends_the_talk(
-    server: Server, captures: NoCaptures, message: str
+    server: Server, captures: NoCaptures, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with connected(server) as reader:
         reader.recv(10)
-        reader.send(message)
+        reader.send(STRANGE[name])
         with pytest.raises(exceptions.ConnectionClosed) as closed:
             reader.recv(10)
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1003
+    with connected(server) as reader:
+        assert "hello" in json.loads(reader.recv(10)), "the next page gets its answers"
     assert captures.requests == []
+    assert not [record for record in caplog.records if record.name.startswith("uvicorn")]
+
+
+def test_a_flood_of_messages_is_one_request(server: Server, captures: NoCaptures) -> None:
+    """Each takes the place of the one before: what waits does not grow."""
+    with connected(server) as reader:
+        reader.recv(10)
+        for number in range(300):
+            reader.send(json.dumps({"edit": number, "program": {"source": "x" * 100_000}}))
+        while json.loads(reader.recv(10))["of"] != 299:
+            pass
+    assert len(captures.requests) <= 300
+
+
+def test_what_is_no_valid_text_is_answered(
+    server: Server, captures: NoCaptures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of a program may hold half of a pair of UTF-16."""
+    answer = {"error": {"type": "ValueError", "message": "\ud800", "line": 1}}
+    monkeypatch.setattr(captures, "ask", lambda *given: answer)
+    with connected(server) as reader:
+        reader.recv(10)
+        for number in (1, 2):
+            reader.send(json.dumps({"edit": number, "program": {"source": "x = 1"}}))
+            assert json.loads(reader.recv(10)) == {"of": number, **answer}
+
+
+def test_idle_connections_keep_no_page_from_its_answers(server: Server) -> None:
+    """Another user may hold connections: a page that is open goes on."""
+    host, port = server.address.split(":")
+    with contextlib.ExitStack() as held, connected(server) as reader:
+        reader.recv(10)
+        for _ in range(100):
+            connection = held.enter_context(socket.create_connection((host, int(port)), timeout=10))
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        reader.send(json.dumps({"edit": 1, "program": {"source": "x = 1"}}))
+        assert json.loads(reader.recv(10))["of"] == 1
 
 
 def test_a_message_of_a_million_signs_ends_the_talk(server: Server, captures: NoCaptures) -> None:

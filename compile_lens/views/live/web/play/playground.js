@@ -13,6 +13,8 @@ import { fragmentOf, programIn } from "./link.js";
 const ADDRESS_REST = 500;
 /** Width below which one of editor and page is shown at a time, as `play.css` has it. */
 const NARROW = "(max-width: 719px)";
+/** Key of the last address that this tab wrote. */
+const OWN = "compile-lens-own";
 /** Seconds to a page from which on its graphs are shown before it. */
 const SLOW = 0.25;
 /** Code of the server for a page whose place another has taken. */
@@ -44,6 +46,8 @@ export class Playground {
     /** Programs that were sent and not answered, by edit. @type {Map<number, PlayProgram>} */
     this.sent = new Map();
     this.timer = 0;
+    /** True while the program is one that came with the address, and the reader has not let it run. */
+    this.foreign = false;
     this.ended = false;
     /** True if the page is to be saved once the capture that runs has ended. */
     this.saves = false;
@@ -101,6 +105,8 @@ export class Playground {
     const program = await programIn(location.hash);
     if (!program) return false;
     if (JSON.stringify(program) === JSON.stringify(this.program())) return this.edit > 0;
+    // Any page can lead this tab to an address of its own, and what runs here has the reader's permissions.
+    this.foreign = location.hash !== sessionStorage.getItem(OWN);
     this.controls.take({ ...this.hello.program.settings, ...program.settings });
     this.take(program.source);
     return true;
@@ -120,6 +126,10 @@ export class Playground {
   /** Program or settings are other ones: the server is asked, and what it does for the last ones ends. */
   change() {
     if (this.ended) return;
+    if (this.foreign) {
+      this.hold();
+      return;
+    }
     const program = this.program();
     this.edit++;
     this.editedAt = performance.now();
@@ -130,9 +140,25 @@ export class Playground {
     this.timer = setTimeout(() => void this.remember(), ADDRESS_REST);
   }
 
+  /** Says that a program came with the address, and offers to run it. */
+  hold() {
+    this.edit++; // what is still captured is another one
+    this.tell("failed", "not run", "This program came with the address. Run it only if you trust it.");
+    this.note.append(
+      " ",
+      button("run", () => {
+        this.foreign = false;
+        this.change();
+      }),
+    );
+  }
+
   /** Writes the program into the address, so that it outlives a reload. */
   async remember() {
-    history.replaceState(null, "", await fragmentOf(this.program()));
+    const fragment = await fragmentOf(this.program());
+    if (this.foreign) return;
+    sessionStorage.setItem(OWN, fragment);
+    history.replaceState(null, "", fragment);
   }
 
   /** @param {PlayAnswer} answer */
@@ -253,6 +279,7 @@ export class Playground {
       const chosen = menu[Number(list.value)];
       list.value = "";
       if (!chosen) return;
+      this.foreign = false;
       this.controls.take({ ...this.controls.settings, function: "" });
       this.take(chosen.source);
       this.editor.focusText();
