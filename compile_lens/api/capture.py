@@ -88,6 +88,7 @@ def show(
     target: str | Path | DeviceModel | None = None,
     keep_inputs: bool = False,
     memory_curve: bool = False,
+    lang: str | None = None,
     **named: Any,
 ) -> Capture:
     """``capture``, displayed: as a page in a notebook, as text in a terminal. Returns the capture.
@@ -99,8 +100,11 @@ def show(
             ``capture``.
         memory_curve: also capture the call once for each ``activation_memory_budget``, as ``capture.memory_curve()``
             does, and show what each saves and computes again.
+        lang: the language of the page, ``"en"`` or ``"zh"``; that of ``course.language`` if not given. Code, names and
+            the words of torch stay as they are, and so does the text in a terminal.
 
     Raises:
+        UsageError: there is no page in ``lang``.
         UsageError, CaptureError: as ``capture`` and ``capture.memory_curve`` do.
     """
     from ..engine.call import Call
@@ -108,18 +112,20 @@ def show(
     from ..engine.remote import dispatch
     from ..errors import UsageError
     from ..results.capture import CaptureError
+    from ..views.language import chosen
     from ..views.notebook import display
 
     if memory_curve and calls is not None:
         raise UsageError("memory_curve=True is for one call, and calls= are several: show each")
+    language = chosen(lang)
     checked = CaptureOptions(backward, dynamic, mode, options, fullgraph, build, target, keep_inputs)
     call = Call.read(fn, args, kwargs, checked, calls=calls)
     try:
         captured = dispatch(call)
     except CaptureError as error:
-        display(error.capture)
+        display(error.capture, language)
         raise
     if memory_curve:
         captured.memory_curve(fn, *args, kwargs=kwargs)
-    display(captured)
+    display(captured, language)
     return captured

@@ -76,7 +76,7 @@ def report(
     done = list(written)
     for path in paths:
         with progress(f"writing {path}", quiet=args.quiet):
-            done.append(Path(capture.save(path)))
+            done.append(Path(capture.save(path, getattr(args, "lang", None))))
     for path, graph in graphs.items():
         with progress(f"drawing {path}", quiet=args.quiet):
             done.append(_svg(path, graph, f"{capture.function}: {graph.key}"))

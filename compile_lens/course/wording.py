@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from ..errors import UsageError
+from ..views import language as pages
+from ..views.words.sentences import CHINESE
 from .exercise import Exercise, Question
 
 ENGLISH: dict[str, str] = {
@@ -158,25 +159,19 @@ SCENES: dict[str, str] = {
 }
 """The headings of what was recorded on a device."""
 
-LANGUAGES = ("en", "zh")
-
-_spoken = "en"
 
 
 def language(name: str) -> None:
-    """From here on the course answers in this language: ``"en"``, or ``"zh"`` for Chinese.
+    """From here on the course answers, and pages are shown, in this language: ``"en"``, or ``"zh"`` for Chinese.
 
     Raises ``UsageError`` for another one.
     """
-    global _spoken
-    if name not in LANGUAGES:
-        raise UsageError(f"language({name!r}): there is {' and '.join(map(repr, LANGUAGES))}")
-    _spoken = name
+    pages.use(name)
 
 
 def chinese() -> bool:
     """Return True if the course answers in Chinese."""
-    return _spoken == "zh"
+    return pages.chosen() == CHINESE
 
 
 def tell(what: str, **facts: Any) -> str:

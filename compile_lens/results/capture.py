@@ -181,14 +181,15 @@ class Capture(TextForms, Record):
 
         return from_json(text, cls)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, lang: str | None = None) -> Path:
         """Write the capture to ``path``; the ending chooses the form: .html .json .svg .md .txt.
 
-        The file appears whole or not at all. Raises ``UsageError`` for another ending or an unwritable place.
+        The file appears whole or not at all. ``lang`` is the language of a page: ``"en"`` or ``"zh"``; that of
+        ``course.language`` if not given. Raises ``UsageError`` for another one, another ending or an unwritable place.
         """
         from ..views.exports import save_capture
 
-        return save_capture(self, path)
+        return save_capture(self, path, lang)
 
     def verify(
         self,

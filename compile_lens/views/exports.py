@@ -19,6 +19,7 @@ from compile_lens.record.files import check_place, path_of, write_text
 from compile_lens.record.graph import Graph
 from compile_lens.record.what_if import Trial, WhatIfRecord
 
+from .language import chosen
 from .live.compare import page as diff_page
 from .live.page import page
 from .render import html
@@ -30,8 +31,8 @@ from .subjects.capture import document
 from .subjects.what_if import rows
 
 
-def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
-    """Write a capture; the ending of ``path`` chooses the form (``CAPTURE``).
+def save_capture(capture: Record, path: str | os.PathLike[str], lang: str | None = None) -> Path:
+    """Write a capture; the ending of ``path`` chooses the form (``CAPTURE``), and ``lang`` the language of a page.
 
     A capture holds many graphs, an SVG file one. ``x.svg`` gets the graph that tells most: what is handed to
     Inductor for the forward pass (else the joint or the Dynamo graph). A backward is written beside it as
@@ -41,8 +42,9 @@ def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
         The path of the file (of the first, where there are several).
 
     Raises:
-        UsageError: the ending is not in ``CAPTURE``, the place cannot be written, or there is no graph to draw.
+        UsageError: there is no page in ``lang``, the ending is not in ``CAPTURE``, the place cannot be written, or there is no graph to draw.
     """
+    chosen(lang)
     target = path_of(path)
     form = form_of(target, CAPTURE)
     check_place(target)
@@ -51,7 +53,7 @@ def save_capture(capture: Record, path: str | os.PathLike[str]) -> Path:
             write_text(file, svg)
         return target
     return save(
-        target, CAPTURE, lambda: document(capture), html=lambda: page(capture), json=lambda: to_json(capture)
+        target, CAPTURE, lambda: document(capture), html=lambda: page(capture, lang=lang), json=lambda: to_json(capture)
     )
 
 

@@ -25,8 +25,8 @@ _displayed: list[weakref.ref[Record]] = []
 """Captures that were displayed in the cell that runs now. By identity: a record is costly to compare."""
 
 
-def display(capture: Record) -> None:
-    """Show a capture where the user looks: HTML in a notebook, else its short text on standard output."""
+def display(capture: Record, lang: str | None = None) -> None:
+    """Show a capture where the user looks: HTML in a notebook, in ``lang``; else its short text on standard output."""
     shell = _shell()
     if shell is not None:
         _pass_over(shell, capture)
@@ -35,7 +35,7 @@ def display(capture: Record) -> None:
         return
     from IPython.display import display as publish
 
-    publish({"text/plain": in_file(summary(capture)), "text/html": fragment(capture)}, raw=True)
+    publish({"text/plain": in_file(summary(capture)), "text/html": fragment(capture, lang)}, raw=True)
 
 
 def _shell() -> Any:

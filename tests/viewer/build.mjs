@@ -129,6 +129,7 @@ await build({
     { in: `${WEB}/program/start.js`, out: "program" },
     { in: `${WEB}/program/start.css`, out: "program" },
     { in: `${WEB}/boot/entry.js`, out: "entry" },
+    { in: `${WEB}/translation/start.js`, out: "translation" },
     { in: `${WEB}/play/start.css`, out: "play" },
     { in: `${WEB}/play/beside.css`, out: "beside" },
     { in: `${WEB}/widget/start.css`, out: "widget" },

@@ -15,6 +15,7 @@ const ORDER = [
   "editor",
   "widget",
   "series",
+  "translation",
   "play",
   "compare",
   "answers",
@@ -177,6 +178,7 @@ test("the pages carry every file", () => {
     "widget/start.css",
     "series/start.js",
     "series/start.css",
+    "translation/start.js",
   ])
     visit(start);
   assert.deepEqual(

@@ -160,9 +160,9 @@ SENTENCES = 2000
 """Sentences that the page holds; the rest is only counted."""
 
 
-def story_data(capture: Record, items: Items) -> dict[str, object]:
+def story_data(capture: Record, items: Items, language: str) -> dict[str, object]:
     """The ``StoryData`` of the page."""
-    whole = story(capture)
+    whole = story(capture, language)
     kept, left = whole.sentences[:SENTENCES], len(whole.sentences) - SENTENCES
     numbers = {compilation.id: number for number, compilation in enumerate(items.compilations)}
     chapters: list[dict[str, object]] = []

@@ -24,8 +24,10 @@ from ..render.html.markup import text as escaped
 from ..subjects.capture import document
 from ..summaries.capture_summary import summary
 from ..summaries.short_text import issue
+from ..language import TAGS, chosen
 from ..words import stamp
 from ..words.characters import block, short
+from ..words.sentences import ENGLISH
 from .code import Codes
 from .core import core
 from .findings import finding_part, findings_data, story_data
@@ -33,20 +35,25 @@ from .graphs import Graphs
 from .index import index, part_name
 from .items import Items
 from .texts import Texts
+from .translation import translation
 
 
-def fragment(capture: Record, *, standalone: bool = False) -> str:
+def fragment(capture: Record, lang: str | None = None, *, standalone: bool = False) -> str:
     """The capture as one ``<div class="compile-lens">``. The same capture gives the same text.
 
-    ``standalone``: it has a page of its own, whose address may remember what is open and pinned.
+    Args:
+        lang: the language of the live layer; ``None`` for the one in use (``views/language.py``).
+        standalone: it has a page of its own, whose address may remember what is open and pinned.
     """
+    language = chosen(lang)
     # Imported here: while an interpreter ends, which is when the page of a script is written, it no longer can be.
     from concurrent.futures import ThreadPoolExecutor
 
     own = " data-standalone" if standalone else ""
+    own += f' lang="{TAGS[language]}"' if language != ENGLISH else ""
     # Both wait for Graphviz, each for a process of its own.
     with no_collection(), ThreadPoolExecutor(max_workers=1) as beside:
-        alive = beside.submit(live, capture, standalone)
+        alive = beside.submit(live, capture, standalone, language)
         shown = static(capture, standalone)
         return f'<div class="compile-lens"{own}>\n{shown}{alive.result()}</div>\n'
 
@@ -56,35 +63,38 @@ def static(capture: Record, standalone: bool = False) -> str:
     return html.static(document(capture), standalone=standalone)
 
 
-def page(capture: Record, above: str = "") -> str:
+def page(capture: Record, above: str = "", lang: str | None = None) -> str:
     """The capture as a page of its own: the fragment, under some HTML, and a policy that forbids outside requests."""
     env = capture.environment
     facts = [capture.function, f"torch {env.torch}", stamp.device(capture), capture.created[:10]]
     title = " · ".join(escaped(short(fact, 120)) for fact in facts if fact)
     generator = f'<meta name="generator" content="compile_lens {escaped(env.compile_lens)}">\n'
-    whole = above + fragment(capture, standalone=True)
-    return around(whole, title, f"{generator}<style>\n{dark_where_preferred('.compile-lens')}</style>\n")
+    language = chosen(lang)
+    whole = above + fragment(capture, language, standalone=True)
+    style = f"<style>\n{dark_where_preferred('.compile-lens')}</style>\n"
+    return around(whole, title, generator + style, language=TAGS[language])
 
 
-def live(capture: Record, standalone: bool = False) -> str:
+def live(capture: Record, standalone: bool = False, language: str = ENGLISH) -> str:
     """HTML that makes the page around it interactive: its data and its script."""
     codes = (code for compilation in capture.compilations for code in compilation.code.values())
     several = standalone or any(len(code.kernels) > 1 for code in codes) or capture.budget_curve is not None
-    data = encoded(capture)
+    data = encoded(capture, language)
     if several:
         data["issue"] = packed(_json(block(issue(summary(capture)))))
-    return alive(data, "answers" if several else "")
+    return alive(data, "answers" if several else "", language)
 
 
-def alive(parts: dict[str, str], addition: str = "") -> str:
+def alive(parts: dict[str, str], addition: str = "", language: str = ENGLISH) -> str:
     """The end of a page that comes alive: the style of its outside, its parts and the script that reads them.
 
     Args:
         parts: the data of the page by name, packed.
         addition: what the script needs besides: ``answers`` for a page of its own or of several kernels,
             ``compare`` for one of several captures.
+        language: the language that the live layer is shown in.
     """
-    data = compact({**_inside(addition), **parts})
+    data = compact({**_inside(addition, language), **parts})
     return (
         f"<style>{built('host.min.css')}</style>"
         f'<script type="application/json" class="cl-data">{data}</script>\n'
@@ -107,9 +117,13 @@ def _bytes(name: str) -> bytes:
 
 
 @functools.cache
-def _inside(addition: str) -> dict[str, str]:
-    """The script and the style of the page's inside, packed. An addition stands inside the script, whose names it
-    uses."""
+def _inside(addition: str, language: str) -> dict[str, str]:
+    """The script and the style of the page's inside, packed, and the words of another language. An addition stands
+    inside the script, whose names it uses; what translates begins before it."""
+    if language != ENGLISH:
+        words = packed(_json(translation(language)))
+        shown = built("translation.min.js") + script(addition)
+        return {"script": packed(shown), "style": packed(style(addition)), "words": words}
     if not addition:
         names = {"script": "viewer.min.js.zlib", "style": "viewer.min.css.zlib"}
         return {kind: based(_bytes(name)) for kind, name in names.items()}
@@ -117,13 +131,14 @@ def _inside(addition: str) -> dict[str, str]:
 
 
 def script(addition: str, before: str = "") -> str:
-    """The script with an addition, which stands inside it, and what that needs ``before`` it."""
-    return built("viewer.min.js").removesuffix(_CLOSING) + before + built(f"{addition}.min.js") + _CLOSING
+    """The script with an addition, if any, which stands inside it, and what that needs ``before`` it."""
+    added = built(f"{addition}.min.js") if addition else ""
+    return built("viewer.min.js").removesuffix(_CLOSING) + before + added + _CLOSING
 
 
 def style(addition: str) -> str:
-    """The style of the page's inside, with that of an addition."""
-    return built("viewer.min.css") + built(f"{addition}.min.css")
+    """The style of the page's inside, with that of an addition, if any."""
+    return built("viewer.min.css") + (built(f"{addition}.min.css") if addition else "")
 
 
 _CLOSING = "})();"
@@ -144,7 +159,7 @@ LEVEL_LARGE = 6
 """Levels of compression; the last hundredths of a large part take as long as all of it before."""
 
 
-def parts(capture: Record) -> dict[str, object]:
+def parts(capture: Record, language: str = ENGLISH) -> dict[str, object]:
     """The parts as plain JSON data, by name: ``core``, ``index``, and one for each stage seen, for the machine code
     of each kernel, for each finding and for the story."""
     items = Items(capture)
@@ -155,14 +170,14 @@ def parts(capture: Record) -> dict[str, object]:
         of = graphs.of if isinstance(seen.stage, Graph) else codes.of
         data[part_name(seen)] = of(seen)
     data.update(codes.forms)
-    data["story"] = story_data(capture, items)
+    data["story"] = story_data(capture, items, language)
     for finding in findings(capture):
         if not finding.missing:
             data[finding_part(finding)] = findings_data(finding, items)
     return data
 
 
-def encoded(capture: Record) -> dict[str, str]:
+def encoded(capture: Record, language: str = ENGLISH) -> dict[str, str]:
     """The parts as the page carries them: ``packed`` JSON. The same capture gives the same text.
 
     Small parts stand together under the name ``small``: they are shorter so, and quick to read in one go.
@@ -170,7 +185,7 @@ def encoded(capture: Record) -> dict[str, str]:
     small: list[str] = []
     large: dict[str, str] = {}
     with no_collection():
-        for name, part in parts(capture).items():
+        for name, part in parts(capture, language).items():
             text = _json(part)
             if len(text) <= SMALL and not name.startswith(LATE):
                 small.append(f"{_json(name)}:{text}")
@@ -181,10 +196,10 @@ def encoded(capture: Record) -> dict[str, str]:
     return {"small": packed(f"{{{','.join(small)}}}"), **large}
 
 
-def plain_parts(capture: Record) -> dict[str, str]:
+def plain_parts(capture: Record, language: str = ENGLISH) -> dict[str, str]:
     """The parts as JSON, by name, each for itself and not packed: for a page that gets new ones while it is open."""
     with no_collection():
-        return {name: _json(part) for name, part in parts(capture).items()}
+        return {name: _json(part) for name, part in parts(capture, language).items()}
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from compile_lens.record.capture import Record
 
+from ..language import chosen
 from ..render import html
 from ..subjects.series import document
 from .page import alive, packed, plain_parts
@@ -14,7 +15,8 @@ from .page import alive, packed, plain_parts
 
 def fragment(name: str, captures: Mapping[str, Record]) -> str:
     """HTML for a notebook: a table, and the slider that takes its place where scripts run."""
+    language = chosen()
     parts = {"comparison": packed(json.dumps({"name": name, "values": list(captures)}))}
     for number, capture in enumerate(captures.values()):
-        parts[f"column {number}"] = packed(json.dumps(plain_parts(capture)))
-    return html.fragment(document(name, captures), live=alive(parts, "series"))
+        parts[f"column {number}"] = packed(json.dumps(plain_parts(capture, language)))
+    return html.fragment(document(name, captures), live=alive(parts, "series", language))

@@ -213,11 +213,12 @@ POLICY = (
 """It forbids outside requests."""
 
 
-def around(fragment: str, title: str, generator: str, widest: int = 1280) -> str:
-    """HTML of a page around a fragment of HTML; ``title`` and ``generator`` are HTML too."""
+def around(fragment: str, title: str, generator: str, widest: int = 1280, language: str = "en") -> str:
+    """HTML of a page around a fragment of HTML; ``title`` and ``generator`` are HTML too, ``language`` is that of the
+    page."""
     return (
         "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{generator}<title>{title} · compile_lens</title>\n"

@@ -2,7 +2,7 @@
 //
 // Folders import downwards in this order, never up, types too:
 //
-//     widget, series → play, compare → answers → shell → chain → panes → findings → fusion → graph → drawing → code → listing → controls → data → dom, types
+//     widget, series, translation → play, compare → answers → shell → chain → panes → findings → fusion → graph → drawing → code → listing → controls → data → dom, types
 //
 // `boot` stands alone: it is a script of its own. A test holds this (`rules.test.mjs`).
 

@@ -1,0 +1,40 @@
+"""The words of the live page in another language, as its scripts look them up (``web/translation/translator.js``)."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+
+from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
+from compile_lens.record.decision import REASONS
+
+from ..story.chinese import REASONS as ABSENT
+from ..story.chinese import WORDS
+from ..words.sentences import CHINESE, in_language
+
+_CLAUSES = {
+    **{reason.sentence: f"apart.{key}" for key, reason in REASONS.items()},
+    LIBRARY_CALL_BETWEEN: "apart.wall",
+    NOT_PROPOSED: "apart.never proposed",
+    DECISIONS_NOT_SEEN: "apart.not seen",
+}
+"""Sentences that the story has too, with its key for each."""
+
+_STORY = {CHINESE: {**ABSENT, **{english: WORDS[key] for english, key in _CLAUSES.items()}}}
+
+
+@functools.cache
+def translation(language: str) -> tuple[tuple[str, str], ...]:
+    """The English of the page and what stands for it in ``language``."""
+    file = importlib.resources.files(__package__).joinpath("translations").joinpath(f"{language}.json")
+    sections: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+    table = dict(in_language(_STORY, language, "story of the live page"))
+    for section in sections.values():
+        table.update(section)
+    return tuple((_whole(english), _whole(other)) for english, other in table.items())
+
+
+def _whole(sentence: str) -> str:
+    """A sentence without its full stop: the scripts look it up so."""
+    return sentence.rstrip(".。") if not sentence.endswith("..") else sentence

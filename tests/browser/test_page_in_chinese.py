@@ -1,0 +1,109 @@
+"""The live page in Chinese: of what it says, only code, names and the words of torch are in English."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compile_lens import Capture
+
+from . import captures
+from .pages import APP, alive
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.torch]
+
+SHOWN = """
+(app) => {
+  const shown = [];
+  const attributes = ["title", "aria-label", "aria-valuetext", "data-means", "placeholder", "alt"];
+  const walk = (node, skip) => {
+    if (node.nodeType === Node.TEXT_NODE) return void shown.push(node.nodeValue.trim());
+    if (node instanceof Element) {
+      if (node.matches(skip)) return;
+      for (const name of attributes) if (node.hasAttribute(name)) shown.push(node.getAttribute(name));
+    }
+    node.childNodes.forEach((child) => walk(child, skip));
+  };
+  walk(app.shadowRoot, SKIP);
+  return shown;
+}
+"""
+
+AS_IT_IS = (
+    # Code, and names of what it holds.
+    "style, pre, code, bdi, .name, .target, .listing-code, .flow-names, .kernel-names, .chain-line",
+    # What stands in a graph says in its tooltip how the node was called.
+    ".node title, .node .graph-stop",
+    # The inspector shows the text of the Python line.
+    ".inspector-hover, .facts-value",
+    # Torch's own words: guards, what a graph break says of itself and advises, the stack of the program.
+    ".guards, .outcome, .below-body .finding-words, .frames",
+)
+"""Elements whose English stays, and why."""
+
+ENGLISH = re.compile(r"(?<![\w.'])[a-z]{2,} [a-z]{2,}(?![\w.(\[])")
+"""Two English words side by side."""
+
+GLOSS = re.compile(r"（[^（）]*）|“[^”]*”|\S+:\d+ in \w+: .*")
+"""What is beside a Chinese term, a quotation, and a line of a stack with its code."""
+
+
+def of_torch(capture: Capture) -> str:
+    """What torch says in a capture."""
+    endings = [*capture.breaks, *(skip.cause for skip in capture.skipped)]
+    words = [capture.nothing_compiled]
+    words += [f"{ending.reason}\n{ending.hint}" for ending in endings]
+    words += [reason for one in capture.compilations for reason in one.recompile_reasons]
+    words += [source.text for source in capture.sources]
+    if capture.failure is not None:
+        words += [capture.failure.message, capture.failure.traceback, capture.failure.hint]
+    return "\n".join(words)
+
+
+def left(page: Page, capture: Capture) -> list[str]:
+    """Texts of the app with English in them that is torch's only in part."""
+    script = SHOWN.replace("SKIP", repr(", ".join(AS_IT_IS)))
+    shown: list[str] = page.locator(APP).evaluate(script)
+    torchs = " ".join(of_torch(capture).split())
+    texts = (" ".join(GLOSS.sub("", text).split()) for text in dict.fromkeys(shown))
+    return [t for t in texts if ENGLISH.search(t) and not all(m in torchs for m in ENGLISH.findall(t))]
+
+
+@pytest.mark.parametrize(
+    "made",
+    (
+        captures.sin_cos,
+        captures.mlp,
+        captures.graph_break,
+        captures.recompiled,
+        captures.failing,
+        captures.nothing,
+        captures.on_h100,
+        captures.gpt2,
+    ),
+)
+@pytest.mark.cases(full=3)
+def test_nothing_is_left_in_english(
+    made: Callable[[], Capture], standalone: Callable[[Path], Page], tmp_path: Path
+) -> None:
+    capture = made()
+    page = standalone(capture.save(tmp_path / "page.html", lang="zh"))
+    app = alive(page)
+    assert left(page, capture) == []
+    seen = set[str]()
+    for selector in ("button.card", ".frame-tab", ".frame-more", "[aria-haspopup=true]", "summary"):
+        controls = app.locator(selector)
+        for number in range(min(controls.count(), 24)):
+            control = controls.nth(number)
+            if control.is_visible():
+                control.evaluate("control => control.click()")
+                page.wait_for_timeout(60)
+                seen.update(left(page, capture))
+    assert sorted(seen) == []
