@@ -79,7 +79,7 @@ def _exercise(cell: Notebook) -> tuple[str, str]:
 
 
 def _solved(cell: Notebook, key: str, stub: str) -> Notebook:
-    imports, body = re.split(r"def f\(\w+\):\n", EXERCISES[key].solution, maxsplit=1)
+    imports, body = re.split(r"def f\([\w, ]+\):\n", EXERCISES[key].solution, maxsplit=1)
     lines = [f"    {line}" for line in imports.split("\n") if line.strip()] + body.rstrip("\n").split("\n")
     solution = "\n".join((f"    {BEGIN}", *lines, f"    {END}"))
     text = "".join(cell["source"]).replace(f"    {stub}", solution)

@@ -1,4 +1,4 @@
-"""Slips and hints of the practice lessons, from 14 on, in Chinese."""
+"""Slips and hints of exercise 12.4 and of the practice lessons, from 14 on, in Chinese."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ VALUE_NEEDED = "函数运行时，Python 仍然要知道一个值。把值留在
 """A graph break where Python asks a tensor for its value."""
 
 EXERCISES: dict[str, Told] = {
+    "12.4": (
+        (
+            VALUE_NEEDED,
+            "每个头都有自己的两次乘法。许多个里相同的，能不能写成一个算子？",
+            "仍有大的东西经过内存：找一找两次启动之间最大的张量。",
+        ),
+        (
+            "中间的那个数谁需要？四个头是四次调用，还是一个批量？",
+            "`q.unflatten(-1, (4, 16)).transpose(1, 2)` 把头变成一个批量。"
+            "第 5 课有一个做完整个注意力的算子，第 10 课讲它不存什么。",
+            "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)，然后原路返回："
+            "transpose(1, 2).flatten(2)。",
+        ),
+    ),
     "14.1": (
         (VALUE_NEEDED,),
         (

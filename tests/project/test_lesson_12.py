@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lessons
 import pytest
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
+from bilingual import FENCE
+from quiz_answers import compiled, counted
 from torch._inductor.utils import run_and_get_code
 
 from compile_lens import capture
-from compile_lens.course.lessons.twelve import one_by_one
+from compile_lens.course import check
+from compile_lens.course.lessons import EXERCISES
+from compile_lens.course.lessons.twelve import one_by_one, slow_block
+from compile_lens.course.reference import made
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -205,3 +212,34 @@ def test_what_a_print_costs_is_told() -> None:
     assert "graphs 2 → 1 (-1), graph breaks 1 → 0 (-1), launches 5 → 4 (-1)" in so
     assert fused.startswith("backward: ") and "was several groups, and is one" in fused
     assert "what stood apart in them is fused" in lessons.prose(NAME)["program-diff-meaning"]
+
+
+def test_the_model_of_the_exercise_is_what_the_text_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators and graphs by plain torch; the text's program is the one that others are compared with."""
+    monkeypatch.chdir(tmp_path)
+    text = lessons.prose(NAME)["task-4"]
+    inputs = made(EXERCISES["12.4"].inputs)
+    (program,) = FENCE.findall(text)
+    scope: dict[str, Any] = {"torch": torch}
+    exec(program, scope)
+    assert torch.equal(scope["slow_block"](*inputs), slow_block(*inputs))
+    row = capture(slow_block, *inputs).ledger.total
+    assert (row.eager_ops, row.launches) == lessons.said(text, r"runs (\d+) operators .* with (\d+) launches")
+    assert row.eager_ops <= counted(slow_block, *inputs).operators  # views are not counted there
+    assert compiled(slow_block, [tuple(inputs)]) == 2 and "it is two graphs" in text
+
+    assert check("12.4", with_a_sum_in_the_product)
+    launches = capture(with_a_sum_in_the_product, *inputs).ledger.total.launches
+    assert launches == 8 and "Fewer than 9 can be done" in text
+
+
+def with_a_sum_in_the_product(x: Any, qkv: Any, out: Any, up: Any, down: Any) -> Any:
+    qkv = F.layer_norm(x, (64,), eps=1e-6) @ qkv
+    q, k, v = (one.unflatten(-1, (4, 16)).transpose(1, 2) for one in qkv.split(64, -1))
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    x = (x + mixed.transpose(1, 2).flatten(2) @ out).flatten(0, 1)
+    return torch.addmm(x, F.gelu(F.layer_norm(x, (64,), eps=1e-6) @ up, approximate="tanh"), down).view(
+        4, 128, 64
+    )

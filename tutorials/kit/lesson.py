@@ -81,10 +81,14 @@ class Lesson:
 
     @property
     def exercises(self) -> tuple[str, list[Block]]:
-        """The heading of the exercises, and the code that the tasks speak of, with the tasks."""
-        heading, text = _headed(self._text("exercises"))
-        code = [Block("code", code.strip("\n")) for code in FENCE.findall(text)]
-        return heading, [*code, Block("text", "\n\n".join(self.tasks))]
+        """The heading of the exercises, and their tasks, each behind the code that it speaks of."""
+        heading, parts = "", []
+        for cell in self.cells:
+            if cell.id == "exercises" or cell.id.startswith("task-"):
+                heading = heading or _headed(cell.source)[0]
+                parts += [Block("code", code.strip("\n")) for code in FENCE.findall(cell.source)]
+                parts += [Block("text", one) for one in self.tasks if one in cell.source]
+        return heading, parts
 
     def steps(self) -> Iterator[Step]:
         """Yield the experiment: each explanation's key sentences, and each cell of code with its outputs."""

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exercise import AT_LEAST, EXACTLY, UNBROKEN, Exercise, Input, Need, Question, Slip
+from ..exercise import (
+    AT_LEAST,
+    AT_MOST,
+    EXACTLY,
+    UNBROKEN,
+    VALUE_NEEDED,
+    Exercise,
+    Input,
+    Need,
+    Question,
+    Slip,
+)
 
 QUESTIONS = (
     Question("12.loop", "40 determinants, one by one: how many launches?", (("launches", "launches"),)),
@@ -29,6 +40,31 @@ def multiplied(x: Any) -> Any:
     import torch
 
     return torch.view_as_real(torch.complex(x[0], x[1]) * torch.complex(x[2], x[3]))
+
+
+def slow_block(x: Any, qkv: Any, out: Any, up: Any, down: Any) -> Any:
+    """A block of a small GPT, head by head, with all scores in memory and a number asked for in its middle."""
+    import torch
+
+    def normed(x: Any) -> Any:
+        x = x - x.mean(-1, keepdim=True)
+        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+
+    def gelu(x: Any) -> Any:
+        return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+    q, k, v = (normed(x) @ qkv).split(64, -1)
+    later = torch.ones(128, 128, dtype=torch.bool).triu(1)
+    heads = []
+    for at in range(0, 64, 16):
+        head = slice(at, at + 16)
+        scores = q[..., head] @ k[..., head].transpose(-1, -2) / 4
+        weights = torch.softmax(scores.masked_fill(later, -torch.inf), -1)
+        heads.append(weights @ v[..., head])
+    x = x + torch.cat(heads, -1) @ out
+    if x.abs().max().item() > 1_000_000:
+        print("this is getting large")
+    return x + gelu(normed(x) @ up) @ down
 
 
 EXERCISES = (
@@ -118,5 +154,46 @@ EXERCISES = (
         ),
         "def f(x):\n    return x @ x",
         target="h100",
+    ),
+    Exercise(
+        "12.4",
+        "Write `slow_block` of the lesson so that all of it is one graph, which makes at most 9 launches and moves at "
+        "most 5,100,000 bytes. x has 4 × 128 × 64 numbers.",
+        (Input((4, 128, 64)), Input((64, 192)), Input((64, 64)), Input((64, 256)), Input((256, 64))),
+        (
+            *UNBROKEN,
+            Need("graphs", EXACTLY, 1),
+            Need("launches", AT_MOST, 9),
+            Need("bytes_after", AT_MOST, 5_100_000),
+        ),
+        (
+            VALUE_NEEDED,
+            Slip(
+                (Need("library_calls", AT_LEAST, 12),),
+                "Each head has two products of its own. What is alike in one operator over many?",
+            ),
+            Slip(
+                (Need("bytes_after", AT_LEAST, 5_100_001),),
+                "Something large still goes through memory: look for the largest tensor between two launches.",
+            ),
+        ),
+        (
+            "Who needs the number in the middle? And are four heads four calls, or a batch?",
+            "`q.unflatten(-1, (4, 16)).transpose(1, 2)` makes the heads a batch. "
+            "Lesson 5 shows an operator that does all of attention, and lesson 10 what it does not store.",
+            "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True), and then the way back: "
+            "transpose(1, 2).flatten(2).",
+        ),
+        """\
+import torch.nn.functional as F
+
+
+def f(x, qkv, out, up, down):
+    qkv = F.layer_norm(x, (64,), eps=1e-6) @ qkv
+    q, k, v = (one.unflatten(-1, (4, 16)).transpose(1, 2) for one in qkv.split(64, -1))
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    x = x + mixed.transpose(1, 2).flatten(2) @ out
+    return x + F.gelu(F.layer_norm(x, (64,), eps=1e-6) @ up, approximate="tanh") @ down""",
+        slow_block,
     ),
 )
