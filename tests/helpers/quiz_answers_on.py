@@ -1,13 +1,18 @@
-"""Answers of the quiz for lessons 0, 5 to 12, and 14; ``quiz_answers.py`` says how."""
+"""Answers of the quiz for lessons 0, 5 to 12, and from 14 on; ``quiz_answers.py`` says how."""
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
 from quiz_answers import MATRIX, X, answer, atens, compiled, counted, launches, libraries, only, step
@@ -402,3 +407,93 @@ def _() -> float:
         )  # as a replay: the same launches to the same address
         kept.append(where)
     return only([[one.item() for one in kept] == wanted for wanted in ([1, 4, 9], [1, 1, 1], [9, 9, 9])])
+
+
+def backend_of(graphs: list[Any]) -> Any:
+    def kept(module: Any, inputs: Any) -> Any:
+        graphs.append(module)
+        return module.forward
+
+    return kept
+
+
+@answer("15.1")
+def _() -> float:
+    graphs: list[Any] = []
+    torch._dynamo.reset()
+    called = torch.compile(lambda x: torch.sin(x) + 1, backend=backend_of(graphs))
+    for _ in range(10):
+        called(X)
+    return len(graphs)
+
+
+@answer("15.2")
+def _() -> float:
+    graphs: list[Any] = []
+    torch._dynamo.reset()
+    torch.compile(lambda x: torch.exp(torch.sin(x)) * 2, backend=backend_of(graphs))(X)
+    return sum(node.op == "call_function" for node in graphs[0].graph.nodes)
+
+
+@answer("15.3")
+def _() -> float:
+    module = torch.fx.symbolic_trace(lambda x: torch.sin(x))
+    for node in module.graph.find_nodes(op="call_function", target=torch.sin):
+        node.target = torch.cos
+    ran = module(X)
+    return only([torch.equal(ran, torch.cos(X)), torch.equal(ran, torch.sin(X))])
+
+
+def unused(x: torch.Tensor) -> torch.Tensor:
+    torch.sin(x)
+    return torch.cos(x)
+
+
+@answer("15.4")
+def _() -> float:
+    return counted(torch.fx.symbolic_trace(unused), X).operators
+
+
+@answer("15.5")
+def _() -> float:
+    infinite = torch.tensor(torch.inf)
+    result = torch.sin(infinite) ** 2 + torch.cos(infinite) ** 2
+    return only([bool(result == 1), bool(result.isinf()), bool(result.isnan())])
+
+
+@answer("16.1")
+def _() -> float:
+    return launches(lambda x: torch.relu(2 * torch.sin(x) + 1), X, target="h100")
+
+
+@answer("16.2")
+def _() -> float:
+    pytest.importorskip("triton", reason="Triton is not installed: pip install '.[triton]'")
+    from quiz_triton import around
+
+    return launches(around, X, target="h100")
+
+
+@answer("16.3")
+def _() -> float:
+    return [min(256, 1000 - start) for start in range(0, 1000, 256)][-1]
+
+
+@answer("16.4")
+def _() -> float:
+    pytest.importorskip("triton", reason="Triton is not installed: pip install '.[triton]'")
+    from quiz_triton import around
+
+    switch = "epilogue_fusion_user_defined_triton_kernel"
+    if not hasattr(torch._inductor.config, switch):
+        pytest.skip(f"this torch has no {switch}")
+    return launches(around, X, target="h100", options={switch: True})
+
+
+@answer("16.5")
+def _() -> float:
+    pytest.importorskip("triton", reason="Triton is not installed: pip install '.[triton]'")
+    settings = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    program = Path(__file__).with_name("quiz_triton.py")
+    ran = subprocess.run([sys.executable, str(program)], env=settings).returncode == 0
+    return only([False, False, ran])
