@@ -7,8 +7,12 @@ import { Translator } from "./translator.js";
 
 const ATTRIBUTES = ["title", "aria-label", "aria-valuetext", "data-means", "placeholder", "alt"];
 
-/** Elements that hold code, names or the words of the compiler. */
-const AS_IT_IS = "script, style, textarea, pre, code, bdi, .name, .listing-code, .cl-listing";
+/** Elements without words. */
+const WORDLESS = "script, style, textarea";
+
+/** Elements that hold code, names or the words of the compiler, and notes among them. */
+const AS_IT_IS = "pre, code, bdi, .name, .listing-code, .cl-listing";
+const NOTE = ".listing-note";
 
 /** Elements where a single word is a name. */
 const NAMES =
@@ -27,11 +31,12 @@ if (root && unpacked?.parts.words) void begin(root, unpacked);
 async function begin(page, { parts, unpack }) {
   const translator = new Translator(JSON.parse(await unpack(parts.words)));
 
+  const isCode = (/** @type {Element | null} */ element) => element?.closest(`${AS_IT_IS}, ${NOTE}`)?.matches(AS_IT_IS);
   const isName = (/** @type {string} */ text, /** @type {Element | null} */ element) =>
     !/\S\s+\S/.test(text) && element?.closest(NAMES);
   const words = (/** @type {Node} */ node) => {
     const { nodeValue, parentElement } = node;
-    if (!nodeValue || parentElement?.closest(AS_IT_IS) || isName(nodeValue, parentElement)) return;
+    if (!nodeValue || isCode(parentElement) || isName(nodeValue, parentElement)) return;
     const translated = translator.translate(nodeValue);
     if (translated !== node.nodeValue) node.nodeValue = translated;
   };
@@ -43,7 +48,7 @@ async function begin(page, { parts, unpack }) {
   };
   const all = (/** @type {Node} */ node) => {
     if (node.nodeType === Node.TEXT_NODE) words(node);
-    if (!(node instanceof Element) || node.matches(AS_IT_IS)) return;
+    if (!(node instanceof Element) || node.matches(WORDLESS)) return;
     for (const name of ATTRIBUTES) attribute(node, name);
     if (node.shadowRoot) follow(node.shadowRoot);
     node.childNodes.forEach(all);

@@ -1,10 +1,10 @@
 // Sentences in another language, by a table of sentences with places in them.
 //
-// A key of the table is English. `{}` stands for any text without a semicolon, `{n}` for an amount, `{w}` for a word,
-// `{c}` for a compile id, `{=}` for names that stay as they are, `[s]` for letters that may be missing, `[is|are]` for
-// one of several. A value has the same places in their order, or by number: `{2}`. What stands in a place is translated
-// too. A text without an entry is cut at lines, sentences and lists, and each part is looked up; what no entry covers
-// stays as it is.
+// A key of the table is English. `{}` stands for any text, with a semicolon in it only at the beginning of a key; `{n}`
+// for an amount, `{w}` for a word, `{c}` for a compile id, `{=}` for names that stay as they are, `[s]` for letters that
+// may be missing, `[is|are]` for one of several. A value has the same places in their order, or by number: `{2}`. What
+// stands in a place is translated too. A text without an entry is cut at lines, sentences and lists, and each part is
+// looked up; what no entry covers stays as it is.
 
 /** @typedef {{ pattern: RegExp, value: string, asTheyAre: boolean[] }} Entry */
 
@@ -70,6 +70,7 @@ export class Translator {
 
   /** @param {string} text */
   whole(text) {
+    if (text.endsWith(" …")) return `${this.translate(text.slice(0, -2))} …`;
     const small = text.slice(0, 1).toLowerCase() + text.slice(1);
     return (
       this.plain.get(text) ??
@@ -148,7 +149,7 @@ function entryOf(key, value) {
   const source = key.split(new RegExp(PLACES, "g")).reduce((all, part, i) => {
     if (part === undefined) return all;
     if (i % 3 === 1) asTheyAre.push(part === "=");
-    if (i % 3 === 1) return all + PATTERNS[part];
+    if (i % 3 === 1) return all + (all || part ? PATTERNS[part] : "(.+?)");
     if (i % 3 === 2) return `${all}(?:${part})${part.includes("|") ? "" : "?"}`;
     return all + part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   }, "");
