@@ -37,6 +37,8 @@ QUESTIONS: dict[str, str] = {
     "14.random": "dropout(sin(x), 0.5) * 2，编译时让它的掩码和 eager PyTorch 的相同：几次启动？",
     "15.given": "编译 sin(x) ** 2 + cos(x) ** 2：后端拿到的图里有几次调用？",
     "15.dead": "后端用 ones_like(x) 换掉了 sin(x) ** 2 + cos(x) ** 2 的和，别的什么也没做：它的图运行几个算子？",
+    "16.plain": "relu(2 * sin(x) + 1)，为 H100 编译：几次启动？",
+    "16.own": "同样的函数，乘以 2 由你自己的 Triton 内核来做，为 H100 编译：几次启动？",
 }
 """The text of each question."""
 
@@ -99,6 +101,7 @@ FACTS: dict[str, str] = {
     "complex_values": "个复数张量",
     "bfloat16_values": "个结果是 bfloat16 的 ATen 算子",
     "roundings": "次舍入成 bfloat16（内核中）",
+    "user_launches": "次对你的 Triton 内核的启动",
     "recorded_parts": "个录成 CUDA graph 的部分",
     "unrecorded_parts": "个录不成 CUDA graph 的部分",
     "breaks": "处图中断",
@@ -234,6 +237,7 @@ MESSAGES: dict[str, str] = {
     "title 13": "让它更快",
     "title 14": "变慢了，或者结果不同",
     "title 15": "写你自己的后端",
+    "title 16": "写你自己的 Triton 内核",
     "beside what": "beside() 需要另一个场景：它的名字（如 'two streams'），或者 recorded() 给出的场景",
 }
 """Everything else, by the keys of ``wording.ENGLISH``."""

@@ -336,6 +336,14 @@ FACTS: dict[str, Fact] = {
     "roundings": Fact(
         _roundings, "rounding to bfloat16 in the kernels", "roundings to bfloat16 in the kernels", _CODE
     ),
+    "user_launches": Fact(
+        lambda capture: sum(
+            k.launches for k in capture.kernels if "@triton_heuristics.user_autotune" in k.source
+        ),
+        "launch of a Triton kernel of yours",
+        "launches of Triton kernels of yours",
+        _CODE,
+    ),
     "recorded_parts": Fact(
         _graph_parts(True), "part recorded as a CUDA graph", "parts recorded as CUDA graphs", _CODE
     ),

@@ -138,6 +138,7 @@ ENGLISH: dict[str, str] = {
     "title 13": "Make it faster",
     "title 14": "It got slower, or different",
     "title 15": "Your own backend",
+    "title 16": "Your own Triton kernel",
     "beside what": "beside() needs another scene: its name, such as 'two streams', or what recorded() gave",
 }
 """Texts of the course other than those of its lessons."""

@@ -13,6 +13,7 @@ import pytest
 import torch
 from answers import MISLED, RIGHT
 from answers.common import Made, halved, loops
+from answers.sixteen import TRITON, doubled
 from bilingual import is_chinese, numbers_in_chinese, numbers_in_english
 
 import compile_lens
@@ -35,6 +36,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def needs_triton(key: str) -> None:
+    if key in TRITON:
+        pytest.skip("Triton is not installed: pip install 'compile_lens[triton]'")
+
+
 def test_every_exercise_is_tried_here() -> None:
     assert set(RIGHT) == set(MISLED) == set(EXERCISES)
     assert all(len(made) >= 2 for made in RIGHT.values())
@@ -47,6 +53,7 @@ def test_every_exercise_is_tried_here() -> None:
 @pytest.mark.parametrize(("key", "made"), [(key, made) for key, found in RIGHT.items() for made in found])
 @pytest.mark.cases(full=23)
 def test_every_program_that_does_what_was_asked_passes(key: str, made: Made) -> None:
+    needs_triton(key)
     verdict = course.check(key, made)
     assert verdict, verdict
     assert verdict.right and "right" in repr(verdict) and course.progress().solved(key)
@@ -61,12 +68,13 @@ def test_a_watch_lets_the_courses_own_programs_be_compiled() -> None:
 @pytest.mark.parametrize("key", EXERCISES)
 @pytest.mark.cases(full=6)
 def test_the_solution_passes(key: str) -> None:
+    needs_triton(key)
     assert "try it first" in course.solution(key) and "def f" not in course.solution(key)
     assert not course.check(key) and not course.check(key, lambda x: None)
     assert "try it first" in course.solution(key), "what is empty is no attempt"
     assert not course.check(key, halved)
     text = course.solution(key).split("\n\n", 1)[1]
-    scope: dict[str, Any] = {"torch": torch}
+    scope: dict[str, Any] = {"torch": torch, "doubled": doubled}
     exec(text, scope)
     assert course.check(key, scope["f"])
 
@@ -78,6 +86,7 @@ def test_the_solution_passes(key: str) -> None:
 def test_a_mistake_is_named_and_the_answer_is_not(
     key: str, made: Made, seen: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    needs_triton(key)
     verdict = course.check(key, made)
     assert not verdict and not verdict.right
     assert seen in repr(verdict) and says in repr(verdict)
@@ -396,7 +405,7 @@ def test_what_there_is_not_is_named() -> None:
     with pytest.raises(UsageError, match=r"no exercise '1\.9'; lesson 1 has 1\.1, 1\.2, 1\.3$"):
         course.hint(1.9)  # type: ignore[arg-type]
     with pytest.raises(
-        UsageError, match=f"no exercise 'x'; there are {len(EXERCISES)}, from '0.1' to '15.3'$"
+        UsageError, match=f"no exercise 'x'; there are {len(EXERCISES)}, from '0.1' to '16.3'$"
     ):
         course.solution("x")
     assert not Path(state.FILE).exists()
@@ -493,7 +502,7 @@ def test_in_chinese_errors_are_chinese(chinese: None, folder: Path) -> None:
         (lambda: course.predict("2.if", -1), "不会小于 0"),
         (lambda: course.predict("1.kernel", 1, 1), "你是不是想用 '1.kernels'？第 1 课有 1.kernels"),
         (lambda: course.hint("9.9"), "没有 '9.9' 这道练习；第 9 课有 9.1, 9.2, 9.3"),
-        (lambda: course.solution("x"), f"共有 {len(EXERCISES)} 个，从 '0.1' 到 '15.3'"),
+        (lambda: course.solution("x"), f"共有 {len(EXERCISES)} 个，从 '0.1' 到 '16.3'"),
         (broken, "无法读取"),
         (strange, "里没有课程的进度"),
     ):

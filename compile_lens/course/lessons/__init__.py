@@ -19,6 +19,7 @@ from . import (
     one,
     seven,
     six,
+    sixteen,
     ten,
     thirteen,
     three,
@@ -44,6 +45,7 @@ _LESSONS = (
     thirteen,
     fourteen,
     fifteen,
+    sixteen,
 )
 
 QUESTIONS: dict[str, Question] = {q.key: q for lesson in _LESSONS for q in lesson.QUESTIONS}

@@ -13,6 +13,7 @@ from . import (
     one,
     seven,
     six,
+    sixteen,
     ten,
     thirteen,
     three,
@@ -39,6 +40,7 @@ _LESSONS = (
     thirteen,
     fourteen,
     fifteen,
+    sixteen,
 )
 
 RIGHT: dict[str, list[Made]] = {key: made for lesson in _LESSONS for key, made in lesson.RIGHT.items()}
