@@ -106,8 +106,8 @@ OF_SETTING = {
 }
 """Kind of transformation that a setting turns off."""
 
-REUSE = ("inplace_buffers", "allow_buffer_reuse")
-"""Settings that let a value take the memory of another."""
+REUSE = ("inplace_buffers", "allow_buffer_reuse", "reinplace_inplaceable_ops")
+"""Settings that let a value take the memory of another, and the pass that does."""
 
 HALF = ("float16", "bfloat16")
 
@@ -279,8 +279,9 @@ class _Search:
         for kind in kinds:
             transformation = self._transformation(kind)
             if transformation is not None:
-                cause = located(self.built, transformation)
-                return (dataclasses.replace(cause, kind=MEMORY) if name in REUSE else cause), switch
+                cause = self._with_lines(located(self.built, transformation))
+                reuse = name in REUSE or transformation.name in REUSE
+                return (dataclasses.replace(cause, kind=MEMORY) if reuse else cause), switch
         cause = RootCause(SETTING if switch is not None else NOT_FOUND)
         return self._of_operators(cause), switch
 
@@ -361,6 +362,17 @@ class _Search:
             else:
                 high, decisive = middle, last
         return decisive
+
+    def _with_lines(self, cause: RootCause) -> RootCause:
+        """Return a cause with lines: a pass that only marks nodes has those of the operators that differ."""
+        marks = cause.transformation
+        if marks is None or marks.kind != PASS or marks.frames:
+            return cause
+        alone = self._of_operators(RootCause(NOT_FOUND)).transformation
+        if alone is None:
+            return cause
+        marks = dataclasses.replace(marks, frames=alone.frames, nodes=alone.nodes, operators=alone.operators)
+        return dataclasses.replace(cause, transformation=marks)
 
     def _limited(
         self, kind: str, most: int, total: int, **how: Any

@@ -79,6 +79,19 @@ def least_angle(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return z.amin(1)  # here
 
 
+@torch.library.custom_op("compile_lens_reported::running_sum", mutates_args=("into",))
+def running_sum(of: torch.Tensor, into: torch.Tensor) -> None:
+    into[0] = of[0]
+    for n in range(1, len(of)):
+        into[n] = of[n - 1] + of[n]
+
+
+def summed_into_itself(x: torch.Tensor) -> torch.Tensor:
+    kept = x.clone()  # here
+    running_sum(kept, x)  # here
+    return x * 2
+
+
 def _leaves(*shape: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     first, second = (torch.randn(*shape, generator=generator).requires_grad_() for _ in range(2))
@@ -98,9 +111,11 @@ REPORTED: dict[str, Miscompile] = {
     ),
     # pytorch/pytorch#195451
     "a result that becomes the input": _reported(
-        scattered, lambda: (torch.zeros(4, 2), torch.ones(2, 2)), "pass", "aten.slice_scatter"
+        scattered, lambda: (torch.zeros(4, 2), torch.ones(2, 2)), "memory reuse", "aten.slice_scatter"
     ),
-    "an input that is shifted onto itself": _reported(shifted, lambda: (torch.arange(4.0),), "pass", "aten."),
+    "an input that is shifted onto itself": _reported(
+        shifted, lambda: (torch.arange(4.0),), "memory reuse", "aten."
+    ),
     # pytorch/pytorch#195422
     "a write that is lost": _reported(
         same_tensor_from_dropout, lambda: (torch.ones(2, 2), torch.ones(2, 2)), "AOTAutograd",
@@ -122,6 +137,10 @@ REPORTED: dict[str, Miscompile] = {
     ),
     # pytorch/pytorch#138385, of eager then
     "NaN that is shrunk": _reported(shrunk, lambda: (torch.tensor([NAN, 1.0, 2.0]),), "pass", "aten.mul"),
+    # pytorch/pytorch#198031
+    "a copy that an operator needs": _reported(
+        summed_into_itself, lambda: (torch.arange(8.0),), "memory reuse", "clone"
+    ),
     # pytorch/pytorch#186799
     "gradient of a least element": _reported(least_angle, lambda: _leaves(10, 4), "lowering", "aten.amin"),
 }  # fmt: skip

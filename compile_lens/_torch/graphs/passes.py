@@ -52,7 +52,10 @@ class OpenPass:
 
 
 class Passes:
-    """The passes between two recorded stages."""
+    """The passes between two recorded stages.
+
+    ``needed`` is True while a pass of ``NEEDED`` runs: its patterns are never left out.
+    """
 
     def __init__(self, draft: Draft, stage: str, gm: torch.fx.GraphModule, origins: Origins) -> None:
         self._draft = draft
@@ -63,6 +66,7 @@ class Passes:
         self._observers: list[tuple[Any, bool]] = []
         self._unhook = contextlib.ExitStack()
         self._where = ""
+        self.needed = False
         for prefix, module in modules(gm):
             if module.graph not in self._tracked:
                 tracked = self._tracked[module.graph] = Tracked(module, prefix.rstrip("/"))
@@ -269,11 +273,15 @@ def leave(passes: Passes, real: Any, observer: Any, *error: Any) -> Any:
 
 def _apply_pass(passes: Passes, real: Any, observer: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     limit = in_slot(LIMIT)
-    if limit is not None and not str(observer.passname).startswith(NEEDED):
-        if not limit.allows(PASS, lambda: passes.described(observer)):
-            return None
+    needed = str(observer.passname).startswith(NEEDED)
+    if limit is not None and not needed and not limit.allows(PASS, lambda: passes.described(observer)):
+        return None
     passes.tell(function)
-    return real(observer, function, *args, **kwargs)
+    passes.needed = needed
+    try:
+        return real(observer, function, *args, **kwargs)
+    finally:
+        passes.needed = False
 
 
 for _kind in ("apply_graph_pass", "apply_gm_pass"):

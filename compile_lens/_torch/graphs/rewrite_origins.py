@@ -224,15 +224,15 @@ def _apply_pattern(
     chain: GraphChain, real: Any, entry: Any, match: Any, graph: torch.fx.Graph, *args: Any, **kwargs: Any
 ) -> Any:
     """Tag every node that the pattern matcher makes with the nodes that it matched."""
-    limit = in_slot(LIMIT)
-    if limit is not None and not limit.allows(PASS, lambda: _described(entry, match)):
+    limit, passes = in_slot(LIMIT), in_slot(PASSES)
+    needed = passes is not None and passes.needed
+    if limit is not None and not needed and not limit.allows(PASS, lambda: _described(entry, match)):
         return None
     lineage = chain.current
     if lineage is None:
         return real(entry, match, graph, *args, **kwargs)
     names = lineage.names_of(match.nodes)
     before = set(graph.nodes)
-    passes = in_slot(PASSES)
     with passes.applying(entry, match, graph) if passes is not None else contextlib.nullcontext():
         result = real(entry, match, graph, *args, **kwargs)
     for node in graph.nodes:
