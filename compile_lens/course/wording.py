@@ -108,6 +108,21 @@ ENGLISH: dict[str, str] = {
     "without notebook": "There is no notebook.",
     "several notebooks": "Several notebooks may be of lesson {lesson}: leave one.",
     "too large": "The notebook is larger than {bytes:,} bytes.",
+    "bytes not known": "Not all bytes that it moves are known: there is an operator that nobody can look into.",
+    "leaderboard": "The model of the capstone: the table of the class",
+    "in the table": "{ranked} of {all} handed in a function that has a place",
+    "places": "places",
+    "pseudonym": "student {number}",
+    "column place": "place",
+    "column name": "name",
+    "column launches": "launches",
+    "column bytes": "bytes moved",
+    "column time": "time of a call",
+    "not timed": "it could not be built on this machine",
+    "who is in the table": "A function has a place if its numbers are those of the eager model, and all of "
+    "it is one graph.",
+    "how places are given": "Fewer launches come first, then fewer bytes. Those equal in both share a place: a time is "
+    "one machine's, and differs from run to run.",
     "certificate": "A course on torch.compile",
     "certificate of": "A course on torch.compile: {name}",
     "certified": "{done} of {all} lessons are done",
@@ -159,7 +174,6 @@ SCENES: dict[str, str] = {
     "one CUDA graph": "Sixteen small products and sines, launched as one CUDA Graph",
 }
 """The headings of what was recorded on a device."""
-
 
 
 def language(name: str) -> None:

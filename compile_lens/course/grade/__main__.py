@@ -1,4 +1,5 @@
-"""The grader's command line: ``python -m compile_lens.course.grade FOLDER --lesson 3 --jobs 2 --out marks.csv``."""
+"""The grader's command line: ``python -m compile_lens.course.grade FOLDER --lesson 3 --jobs 2 --out marks.csv``, or
+``--leaderboard leaderboard.html`` for the table of the capstone."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from pathlib import Path
 from ...child.child import Child, TooLong
 from ...errors import ChildError, LensError, UsageError
 from ...versions import __version__
+from ...views.language import TAGS
 from .. import wording
 from ..lessons import EXERCISES
 from ..wording import tell
+from . import leaderboard
 from .marks import Mark, Row, load, save
 
 WORKER = "compile_lens.course.grade.marking"
@@ -79,11 +82,10 @@ def notebook(handed_in: Path, lesson: int) -> Path:
 def mark(handed_in: Path, lesson: int, limits: Limits, earlier: Row | None = None) -> Row:
     """Return a student's row: the earlier one if nothing changed since, and every exercise had a verdict."""
     keys = exercises(lesson)
-    student = handed_in.stem if handed_in.is_file() else handed_in.name
+    student = _name(handed_in)
     try:
         path = notebook(handed_in, lesson)
         data = path.read_bytes()
-        text = data.decode("utf-8", "replace")
         beside = [
             one.read_bytes()
             for one in sorted(path.parent.glob("*.py"))
@@ -94,29 +96,43 @@ def mark(handed_in: Path, lesson: int, limits: Limits, earlier: Row | None = Non
     digest = hashlib.sha256(b"\0".join([*VERSIONS, data, *beside])).hexdigest()
     if earlier is not None and earlier.digest == digest and earlier.judged:
         return earlier
-    folder = str(path.parent) if handed_in.is_dir() else ""
-    with tempfile.TemporaryDirectory() as scratch:
-        return Row(student, digest, _marks(text, keys, folder, scratch, limits))
+    return Row(student, digest, _marks(data, keys, path.parent if handed_in.is_dir() else None, limits))
 
 
-def _marks(text: str, keys: list[str], folder: str, scratch: str, limits: Limits) -> dict[str, Mark]:
+def figures(handed_in: Path, key: str, limits: Limits) -> Mark:
+    """Return the figures of a student's function, or why it has none."""
+    try:
+        path = notebook(handed_in, int(key.partition(".")[0]))
+        data = path.read_bytes()
+    except (UsageError, OSError) as error:
+        return Mark("no notebook", (str(error),))
+    folder = path.parent if handed_in.is_dir() else None
+    return _marks(data, [key], folder, limits, measured=True)[key]
+
+
+def _name(handed_in: Path) -> str:
+    return handed_in.stem if handed_in.is_file() else handed_in.name
+
+
+def _marks(
+    notebook: bytes, keys: list[str], folder: Path | None, limits: Limits, measured: bool = False
+) -> dict[str, Mark]:
     """Return the marks of a notebook. After an exercise that ended the process the next one gets a new process."""
     language = "zh" if wording.chinese() else "en"
     environment = {**os.environ, "COMPILE_LENS_GRADE_MEMORY": str(limits.memory)}
+    text = notebook.decode("utf-8", "replace")
     marks: dict[str, Mark] = {}
     child: Child | None = None
-    try:
-        for key in keys:
-            child = (
-                child
-                if child is not None and child.alive
-                else Child(WORKER, environment, scratch, show=False)
-            )
-            request = {"text": text, "key": key, "folder": folder or scratch, "language": language}
-            marks[key] = _asked(child, json.dumps(request).encode(), limits)
-    finally:
-        if child is not None:
-            child.close()
+    with tempfile.TemporaryDirectory() as scratch:
+        common = {"text": text, "folder": str(folder or scratch), "language": language, "measured": measured}
+        try:
+            for key in keys:
+                if child is None or not child.alive:
+                    child = Child(WORKER, environment, scratch, show=False)
+                marks[key] = _asked(child, json.dumps({**common, "key": key}).encode(), limits)
+        finally:
+            if child is not None:
+                child.close()
     return marks
 
 
@@ -125,7 +141,7 @@ def _asked(child: Child, request: bytes, limits: Limits) -> Mark:
         if child.new:
             child.ask(b"{}", START)
         reply = child.ask(request, limits.seconds)
-        return Mark(str(reply["outcome"]), tuple(map(str, reply["reasons"])))
+        return Mark(str(reply["outcome"]), tuple(map(str, reply["reasons"])), tuple(reply["figures"]))
     except TooLong:
         return Mark("time limit", (tell("too long", seconds=limits.seconds),))
     except (ChildError, LookupError, TypeError) as error:
@@ -151,8 +167,7 @@ def grade(
     lock = threading.Lock()
 
     def one(path: Path) -> None:
-        name = path.stem if path.is_file() else path.name
-        row = mark(path, lesson, limits, kept.get(name))
+        row = mark(path, lesson, limits, kept.get(_name(path)))
         with lock:
             rows[path] = row
             save([rows[path] for path in handed_in if path in rows], keys, out)
@@ -165,24 +180,52 @@ def grade(
     return [rows[path] for path in handed_in]
 
 
+def rank(folder: Path, out: Path, limits: Limits, hidden: bool, say: Callable[[str], None] = print) -> None:
+    """Measure a class, one student after the other, since they share the clock, and write the table."""
+    leaderboard.check(out)
+    handed_in = students(folder)
+    shown = {_name(path): _name(path) for path in handed_in}
+    names = leaderboard.pseudonyms(list(shown)) if hidden else shown
+    marks = {}
+    for number, path in enumerate(handed_in, 1):
+        name = names[_name(path)]
+        marks[name] = result = figures(path, leaderboard.KEY, limits)
+        known = f" ({name})" if hidden else ""
+        say(
+            f"{number}/{len(handed_in)} {_name(path)}{known}: {result.outcome} {' '.join(result.reasons)}".rstrip()
+        )
+    leaderboard.write(marks, out)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; 0 if everybody was marked, 2 for bad usage, 4 if an exercise is without a verdict."""
     parser = argparse.ArgumentParser(
         "python -m compile_lens.course.grade", description="Mark one lesson of a class."
     )
     parser.add_argument("folder", type=Path, help="a folder or a notebook for each student is in it")
-    parser.add_argument("--lesson", type=int, required=True, help="the number of the lesson")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--lesson", type=int, help="the number of the lesson")
+    what.add_argument(
+        "--leaderboard",
+        type=Path,
+        metavar="FILE",
+        help="make the table of the capstone: .html, .csv, .md or .txt",
+    )
+    parser.add_argument("--pseudonyms", action="store_true", help="hide the names in the table")
     parser.add_argument(
         "--out", type=Path, default=Path("marks.csv"), help="the table; a .json beside it has all"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="students at a time")
     parser.add_argument("--seconds", type=float, default=120, help="the most for one exercise (%(default)s)")
     parser.add_argument("--memory", type=float, default=4, help="GiB, the most for one process (%(default)s)")
-    parser.add_argument("--lang", choices=wording.LANGUAGES, default="en", help="the language of the reasons")
+    parser.add_argument("--lang", choices=[*TAGS], default="en", help="the language of the reasons")
     given = parser.parse_args(argv)
     wording.language(given.lang)
     limits = Limits(given.seconds, int(given.memory * 2**30))
     try:
+        if given.leaderboard is not None:
+            rank(given.folder, given.leaderboard, limits, given.pseudonyms)
+            return 0
         rows = grade(given.folder, given.lesson, given.out, limits, max(given.jobs, 1))
     except LensError as error:
         print(error, file=sys.stderr)

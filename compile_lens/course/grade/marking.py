@@ -17,7 +17,7 @@ from .. import checking, wording
 from ..checking import LONGEST
 from ..lessons import exercise
 from ..wording import tell
-from . import submission
+from . import figures, submission
 
 RIGHT, WRONG, EMPTY, MISSING, RAISED, ALTERED = "right", "wrong", "empty", "missing", "raised", "altered"
 """Outcomes of an exercise that this process reports."""
@@ -46,8 +46,12 @@ def _answer(data: bytes, _report: worker.Report) -> dict[str, Any]:
     wording.language(request["language"])
     sys.path[:0] = [request["folder"]] if request["folder"] not in sys.path else []
     before = _functions()
+    numbers: tuple[float | None, ...] = ()
     try:
-        outcome, reasons = _marked(request["text"], request["key"])
+        if request.get("measured"):
+            outcome, reasons, numbers = _measured(request["text"], request["key"])
+        else:
+            outcome, reasons = _marked(request["text"], request["key"])
     except submission.Unreadable as error:
         outcome, reasons = MISSING, [str(error)]
     except (
@@ -55,27 +59,32 @@ def _answer(data: bytes, _report: worker.Report) -> dict[str, Any]:
     ) as error:  # also SystemExit: the request is answered, whatever the student's code does
         outcome, reasons = RAISED, [tell("raised", error=_line(error))]
     if changed := _changed(before):
-        outcome, reasons = ALTERED, [tell("altered", name=changed)]
-    return {"outcome": outcome, "reasons": [flat(reason) for reason in reasons]}
+        outcome, reasons, numbers = ALTERED, [tell("altered", name=changed)], ()
+    return {"outcome": outcome, "reasons": [flat(reason) for reason in reasons], "figures": numbers}
 
 
 def _marked(text: str, key: str) -> tuple[str, list[str]]:
-    book = submission.read(text)
-    if not book.checks(key):
-        return MISSING, [book.damage(key) or tell("no check", key=key)]
-    function = _function(book, key)
-    tried, reasons = checking.judged(exercise(key), function)
+    tried, reasons = checking.judged(exercise(key), _function(text, key))
     return (RIGHT if not reasons else WRONG if tried else EMPTY), list(reasons)
 
 
-def _function(book: submission.Submission, key: str) -> Any:
-    """Run the statements that the function needs, in a module of their own, and return it."""
+def _measured(text: str, key: str) -> tuple[str, list[str], tuple[float | None, ...]]:
+    numbers, reasons = figures.measured(exercise(key), _function(text, key))
+    return (RIGHT if numbers else WRONG), reasons, numbers
+
+
+def _function(text: str, key: str) -> Any:
+    """Run the statements that the function needs, in a module of their own, and return it. Raises ``Unreadable`` if the
+    notebook gives none."""
+    book = submission.read(text)
+    if not book.checks(key):
+        raise submission.Unreadable(book.damage(key) or tell("no check", key=key))
     statements, given = book.function(key)
     tree = ast.Module([one.node for one in statements], [])
-    text = ast.unparse(tree)
-    linecache.cache[CONTENT] = (len(text), None, text.splitlines(keepends=True), CONTENT)
+    run = ast.unparse(tree)
+    linecache.cache[CONTENT] = (len(run), None, run.splitlines(keepends=True), CONTENT)
     module = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(text, CONTENT, "exec"), vars(module))
+    exec(compile(run, CONTENT, "exec"), vars(module))
     return eval(compile(ast.Expression(given), CONTENT, "eval"), vars(module))
 
 

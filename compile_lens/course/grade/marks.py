@@ -21,10 +21,11 @@ JUDGED = {"right": 1, "wrong": 0, "empty": 0, "missing": 0}
 
 @dataclass(frozen=True)
 class Mark:
-    """Result of one exercise: its outcome, and why it is that."""
+    """Result of one exercise: its outcome, and why it is that. ``figures`` are those of the class's table."""
 
     outcome: str
     reasons: tuple[str, ...] = ()
+    figures: tuple[float | None, ...] = ()
 
     @property
     def points(self) -> int | None:
@@ -58,10 +59,15 @@ def save(rows: list[Row], keys: list[str], out: Path) -> None:
         notes = [f"{key} {mark.outcome}: {' '.join(mark.reasons)}" for key, mark in row.marks.items()]
         shown = [note for note, point in zip(notes, points) if point != 1]
         figures = [sum(point or 0 for point in points), points.count(None)]
-        # A spreadsheet would compute a name that begins as a formula does.
-        name = f"'{row.student}" if row.student[:1] in "=+-@" else row.student
-        table.writerow([name, *("" if p is None else p for p in points), *figures, " | ".join(shown)])
+        table.writerow(
+            [cell(row.student), *("" if p is None else p for p in points), *figures, " | ".join(shown)]
+        )
     write_text(out.with_suffix(".csv"), text.getvalue())
+
+
+def cell(name: str) -> str:
+    """Return a name for a spreadsheet, which would compute one that begins as a formula does."""
+    return f"'{name}" if name[:1] in "=+-@" else name
 
 
 def load(out: Path, keys: list[str]) -> dict[str, Row]:
