@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import signal
+import sys
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -86,6 +87,15 @@ class EarlyReports:
         self._last = time.monotonic()
 
 
+def _reap() -> None:
+    """Take the status of processes that ended: one that an interrupt met while it was started, such as Graphviz's, is
+    known to nobody."""
+    if sys.platform != "win32":
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
 class Answerer:
     """Answers requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file, with ``"early":
     true`` for the graphs that were traced before they are lowered."""
@@ -102,6 +112,7 @@ class Answerer:
     def answer(self, data: bytes, report: worker.Report) -> dict[str, Any]:
         began = time.perf_counter()
         request = json.loads(data)
+        _reap()
         try:
             Interrupt.running = True
             try:

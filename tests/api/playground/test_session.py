@@ -157,6 +157,21 @@ def test_an_interrupt_in_a_report_waits_for_its_end(monkeypatch: pytest.MonkeyPa
         Interrupt.hear()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_an_interrupted_program_started_is_waited_for(captures: CaptureProcess) -> None:
+    """An interrupt may take the number of a process before anyone has it: nobody else would wait for it."""
+    ask(captures, "import os\nos.spawnlp(os.P_NOWAIT, 'true', 'true')\n" + SIN)
+    assert "parts" in ask(captures, "import time\ntime.sleep(0.2)\n" + SIN)
+    assert "parts" in ask(captures, SIN)
+    assert captures._child is not None
+    ended = []
+    for children in Path(f"/proc/{captures._child.pid}/task").glob("*/children"):
+        for pid in children.read_text().split():
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            ended += [pid] if state == "Z" else []
+    assert ended == []
+
+
 def test_two_targets_are_the_columns_of_a_comparison(captures: CaptureProcess) -> None:
     """Each as the capture for that target alone has it."""
     both = ask(captures, SIN, target="cpu:avx2", beside="h100")
