@@ -417,7 +417,10 @@ def _add_story(command: argparse.ArgumentParser) -> None:
         help="print it as a story in plain words, stage by stage, instead of the page",
     )
     command.add_argument(
-        "--lang", choices=("en", "zh"), default="en", help="the language of the story and of pages (default: %(default)s)"
+        "--lang",
+        choices=("en", "zh"),
+        default="en",
+        help="the language of the story and of pages (default: %(default)s)",
     )
 
 

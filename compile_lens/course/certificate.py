@@ -52,6 +52,7 @@ def document(kept: Progress, name: str, day: datetime.date) -> Document:
         created=day.isoformat(),
         findings=tuple(tables),
         notes=(tell("what a certificate says"), tell("what a certificate does not say")),
+        notes_title=tell("notes"),
     )
 
 

@@ -208,6 +208,7 @@ MESSAGES: dict[str, str] = {
     "several notebooks": "有几个笔记本都可能是第 {lesson} 课的：请只留一个。",
     "too large": "笔记本超过 {bytes:,} 字节。",
     "bytes not known": "它搬运的字节并不全都知道：有一个算子，谁也看不到里面。",
+    "notes": "说明",
     "leaderboard": "综合课的模型：全班成绩表",
     "in the table": "{all} 份作业里，{ranked} 份上榜",
     "places": "名次",

@@ -109,6 +109,7 @@ ENGLISH: dict[str, str] = {
     "several notebooks": "Several notebooks may be of lesson {lesson}: leave one.",
     "too large": "The notebook is larger than {bytes:,} bytes.",
     "bytes not known": "Not all bytes that it moves are known: there is an operator that nobody can look into.",
+    "notes": "Also",
     "leaderboard": "The model of the capstone: the table of the class",
     "in the table": "{ranked} of {all} handed in a function that has a place",
     "places": "places",

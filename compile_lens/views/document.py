@@ -361,7 +361,8 @@ class Document:
             that says what follows.
         findings: the sections, in order.
         also: facts that belong to no finding.
-        notes: what a reader should know besides; ``notes_where`` names where all of them are.
+        notes: what a reader should know besides; ``notes_where`` names where all of them are, ``notes_title`` is a
+            heading in place of the usual one.
     """
 
     kind: str
@@ -380,6 +381,7 @@ class Document:
     also: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     notes_where: str = ""
+    notes_title: str = ""
 
 
 def table_finding(

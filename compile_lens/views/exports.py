@@ -53,7 +53,11 @@ def save_capture(capture: Record, path: str | os.PathLike[str], lang: str | None
             write_text(file, svg)
         return target
     return save(
-        target, CAPTURE, lambda: document(capture), html=lambda: page(capture, lang=lang), json=lambda: to_json(capture)
+        target,
+        CAPTURE,
+        lambda: document(capture),
+        html=lambda: page(capture, lang=lang),
+        json=lambda: to_json(capture),
     )
 
 

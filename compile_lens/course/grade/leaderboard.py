@@ -111,6 +111,7 @@ def document(marks: dict[str, Mark], day: datetime.date) -> Document:
         created=day.isoformat(),
         findings=(shown,) if rows else (),
         notes=(tell("who is in the table"), tell("how places are given")),
+        notes_title=tell("notes"),
     )
 
 

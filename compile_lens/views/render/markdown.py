@@ -75,7 +75,7 @@ def page(document: Document) -> str:
         if finding.room in (ANY, PAGE):
             _finding(out, finding)
     if document.notes:
-        out.add("## Notes")
+        out.add(f"## {escape(document.notes_title or 'Notes')}")
         out.add("\n".join(f"- {escape(note)}" for note in document.notes[:MANY]))
         out.more(len(document.notes) - MANY, "note")
     return out.text()

@@ -73,7 +73,7 @@ def page(document: Document, width: int | None = None, ascii: bool | None = None
         if finding.room in (ANY, TERMINAL):
             _finding(paper, finding)
     if document.also or document.notes:
-        paper.section("also")
+        paper.section(document.notes_title or "also")
     for fact in document.also:
         paper.text_block(fact, "  ", "    ", limit=4)
     for note in document.notes[:MANY]:

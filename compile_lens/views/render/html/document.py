@@ -122,7 +122,7 @@ def body(document: Document, inserts: Mapping[str, str] = _NOTHING) -> str:
     parts.append(div("".join(first), _COLUMNS, "first") if first else "")
     parts += [draw.finding(finding) for finding in shown if not finding.beside]
     if document.also or document.notes:
-        parts.append(heading("Also", "", "notes-heading"))
+        parts.append(heading(text(document.notes_title or "Also"), "", "notes-heading"))
         parts += [div(text(fact), f"font-size:13px;color:{FAINT}") for fact in document.also]
         parts += [note(text(short(words, 1000))) for words in document.notes[:MANY]]
         parts.append(_left(len(document.notes) - MANY, "note", document.notes_where))
