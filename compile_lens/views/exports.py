@@ -42,7 +42,8 @@ def save_capture(capture: Record, path: str | os.PathLike[str], lang: str | None
         The path of the file (of the first, where there are several).
 
     Raises:
-        UsageError: there is no page in ``lang``, the ending is not in ``CAPTURE``, the place cannot be written, or there is no graph to draw.
+        UsageError: there is no page in ``lang``, the ending is not in ``CAPTURE``, the place cannot be written, or
+            there is no graph to draw.
     """
     chosen(lang)
     target = path_of(path)

@@ -141,6 +141,21 @@ def empty_ones() -> list[Any]:
     return [only_words, dots, none, raising, called]
 
 
+def test_a_backend_can_be_checked_more_often_than_dynamo_compiles_one_function() -> None:
+    """Dynamo has a limit of variants, and each backend is another; and what is compiled elsewhere stays."""
+
+    def kept(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    compiled = torch.compile(kept, backend="eager")
+    compiled(torch.rand(3))
+    tries = torch._dynamo.config.recompile_limit + 2
+    assert all(course.check("15.3", RIGHT["15.3"][0]) for _ in range(tries))
+    assert course.progress().attempts("15.3") == tries
+    with torch.compiler.set_stance("fail_on_recompile"):
+        compiled(torch.rand(3))
+
+
 @pytest.mark.parametrize("made", empty_ones(), ids=lambda made: made.__name__)
 def test_an_untouched_exercise_says_what_to_write_and_counts_as_no_attempt(made: Any) -> None:
     said = repr(course.check("1.1", made))

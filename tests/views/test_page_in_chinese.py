@@ -60,7 +60,9 @@ def test_only_the_story_differs_in_the_data() -> None:
 
 def test_each_entry_is_chinese_and_keeps_its_places() -> None:
     table = dict(translation.translation(CHINESE))
-    signs = re.compile(r"[\W\d]|FX|Inductor|roofline|[a-z]?Python|foreach|scatter|pass|include|Lowering|CUDA Graph")
+    signs = re.compile(
+        r"[\W\d]|FX|Inductor|roofline|[a-z]?Python|foreach|scatter|pass|include|Lowering|CUDA Graph"
+    )
     assert [key for key, value in table.items() if not HAN.search(value) and signs.sub("", value)] == []
     for key, value in table.items():
         places, used = PLACE.findall(key), re.findall(r"\{(\d?)\}", value)

@@ -18,13 +18,13 @@ from compile_lens.record.capture import Record
 from compile_lens.record.graph import Graph
 
 from ..findings import findings
+from ..language import TAGS, chosen
 from ..render import html
 from ..render.html.markup import around, dark_where_preferred
 from ..render.html.markup import text as escaped
 from ..subjects.capture import document
 from ..summaries.capture_summary import summary
 from ..summaries.short_text import issue
-from ..language import TAGS, chosen
 from ..words import stamp
 from ..words.characters import block, short
 from ..words.sentences import ENGLISH
