@@ -16,7 +16,7 @@ const NARROW = "(max-width: 719px)";
 /** Key of the last address that this tab wrote. */
 const OWN = "compile-lens-own";
 /** Seconds to a page from which on its graphs are shown before it. */
-const SLOW = 0.25;
+const SLOW = 0.3;
 /** Code of the server for a page whose place another has taken. */
 const ELSEWHERE = 4001;
 
