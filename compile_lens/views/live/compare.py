@@ -16,6 +16,7 @@ from compile_lens.record.difference import LEVELS, Change, DifferenceRecord
 from compile_lens.record.graph import Source
 
 from ..document import Document
+from ..language import chosen
 from ..render import html
 from ..subjects import compare as targets
 from ..subjects import diff as diffs
@@ -71,11 +72,12 @@ def _captures(comparison: ComparisonRecord) -> list[Record | None]:
 
 def beside(page: dict[str, object], captures: Sequence[Record | None]) -> str:
     """HTML for captures side by side: the data of the ``Compared`` page, and those of each capture."""
+    language = chosen()
     parts = {"comparison": packed(json.dumps(page))}
     for number, capture in enumerate(captures):
         if capture is not None:
-            parts[f"column {number}"] = compact(encoded(capture))
-    return alive(parts, "compare")
+            parts[f"column {number}"] = compact(encoded(capture, language))
+    return alive(parts, "compare", language)
 
 
 def compare_page(comparison: ComparisonRecord) -> dict[str, object]:

@@ -12,11 +12,14 @@ const WORDLESS = "script, style, textarea";
 
 /** Elements that hold code, names or the words of the compiler, and notes among them. */
 const AS_IT_IS = "pre, code, bdi, .name, .listing-code, .cl-listing";
-const NOTE = ".listing-note";
+const NOTE = ".listing-note, .listing-fold";
 
 /** Elements where a single word is a name. */
 const NAMES =
   "td.cell-name, .finding-link, .chain-item, .step-name, text.target, .chip-show, .chip-unpin, .code-tab .code-name, .kernel-names, .chain-line";
+
+/** The noun of a number that stands before it. */
+const UNIT = ".saving-unit";
 
 const root = /** @type {(HTMLElement & { compileLens?: Unpacked }) | null | undefined} */ (
   document.currentScript?.closest(".compile-lens")
@@ -37,7 +40,9 @@ async function begin(page, { parts, unpack }) {
   const words = (/** @type {Node} */ node) => {
     const { nodeValue, parentElement } = node;
     if (!nodeValue || isCode(parentElement) || isName(nodeValue, parentElement)) return;
-    const translated = translator.translate(nodeValue);
+    const translated = parentElement?.matches(UNIT)
+      ? translator.translate(`2 ${nodeValue.trim()}`).slice(1)
+      : translator.translate(nodeValue);
     if (translated !== node.nodeValue) node.nodeValue = translated;
   };
   const attribute = (/** @type {Element} */ element, /** @type {string} */ name) => {

@@ -1,10 +1,10 @@
 // Sentences in another language, by a table of sentences with places in them.
 //
-// A key of the table is English. `{}` stands for any text, with a semicolon in it only at the beginning of a key; `{n}`
-// for an amount, `{w}` for a word, `{c}` for a compile id, `{=}` for names that stay as they are, `[s]` for letters that
-// may be missing, `[is|are]` for one of several. A value has the same places in their order, or by number: `{2}`. What
-// stands in a place is translated too. A text without an entry is cut at lines, sentences and lists, and each part is
-// looked up; what no entry covers stays as it is.
+// A key of the table is English. `{}` stands for any text, with a semicolon or a raised dot in it only at the beginning
+// of a key; `{n}` for an amount, `{w}` for a word, `{c}` for a compile id, `{=}` for names that stay as they are, `[s]`
+// for letters that may be missing, `[is|are]` for one of several. A value has the same places in their order, or by
+// number: `{2}`. What stands in a place is translated too. A text without an entry is cut at lines, sentences and lists,
+// and each part is looked up; what no entry covers stays as it is.
 
 /** @typedef {{ pattern: RegExp, value: string, asTheyAre: boolean[] }} Entry */
 
@@ -14,8 +14,8 @@ const PATTERNS = {
   n: "((?:at least |up to )?[~≥≈<–−-]?\\d[\\d.,]*(?:[ \u00a0]?(?:[kKMGTµmn]i?)?(?:B|s|%)(?![a-z]))?)",
   w: "(\\S+)",
   c: "(\\d+/\\d+(?:_\\d+)?)",
-  "=": "((?:(?!; ).)+?)",
-  "": "((?:(?!; ).)+?)",
+  "=": "((?:(?!; | · ).)+?)",
+  "": "((?:(?!; | · ).)+?)",
 };
 
 const LINES = /\n/;
