@@ -82,6 +82,7 @@ class MemoryUse:
         peak: bytes that are live at once, at most, in one graph; ``None`` if it is not known for any.
         place: the compile id and the phase of the peak: ``"0/0 backward"``.
         saved: bytes saved for the backward by all graphs; ``None`` if a size is not known, or nothing was seen.
+        partitions: the number of graphs whose saved tensors were seen.
         missing: why figures are not known.
     """
 
@@ -91,6 +92,7 @@ class MemoryUse:
     place: str = ""
     saved: int | None = None
     missing: tuple[str, ...] = ()
+    partitions: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
@@ -160,14 +162,15 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
             sizes.append(0 if tensor.alias_of else tensor.nbytes)
             table.add_saved(compilation, tensor)
     known = [size for size in sizes if size is not None]
-    partitioned = any(compilation.partition is not None for compilation in capture.compilations)
+    partitions = sum(compilation.partition is not None for compilation in capture.compilations)
     return MemoryUse(
         by,
         table.rows(top[0] if top is not None else None),
         top[0] if top is not None else None,
         f"{top[1].id} {top[2].phase}" if top is not None else "",
-        sum(known) if partitioned and len(known) == len(sizes) else None,
+        sum(known) if partitions and len(known) == len(sizes) else None,
         tuple(missing),
+        partitions,
     )
 
 

@@ -152,6 +152,16 @@ def test_the_page_has_both_tables_and_a_call_of_one_line_neither() -> None:
     assert alone is not None and not {"by line", "by name"} & {section.title for section in alone.sections}
 
 
+def test_what_several_graphs_save_is_said_to_be_of_all() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin().exp()
+        torch._dynamo.graph_break()
+        return (y.cos() * y).sum()
+
+    use = capture(f, torch.ones(64, requires_grad=True)).memory("line")
+    assert use.partitions == 2 and "saved for the backward, by all graphs: " in str(use)
+
+
 def test_a_wrong_way_is_an_error() -> None:
     with pytest.raises(UsageError, match="'line', 'name'"):
         capture(torch.sin, torch.ones(4)).memory("kernel")

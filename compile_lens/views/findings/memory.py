@@ -88,7 +88,8 @@ def _total(use: MemoryUse) -> str:
     peak = "The peak is not known" if use.peak is None else f"Peak {in_memory(use.peak)}{where}"
     if use.saved is None:
         return f"{peak}."
-    return f"{peak}; saved for the backward: {in_memory(use.saved) if use.saved else 'nothing'}."
+    which = ", by all graphs" if use.partitions > 1 else ""
+    return f"{peak}; saved for the backward{which}: {in_memory(use.saved) if use.saved else 'nothing'}."
 
 
 def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
