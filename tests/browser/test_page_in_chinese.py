@@ -26,7 +26,8 @@ SHOWN = """
   const walk = (node, skip) => {
     if (node.nodeType === Node.TEXT_NODE) return void shown.push(node.nodeValue.trim());
     if (node instanceof Element) {
-      if (node.matches(skip)) return node.querySelectorAll(".listing-note, .listing-fold").forEach((note) => walk(note, skip));
+      const notes = ".listing-note, .listing-fold";
+      if (node.matches(skip)) return node.querySelectorAll(notes).forEach((note) => walk(note, skip));
       for (const name of attributes) if (node.hasAttribute(name)) shown.push(node.getAttribute(name));
     }
     node.childNodes.forEach((child) => walk(child, skip));
