@@ -20,7 +20,9 @@ def handout(lesson: Lesson) -> str:
     exercises, tasks = lesson.exercises
     sentences, text = lesson.take_home
     shown = [block for step in lesson.steps() for block in step.blocks]
-    drawings = [one for one in shown if one.kind == "svg"][:1]
+    lines = sum(one.content.count("\n") for one in (*blocks, *tasks) if one.kind == "code")
+    # Beside long programs a drawing would make all of it small.
+    drawings = [one for one in shown if one.kind == "svg"][: lines <= 20]
     code = [one for one in shown if one.kind == "code"][:1]
     picture = drawings or ([] if any(one.kind == "code" for one in blocks) else code)
     body = (
