@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from ..errors import UsageError
 from ..views import language as pages
 from ..views.words.sentences import CHINESE
 from .exercise import Exercise, Question
@@ -182,6 +183,8 @@ def language(name: str) -> None:
 
     Raises ``UsageError`` for another one.
     """
+    if name not in pages.TAGS:
+        raise UsageError(f"language({name!r}): there is {' and '.join(map(repr, pages.TAGS))}")
     pages.use(name)
 
 
