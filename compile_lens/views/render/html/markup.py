@@ -64,8 +64,8 @@ STATE_COLOURS = {
 }
 """Ink, ground and edge of the outcome, each ink at least 7:1 on its ground."""
 
-SANS = "font-family:system-ui,Arial,sans-serif"
-MONO = "font-family:Menlo,monospace"
+SANS = "font-family:system-ui,sans-serif"
+MONO = "font-family:monospace"
 
 
 def frame(widest: int) -> str:
