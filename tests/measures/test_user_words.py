@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 import samples_findings
@@ -43,6 +44,7 @@ def attention() -> Capture:
     return capture(softmax_and_product, torch.rand(8, 32, 16), torch.rand(8, 16, 32))
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells columns from 3.11 on")
 def test_lines_and_expressions_stand_in_place_of_buffers() -> None:
     record = attention()
     first, second = line(softmax_and_product, 1), line(softmax_and_product, 2)
@@ -70,6 +72,8 @@ def test_the_answer_about_lines_is_the_one_that_saves_most() -> None:
     chosen = record.why(first, second)
     each = [record.why(first, second, phase=phase) for phase in ("forward", "backward")]
     apart = [one.saved or 0 for one in each if one.verdict == "not fused"]
+    if not apart:
+        pytest.skip("this torch fuses them")
     assert chosen.saved == max(apart) and chosen.where in {one.where for one in each}
     assert any(re.fullmatch(r"in 0/0 (for|back)ward: [a-z ]+", fact) for fact in chosen.facts)
 

@@ -196,7 +196,7 @@ def test_calls_share_what_they_change_in_place() -> None:
     divergence = compile_lens.divergence(model, calls=[(x,), (x,)])
     names = {check.name for check in divergence.verification.comparisons}
     assert divergence.agrees and {"result[0]", "result[1]"} <= names
-    torch.testing.assert_close(model.total, 2 * x.sum(0))  # of the capture, which makes each call once
+    assert not model.total.any(), "put back after the capture, and after each run"
     assert divergence.graphs[0].count("agrees") and not divergence.graphs[0].count("differs", "follows")
 
 
