@@ -15,7 +15,7 @@ from compile_lens.measures.steps import at_step
 from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.views.findings import findings
 from compile_lens.views.live import page as html
-from compile_lens.views.words import outcome, stamp
+from compile_lens.views.words import break_advice, outcome, stamp
 
 from . import captures
 from .pages import contrast, static
@@ -656,8 +656,10 @@ def test_breaks_are_counted_alike_and_the_chip_leads_to_them(viewer: Open, viewp
     assert count > 1 and said == f"{count} graph breaks" + (" at 1 place" if viewport[0] > 1000 else "")
     (note,) = page.pane("python").locator(".listing-note").all()
     words = " ".join(note.inner_text().split())
-    hint = shown.breaks[0].hint
-    assert words.startswith(f"{count} graph breaks: ") and hint.partition(". ")[0] in words
+    advice = break_advice.LOGGING.format("print")
+    assert words.startswith(f"{count} graph breaks: ") and f"Hint: {advice} …" in words
+    torchs = note.locator(".listing-note-text").get_attribute("title")
+    assert shown.breaks[0].hint.partition(". ")[0] in str(torchs), "torch's own"
     here = "app => app.shadowRoot.activeElement?.innerText ?? ''"
     chip.focus()
     page.page.keyboard.press("Enter")
