@@ -141,7 +141,8 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
     if by not in BY:
         raise UsageError(f"by={by!r} is not one of {', '.join(map(repr, BY))}")
     missing: dict[str, None] = {}
-    if hidden := unknown_node_origins(capture):
+    hidden = unknown_node_origins(capture)
+    if hidden:
         missing[f"which lines hold memory: {hidden}"] = None
     peaks = []
     for compilation in capture.compilations:
@@ -152,7 +153,7 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
                 peaks.append((memory.peak, compilation, memory))
         if "backward" in compilation.phases and compilation.partition is None:
             missing[f"what {compilation.id} saves for the backward was not seen"] = None
-    table = _Table(capture, by)
+    table = _Table(capture, by, bool(hidden))
     top = max(peaks, key=lambda one: one[0]) if peaks else None
     if top is not None:
         missing.update(dict.fromkeys(table.add_peak(*top[1:])))
@@ -206,9 +207,8 @@ class _Sum:
 class _Table:
     """The rows of a capture."""
 
-    def __init__(self, capture: Record, by: str) -> None:
-        self._by = by
-        self._hidden = bool(unknown_node_origins(capture))
+    def __init__(self, capture: Record, by: str, hidden: bool) -> None:
+        self._by, self._hidden = by, hidden
         self._chain = Chain(capture)
         self._names = input_names(capture)
         self._graphs = {(c.id, graph.key): graph for c in capture.compilations for graph in c.graphs.values()}

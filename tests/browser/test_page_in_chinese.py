@@ -53,11 +53,11 @@ ENGLISH = re.compile(r"(?<![\w.'])[a-z]{2,} [a-z]{2,}(?![\w.(\[])")
 """Two English words side by side."""
 
 GLOSS = re.compile(r"（[^（）]*）|“[^”]*”|\S+:\d+ in \w+: .*")
-"""What is beside a Chinese term, a quotation, and a line of a stack with its code."""
+"""English in brackets beside a Chinese term, a quotation, and a line of a stack with its code."""
 
 
 def of_torch(capture: Capture) -> str:
-    """What torch says in a capture."""
+    """Return what torch says in a capture."""
     endings = [*capture.breaks, *(skip.cause for skip in capture.skipped)]
     words = [capture.nothing_compiled]
     words += [f"{ending.reason}\n{ending.hint}" for ending in endings]

@@ -142,7 +142,7 @@ def f(x):
 
 
 def test_the_graph_is_shown_before_the_kernels(play: Page) -> None:
-    """Of the new program; what stays of the old one is dimmed, and the note says so."""
+    """The graph is of the new program; what stays of the old one is dimmed, and the note says so."""
     typed(play, SLOW)
     play.click(".cm-lineNumbers .cm-gutterElement:text-is('14')")
     old = play.locator(".page .frame:not(.frame-traced) .listing-box").last

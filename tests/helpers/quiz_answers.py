@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch._dynamo.testing import CompileCounter
+from plain_graphs import compiled, whole
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
@@ -49,17 +49,6 @@ def counted(function: Function, *inputs: Any) -> Counted:
     with Counted() as mode:
         function(*inputs)
     return mode
-
-
-def compiled(function: Function, calls: Iterable[tuple[Any, ...]], **settings: Any) -> int:
-    """How many graphs plain torch compiles in a series of calls, whose results are those of eager PyTorch."""
-    torch._dynamo.reset()
-    counter = CompileCounter()
-    made = torch.compile(function, backend=counter, **settings)
-    for inputs in calls:
-        torch.testing.assert_close(made(*inputs), function(*inputs))
-    torch._dynamo.reset()
-    return counter.frame_count
 
 
 def only(holds: Iterable[bool]) -> int:
@@ -220,16 +209,7 @@ def _() -> float:
         finally:
             pass
 
-    return only(whole(one) for one in (item, turns, chosen, caught))
-
-
-def whole(function: Function) -> bool:
-    """Whether plain torch makes one graph of all of it."""
-    try:
-        return compiled(function, [(X,)], fullgraph=True) == 1
-    except torch._dynamo.exc.TorchDynamoException:
-        torch._dynamo.reset()
-        return False
+    return only(whole(one, X) for one in (item, turns, chosen, caught))
 
 
 def sized(*sizes: int) -> list[tuple[torch.Tensor]]:
@@ -281,8 +261,8 @@ def kept_by_eager(function: Function) -> int:
 
 @answer("4.2")
 def _() -> float:
-    made = capture(lambda x: torch.sin(torch.sin(x)), torch.rand(1000, requires_grad=True))
-    return len(made.compilations[0].partition.saved)
+    trained = capture(lambda x: torch.sin(torch.sin(x)), torch.rand(1000, requires_grad=True))
+    return len(trained.compilations[0].partition.saved)
 
 
 @answer("4.3")

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from quiz_answers import MATRIX, X, answer, atens, compiled, counted, launches, libraries, only, step
+from plain_graphs import compiled
+from quiz_answers import MATRIX, X, answer, atens, counted, launches, libraries, only, step
 from torch._dynamo.testing import CompileCounter
 from torch._functorch.aot_autograd import aot_module_simplified
 
@@ -234,8 +235,8 @@ def _() -> float:
 
 def chain(first: bool) -> float:
     shapes = (100, 2), (2, 100), (100, 2)
-    made = capture(lambda x, y, z: (x @ y) @ z if first else x @ (y @ z), *map(torch.rand, shapes))
-    outputs = [call for call in made.compilations[0].graphs["inference"].calls if ".mm." in call.target]
+    products = capture(lambda x, y, z: (x @ y) @ z if first else x @ (y @ z), *map(torch.rand, shapes))
+    outputs = [call for call in products.compilations[0].graphs["inference"].calls if ".mm." in call.target]
     rows, columns = outputs[0].shape
     return rows * columns
 
@@ -297,9 +298,9 @@ def _() -> float:
 def _() -> float:
     with ThreadPoolExecutor(1) as queue:
         start = time.perf_counter()
-        asked = queue.submit(time.sleep, 0.3)
+        sleep = queue.submit(time.sleep, 0.3)
         between = time.perf_counter()
-        asked.result()
+        sleep.result()
         end = time.perf_counter()
     return only([between - start > end - between, end - between > between - start])
 

@@ -103,9 +103,10 @@ def test_what_it_says_of_modes_and_cuda_graphs_is_torchs() -> None:
     assert "triton.cudagraphs" in cells["modes"] and "max_autotune" in cells["modes"]
     (message,) = re.findall(r"raises: \*(.+?)\*", prose["replay-meaning"])
     assert message in inspect.getsource(cudagraph_trees)
-    said = " ".join((torch.compiler.cudagraph_mark_step_begin.__doc__ or "").split())
+    documented = " ".join((torch.compiler.cudagraph_mark_step_begin.__doc__ or "").split())
     assert (
-        "so long as there is not a pending backward" in said and "free tensors of a prior iteration" in said
+        "so long as there is not a pending backward" in documented
+        and "free tensors of a prior iteration" in documented
     )
     assert cells["replay"].split() == "kept: [9.0, 9.0, 9.0] cloned: [1.0, 4.0, 9.0]".split()
     assert [line.partition("→ ")[2] for line in cells["recorded-parts"].splitlines()] == [

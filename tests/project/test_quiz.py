@@ -54,9 +54,9 @@ def test_a_platform_can_read_it(language: str) -> None:
     """By the rules of GIFT: what stands in a text and has a meaning is escaped, and a choice is right."""
     parts = re.split(r"\n\s*\n", quiz.gift(language))
     for one in (part for part in parts if part.startswith("::")):
-        found = re.fullmatch(r"::[\d.]+::\[markdown\]((?:[^~=#{}\\]|\\[=])+)\{(.+)\}", one.strip(), re.S)
-        assert found, one
-        answer, _, why = found[2].partition("\n####")
+        match = re.fullmatch(r"::[\d.]+::\[markdown\]((?:[^~=#{}\\]|\\[=])+)\{(.+)\}", one.strip(), re.S)
+        assert match, one
+        answer, _, why = match[2].partition("\n####")
         assert why and re.fullmatch(r"(?:[^~=#{}\\]|\\=)+", why), one
         if not re.fullmatch(r"#\d+", answer):
             lines = answer.strip().split("\n")

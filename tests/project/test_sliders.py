@@ -10,7 +10,7 @@ from typing import Any
 import lessons
 import pytest
 import torch
-from quiz_answers import compiled
+from plain_graphs import compiled
 from torch.utils.checkpoint import checkpoint
 
 from compile_lens import capture
@@ -147,8 +147,10 @@ def test_an_operator_of_ones_own_parts_three_launches() -> None:
     functions = (lambda x: torch.cos(torch.tanh(torch.sin(x))), lambda x: torch.cos(my_tanh(torch.sin(x))))
     captures = [capture(function, torch.rand(1024)) for function in functions]
     assert [one.ledger.total.launches for one in captures] == [1, 3]
-    made = [sum(b.kind == "intermediate" for b in one.compilations[0].memory[0].buffers) for one in captures]
-    assert made == [0, 2] and "two values that were in registers go through memory" in _prose("09")
+    buffers = [
+        sum(b.kind == "intermediate" for b in one.compilations[0].memory[0].buffers) for one in captures
+    ]
+    assert buffers == [0, 2] and "two values that were in registers go through memory" in _prose("09")
 
 
 def test_a_multiple_of_the_step_leaves_nothing_over() -> None:

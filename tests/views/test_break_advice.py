@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain_graphs import whole
 
 import compile_lens
 from compile_lens.record.remedies import CAPTURE_SCALARS
@@ -61,19 +62,10 @@ def first_hint(function: Callable[..., Any]) -> str:
     return outcome.reason(ending).hint.partition("\n")[0]
 
 
-def compiles_whole(function: Callable[..., Any]) -> bool:
-    torch._dynamo.reset()
-    try:
-        torch.compile(function, backend="eager", fullgraph=True)(torch.ones(4))
-    except torch._dynamo.exc.TorchDynamoException:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("function", [branch, choice, loop, factor, factor_of_some])
 def test_a_branch_on_a_number_needs_more_than_the_setting(function: Callable[..., Any]) -> None:
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
-        helps = compiles_whole(function)
+        helps = whole(function, torch.ones(4))
     hint = first_hint(function)
     assert (hint == break_advice.BRANCH) == (not helps) and CAPTURE_SCALARS in hint
 
@@ -85,10 +77,10 @@ def test_a_logging_call_can_run_after_the_graph(function: Callable[..., Any], ca
     hint = first_hint(function)
     setting = torch._dynamo.config.reorderable_logging_functions
     given, names = set(setting), {"print": print, "warnings": warnings, "logging": logging}
-    assert not compiles_whole(function)
+    assert not whole(function, torch.ones(4))
     try:
         exec(hint.partition("Remove the call, or ")[2].partition(":")[0], {"torch": torch, **names})
-        assert setting - given == {called} and compiles_whole(function)
+        assert setting - given == {called} and whole(function, torch.ones(4))
         with torch._dynamo.config.patch(reorderable_logging_functions={called}):
             assert not compile_lens.capture(function, torch.ones(4)).breaks
     finally:

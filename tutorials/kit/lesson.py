@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compile_lens.course.lessons import EXERCISES
+from compile_lens.layout.text import columns
 
 FENCE = re.compile(r"^```(?:python)?\n(.*?)^```$", re.M | re.S)
 LISTED = re.compile(r"^(?:-|\d+\.) ", re.M)
@@ -33,7 +34,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Step:
-    """What stands on one slide if it fits: a heading, and blocks."""
+    """Content of one slide, if it fits: a heading, and blocks."""
 
     heading: str
     blocks: tuple[Block, ...]
@@ -146,19 +147,21 @@ def blocks(text: str, most: int) -> Iterator[Block]:
 def key_sentences(text: str, most: int) -> str:
     """Return a text that is at most ``most`` wide, or its key sentences: of each paragraph the first, those with bold
     words, and what follows the first as long as there is room."""
-    if width(text) <= most:
+    if columns(text) <= most:
         return text
     paragraphs = [[one] if LISTED.match(one) else sentences(one) for one in text.split("\n\n")]
     paragraphs = [one for one in paragraphs if one and not one[0].startswith(("(", "（"))]
     kept = [[number == 0 or "**" in one for number, one in enumerate(parts)] for parts in paragraphs]
-    left = most - sum(width(one) for parts, keep in zip(paragraphs, kept) for one, k in zip(parts, keep) if k)
+    left = most - sum(
+        columns(one) for parts, keep in zip(paragraphs, kept) for one, k in zip(parts, keep) if k
+    )
     for parts, keep in zip(paragraphs, kept):
         for number, one in enumerate(parts):
-            if not keep[number] and width(one) > left:
+            if not keep[number] and columns(one) > left:
                 break
-            left -= 0 if keep[number] else width(one)
+            left -= 0 if keep[number] else columns(one)
             keep[number] = True
-    space = " " if width(text) < len(text) * 1.3 else ""
+    space = " " if columns(text) < len(text) * 1.3 else ""
     shown = (space.join(one for one, k in zip(parts, keep) if k) for parts, keep in zip(paragraphs, kept))
     return "\n\n".join(shown)
 
@@ -173,11 +176,6 @@ def _hidden(span: re.Match[str]) -> str:
     text = span[0]
     # The last mark of bold words may end a sentence; those before it do not.
     return text[:-3].translate(HIDDEN) + text[-3] + "\5" if text.startswith("**") else text.translate(HIDDEN)
-
-
-def width(text: str) -> int:
-    """Return the width of a text in characters; a Chinese character is two wide."""
-    return sum(2 if ord(one) > 0x2E7F else 1 for one in text)
 
 
 def outputs(cell: Any) -> Iterator[Block]:

@@ -7,7 +7,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from .lesson import Block, Lesson, Step, width
+from compile_lens.layout.text import columns
+
+from .lesson import Block, Lesson, Step
 from .pages import LICENCE, page, prose, python
 
 WIDE, HIGH = 90.0, 42.0
@@ -42,7 +44,7 @@ def _sections(lesson: Lesson) -> Iterator[str]:
 
 def _section(heading: str, blocks: list[Block], part: str = "") -> str:
     lead = "text" if all(one.kind == "text" for one in blocks) else "lead"
-    if lead == "text" and sum(width(one.content) for one in blocks) <= 260:
+    if lead == "text" and sum(columns(one.content) for one in blocks) <= 260:
         lead = "text large"
     size = min(max(_size(blocks), SMALLEST), LARGEST)
     small = f" <small>{part}</small>" if part else ""
@@ -104,7 +106,7 @@ def _landscape(drawing: Block) -> bool:
 
 def _narrow(block: Block) -> bool:
     """Return True if a block may stand beside a drawing."""
-    return width(block.content) <= 260 and block.kind in ("text", "code")
+    return columns(block.content) <= 260 and block.kind in ("text", "code")
 
 
 def _size(blocks: list[Block]) -> float:
@@ -117,15 +119,15 @@ def _size(blocks: list[Block]) -> float:
 
 def _height(block: Block, size: float) -> float:
     if block.kind == "text":
-        return sum(math.ceil(width(line) / 88) * 3.0 + 1.1 for line in block.content.split("\n\n"))
+        return sum(math.ceil(columns(line) / 88) * 3.0 + 1.1 for line in block.content.split("\n\n"))
     if block.kind == "svg":
         return 36.0
     return _lines(block, size) * size * 1.3 + PAD
 
 
 def _lines(block: Block, size: float) -> int:
-    columns = (WIDE - 2 * size) / (0.605 * size)
-    return sum(max(math.ceil(width(line) / columns), 1) for line in _text(block).split("\n"))
+    most = (WIDE - 2 * size) / (0.605 * size)
+    return sum(max(math.ceil(columns(line) / most), 1) for line in _text(block).split("\n"))
 
 
 def _text(block: Block) -> str:

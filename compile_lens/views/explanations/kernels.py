@@ -210,7 +210,7 @@ def recompiled(capture: Record) -> Iterator[str]:
 
 
 def hints(capture: Record) -> Iterator[str]:
-    """How to avoid each graph break: what follows from its line, and the compiler's own advice."""
+    """Yield the advice against each graph break: what follows from its line, then the compiler's own."""
     for ending in capture.breaks:
         for hint in filter(None, map(str.strip, outcome.reason(ending).hint.splitlines())):
             yield f"{hint} ({labels.place(ending.frames[-1])})" if ending.frames else hint
