@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import time
 from typing import Any
 
@@ -35,7 +34,11 @@ def measured(wanted: Exercise, function: Any) -> tuple[tuple[float | None, ...],
 
 
 def _microseconds(function: Any, inputs: list[Any]) -> float | None:
-    """Return the median time of a compiled call; None where it cannot be built."""
+    """Return the time of the fastest compiled call; None where it cannot be built.
+
+    The fastest, since whatever else a machine does makes a call only slower: of a class that is graded in parallel the
+    median says who was measured beside whom.
+    """
     import torch
 
     torch.compiler.reset()
@@ -49,4 +52,4 @@ def _microseconds(function: Any, inputs: list[Any]) -> float | None:
                 times.append(time.perf_counter() - start)
     except Exception:  # such as no C++ compiler
         return None
-    return 1e6 * statistics.median(times[WARM:])
+    return 1e6 * min(times[WARM:])
