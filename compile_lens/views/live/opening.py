@@ -82,7 +82,7 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     if not answer.saved:
         yield _answer(
             "Try first",
-            f"nothing: no remedy that applies saves {percent(WORTH)} of the bytes",
+            f"nothing: no known remedy saves {percent(WORTH)} of the bytes",
             None,
             "fusion",
         )
@@ -99,7 +99,8 @@ def _memory(capture: Record) -> Iterator[dict[str, object]]:
         return
     most = max(use.rows, key=lambda row: row.peak or 0)
     own = memory_in_short(most.peak or 0)
-    words = f"peak ~{memory_in_short(use.peak)}: ~{own} by {owner(most)}"
+    where = f" in the {use.place.rpartition(' ')[2]}" if both_phases(capture) else ""
+    words = f"peak ~{memory_in_short(use.peak)}{where}: ~{own} by {owner(most)}"
     curve = capture.budget_curve
     if curve is not None and curve.best is not None and (less := gain(curve)) >= WORTH:
         words += f"; budget {curve.best.budget:g}: −{100 * less:.0f} %"

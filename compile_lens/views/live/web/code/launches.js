@@ -166,7 +166,7 @@ export function launchList(units, kernels, open, about) {
     heads[0],
     column("launch-bar", "lines", means?.lines),
     column("code-name", "kernel", means?.kernel),
-    column("launch-times", "×", means?.times),
+    column("launch-times", "launches", means?.times),
     column("launch-kind", limits ? "limit" : "kind", limits ? means?.limit : means?.kind),
     column("launch-bytes", about?.what ?? "", means?.amount),
     heads[1],
