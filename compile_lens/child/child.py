@@ -1,4 +1,4 @@
-"""One child process, as the caller sees it: it is started, asked, heard and ended."""
+"""One child process, as the caller sees it: it is started, queried, read and ended."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Child:
             os.close(theirs)
         pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
         self._requests, *outputs = [pipe.fileno() for pipe in pipes if pipe is not None]
-        self._heard = [OutputReader(name, fd) for name, fd in zip(("stdout", "stderr"), outputs)]
+        self._outputs = [OutputReader(name, fd) for name, fd in zip(("stdout", "stderr"), outputs)]
         for fd in (self._requests, self._replies):
             os.set_blocking(fd, False)
 
@@ -118,9 +118,9 @@ class Child:
         looked = time.monotonic()
         with selectors.DefaultSelector() as waiting:
             waiting.register(self._replies, selectors.EVENT_READ)
-            for heard in self._heard:
-                if heard.open:
-                    waiting.register(heard.fd, selectors.EVENT_READ, heard)
+            for output in self._outputs:
+                if output.open:
+                    waiting.register(output.fd, selectors.EVENT_READ, output)
             if left:
                 waiting.register(self._requests, selectors.EVENT_WRITE)
             while True:
@@ -131,7 +131,7 @@ class Child:
                         if not left:
                             waiting.unregister(self._requests)
                     elif key.data is not None:
-                        key.data.hear(show)
+                        key.data.read(show)
                         if not key.data.open:
                             waiting.unregister(key.fd)
                     elif not self._read():
@@ -168,8 +168,8 @@ class Child:
         return bool(data)
 
     def _hear(self, show: bool) -> None:
-        for heard in self._heard:
-            heard.hear(show)
+        for output in self._outputs:
+            output.read(show)
 
     def _look(self, now: float, began: bool) -> None:
         """Raise if the child is no longer at work. A process that it forked may hold its pipes open when it is gone."""
@@ -194,7 +194,7 @@ class Child:
             return ChildError("this program is ending, and so did the child process")
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
         what = "in the middle of its work" if began else "before it began to work"
-        last = self._heard[1].last.strip()
+        last = self._outputs[1].last.strip()
         words = "".join(f"\n  {line}" for line in last.splitlines()[-5:])
         return ChildError(f"the child process ended {how} {what}{words}", code, last, began)
 
@@ -215,8 +215,8 @@ class Child:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        for heard in self._heard:
-            heard.open = False
+        for output in self._outputs:
+            output.open = False
         for fd in (self._replies, self._life):
             if fd >= 0:
                 os.close(fd)

@@ -32,7 +32,7 @@ class OutputReader:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         os.set_blocking(fd, False)
 
-    def hear(self, show: bool) -> int:
+    def read(self, show: bool) -> int:
         """Take what is there, all that a pipe can hold, and write it if it is to be shown. Return its bytes."""
         size = 0
         for _ in range(FULL):  # a child that never stops to write must not hold the caller

@@ -9,7 +9,7 @@ from ..views.document import NUMBER, TEXT, Document, Finding, Quantity, Row, Tab
 from ..views.render.formats import save
 from .lessons import EXERCISES
 from .state import Progress, progress
-from .wording import tell
+from .wording import message
 
 FORMS = {".html": "one page, for a browser", ".md": "Markdown", ".txt": "the text page"}
 
@@ -40,27 +40,27 @@ def document(kept: Progress, name: str, day: datetime.date) -> Document:
         lesson for lesson, keys in lessons.items() if lesson not in done and any(map(kept.attempts, keys))
     ]
     tables = [
-        Finding(key, tell(key), "", sections=(_table(kept, lessons, chosen),), few=len(chosen), open=True)
+        Finding(key, message(key), "", sections=(_table(kept, lessons, chosen),), few=len(chosen), open=True)
         for key, chosen in (("lessons done", done), ("lessons begun", begun))
         if chosen
     ]
     return Document(
         "certificate",
-        tell("certificate of", name=name) if name else tell("certificate"),
+        message("certificate of", name=name) if name else message("certificate"),
         "compiled" if len(done) == len(lessons) else "partial",
-        tell("certified", done=len(done), all=len(lessons)),
+        message("certified", done=len(done), all=len(lessons)),
         created=day.isoformat(),
         findings=tuple(tables),
-        notes=(tell("what a certificate says"), tell("what a certificate does not say")),
-        notes_title=tell("notes"),
+        notes=(message("what a certificate says"), message("what a certificate does not say")),
+        notes_title=message("notes"),
     )
 
 
 def _table(kept: Progress, lessons: dict[str, list[str]], chosen: list[str]) -> Table:
     head = tuple(
-        map(tell, ("column lesson", "column right", "column exercises", "column tries", "column hints"))
+        map(message, ("column lesson", "column right", "column exercises", "column tries", "column hints"))
     )
-    rows = tuple(Row((tell(f"title {lesson}"), *_figures(kept, lessons[lesson]))) for lesson in chosen)
+    rows = tuple(Row((message(f"title {lesson}"), *_figures(kept, lessons[lesson]))) for lesson in chosen)
     return Table("", head, (TEXT, NUMBER, NUMBER, NUMBER, NUMBER), rows)
 
 

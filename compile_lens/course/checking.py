@@ -20,7 +20,7 @@ from .exercise import AT_LEAST, AT_MOST, EXACTLY, Exercise, Need, Question
 from .facts import FACTS, Number, absent, not_observed, said
 from .lessons import exercise, question
 from .reference import captured, differs, plain_error, rewritten
-from .wording import Shown, slips, tell
+from .wording import Shown, message, slips
 
 _HOLDS = {AT_LEAST: operator.ge, AT_MOST: operator.le, EXACTLY: operator.eq}
 
@@ -41,8 +41,8 @@ class Verdict(Shown):
 
     def __repr__(self) -> str:
         if self.right:
-            return tell("right", key=self.key)
-        return "\n".join((tell("wrong", key=self.key), *(f"  {reason}" for reason in self.reasons)))
+            return message("right", key=self.key)
+        return "\n".join((message("wrong", key=self.key), *(f"  {reason}" for reason in self.reasons)))
 
 
 def check(key: str | float, made: Any = None) -> Verdict:
@@ -62,30 +62,30 @@ def check(key: str | float, made: Any = None) -> Verdict:
 def judged(wanted: Exercise, made: Any) -> tuple[bool, tuple[str, ...]]:
     """Return whether the function is an attempt at all, and the requirements that it does not meet."""
     if made is None or made is ...:
-        return False, (tell("empty"),)
+        return False, (message("empty"),)
     if isinstance(made, Capture) or not callable(made):
-        return False, (tell("type", name=type(made).__name__),)
+        return False, (message("type", name=type(made).__name__),)
     if untouched(made):
-        return False, (tell("stub", key=wanted.key),)
+        return False, (message("stub", key=wanted.key),)
     if wanted.program is not None:
         try:
             made = rewritten(made, wanted.program, wanted.inputs)
         except Exception as error:  # the student's own, or that there is nothing to call
             takes = _takes(made, wanted)
-            why = _first(error) if takes else tell("inputs", count=len(wanted.inputs))
-            return True, (tell("failed", why=why),)
+            why = _first(error) if takes else message("inputs", count=len(wanted.inputs))
+            return True, (message("failed", why=why),)
     try:
         capture = captured(made, wanted.calls, wanted.target)
     except (UsageError, CaptureError) as error:
-        return True, (tell("failed", why=_why(error, made, wanted)),)
+        return True, (message("failed", why=_why(error, made, wanted)),)
     if not capture.compilations:  # there was work, if Dynamo left it to Python
-        why = tell("nothing", why=_nothing(capture, wanted).rstrip("."))
+        why = message("nothing", why=_nothing(capture, wanted).rstrip("."))
         left = bool(FACTS["skipped"].of(capture))
         return left, (why, *(_slips(capture, wanted)[:1] if left else ()))
     unmet = [need for need in wanted.needs if not _holds(capture, need)]
     mistaken = _slips(capture, wanted) if unmet else []
     other = differs(made, wanted.same_as, wanted.calls) if wanted.same_as is not None else ""
-    wrong = (tell("other", how=other),) if other else () if _uses(capture) else (tell("unused"),)
+    wrong = (message("other", how=other),) if other else () if _uses(capture) else (message("unused"),)
     return True, (*wrong, *(_unmet(capture, need) for need in unmet), *mistaken[:1])
 
 
@@ -114,10 +114,10 @@ def _slips(found: Capture, wanted: Exercise) -> list[str]:
 
 def _nothing(found: Capture, wanted: Exercise) -> str:
     if wanted.again:  # what the capture says is of the loop around the calls
-        return tell("no operator")
+        return message("no operator")
     if not found.breaks and not found.skipped and str(found.nothing_compiled).startswith(_NO_OPERATION):
-        return tell("no work")
-    return text(found.nothing_compiled) or tell("unsaid")
+        return message("no work")
+    return text(found.nothing_compiled) or message("unsaid")
 
 
 _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
@@ -132,21 +132,21 @@ def _holds(found: Capture, need: Need) -> bool:
 def _unmet(found: Capture, need: Need) -> str:
     value = None if not_observed(need.fact, found) else FACTS[need.fact].of(found)
     has = said(need.fact, value)
-    return tell("unmet", has=has, relation=tell(need.relation), value=need.value)
+    return message("unmet", has=has, relation=message(need.relation), value=need.value)
 
 
 def _why(error: UsageError | CaptureError, made: Any, wanted: Exercise) -> str:
     """Return why a function could not be captured: its own error, a wrong number of inputs, or a tensor made on another
     device than the rest."""
     if not _takes(made, wanted):
-        return tell("inputs", count=len(wanted.inputs))
+        return message("inputs", count=len(wanted.inputs))
     if isinstance(error, UsageError):
         return f"{flat(str(error)).partition('. ')[0]}."
     plain = plain_error(made, wanted.calls)
     cause = plain or error.__cause__ or error
     model = models.resolve(wanted.target) if wanted.target else None
     if plain is None and model is not None and model.device != "cpu" and _APART.search(str(cause)):
-        return tell("device", device=model.title)
+        return message("device", device=model.title)
     return _first(cause)
 
 
@@ -193,8 +193,8 @@ def hint(key: str | float) -> Words:
     key, hints = wanted.key, wording.hints(wanted)
     number = min(state.hinted(key), len(hints))
     more = len(hints) - number
-    left = wording.tell("more", more=more) if more else wording.tell("last")
-    return Words(wording.tell("hint", key=key, number=number, left=left, hint=hints[number - 1]))
+    left = wording.message("more", more=more) if more else wording.message("last")
+    return Words(wording.message("hint", key=key, number=number, left=left, hint=hints[number - 1]))
 
 
 def solution(key: str | float) -> Words:
@@ -202,8 +202,8 @@ def solution(key: str | float) -> Words:
     wanted = exercise(key)
     key, text = wanted.key, wanted.solution
     if not state.load().attempts(key):
-        return Words(wording.tell("try first", key=key))
-    return Words(wording.tell("solution", key=key, code=text))
+        return Words(wording.message("try first", key=key))
+    return Words(wording.message("solution", key=key, code=text))
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,10 +216,12 @@ class Prediction(Shown):
 
     def __repr__(self) -> str:
         if not self.answer:
-            return tell("no guess yet", question=wording.asked(self.asked), names=_names(self.asked))
+            return message(
+                "no guess yet", question=wording.question_text(self.asked), names=_names(self.asked)
+            )
         named = zip(self.asked.parts, self.answer)
-        answer = tell(", ").join(f"{wording.part(name)} {value:,}" for (name, _), value in named)
-        return tell("predicted", question=wording.asked(self.asked), said=answer)
+        answer = message(", ").join(f"{wording.part(name)} {value:,}" for (name, _), value in named)
+        return message("predicted", question=wording.question_text(self.asked), said=answer)
 
     def reveal(self, capture: Capture) -> Reveal:
         """The answer beside what this capture says. Raises ``UsageError`` for a capture that has no answer."""
@@ -228,7 +230,7 @@ class Prediction(Shown):
         unknown = (said(fact, v) for fact, v in zip(facts, values) if v is None or isinstance(v, AtLeast))
         reasons = (*_other_target(capture, self.asked), *(absent(fact, capture) for fact in facts), *unknown)
         if reason := next(filter(None, reasons), ""):
-            raise UsageError(tell("no answer", key=self.asked.key, why=reason))
+            raise UsageError(message("no answer", key=self.asked.key, why=reason))
         return Reveal(self, tuple(said(fact, value) for fact, value in zip(facts, values)), tuple(values))
 
 
@@ -247,11 +249,11 @@ class Reveal(Shown):
 
     def __repr__(self) -> str:
         answer = self.prediction.answer or (None,) * len(self.values)
-        lines = [wording.asked(self.prediction.asked)]
+        lines = [wording.question_text(self.prediction.asked)]
         rows = zip(self.prediction.asked.parts, answer, self.truth, self.values)
         for (name, _), value, truth, fact in rows:
             what = "no guess" if value is None else "as said" if value == fact else "other than said"
-            lines.append(tell(what, name=wording.part(name), value=value, truth=truth))
+            lines.append(message(what, name=wording.part(name), value=value, truth=truth))
         return "\n".join(lines)
 
 
@@ -263,7 +265,7 @@ def _other_target(capture: Capture, asked: Question) -> list[str]:
         return []
     if model.device != "cpu" and environment.device in (model.title, *model.torch_names):
         return []
-    return [tell("other target", target=asked.target, device=model.title)]
+    return [message("other target", target=asked.target, device=model.title)]
 
 
 def _names(asked: Question) -> str:
@@ -284,14 +286,14 @@ def predict(key: str, *answer: int | None) -> Prediction:
     if not answer:
         kept = state.load().answer(key)
         if kept is None:
-            raise UsageError(tell("answer first", key=key, names=_names(wanted)))
+            raise UsageError(message("answer first", key=key, names=_names(wanted)))
         return Prediction(wanted, kept)
     numbers = tuple(n for n in answer if isinstance(n, int) and not isinstance(n, bool))
     if len(answer) != len(wanted.parts) or len(numbers) != len(answer):
         what = "asks for" if len(wanted.parts) > 1 else "asks for one"
         count = len(wanted.parts)
-        raise UsageError(tell(what, key=key, count=count, names=_names(wanted), answer=answer))
+        raise UsageError(message(what, key=key, count=count, names=_names(wanted), answer=answer))
     if min(numbers) < 0:  # every fact is a count
-        raise UsageError(tell("negative", key=key, answer=answer))
+        raise UsageError(message("negative", key=key, answer=answer))
     state.predicted(key, numbers)
     return Prediction(wanted, numbers)

@@ -18,7 +18,7 @@ from ..results.capture import Capture
 from ..views.words.quantities import counted
 from .reference import LOOP
 from .vector_loops import LoopBlock, loop_blocks, without_tails
-from .wording import chinese, tell
+from .wording import chinese, message
 
 Number = int | Figure | AtLeast | None
 
@@ -373,15 +373,15 @@ def not_observed(name: str, capture: Capture) -> str:
 def absent(name: str, capture: Capture) -> str:
     """Return why a capture has no answer to a question about a fact; ``""`` if it has."""
     if capture.failure is not None:
-        return tell("capture failed")
+        return message("capture failed")
     for stage in FACTS[name].stages:
         phase = stage.partition(".")[0]
         if phase in PHASES and not getattr(capture.ledger, phase).exists:
-            return tell("no backward")
+            return message("no backward")
         if phase == "*" and not capture.ledger.total.exists:
-            return tell("no graph")
+            return message("no graph")
     if name in _OF_CPP and capture.kernels and not _cpp(capture):
-        return tell("no C++")
+        return message("no C++")
     return not_observed(name, capture)
 
 
@@ -395,9 +395,9 @@ def said(name: str, value: Number) -> str:
     if not many:
         one, many = FACTS[name].one, FACTS[name].many
     if value is None and name == "step":
-        return tell("no loop")
+        return message("no loop")
     if value is None:
-        return tell("not known", noun=many.lstrip(MEASURES))
+        return message("not known", noun=many.lstrip(MEASURES))
     return counted(value if isinstance(value, AtLeast) else Figure(value), one, many)
 
 

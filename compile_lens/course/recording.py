@@ -115,7 +115,7 @@ class Recorded(_Figure):
         Raises ``UsageError`` for a name that there is not, and where no other is given.
         """
         if not others:
-            raise UsageError(wording.tell("beside what"))
+            raise UsageError(wording.message("beside what"))
         figures = (other.scenes if isinstance(other, _Figure) else (recorded(other),) for other in others)
         return Beside((self, *(scene for scenes in figures for scene in scenes)))
 
@@ -123,7 +123,7 @@ class Recorded(_Figure):
     def origin(self) -> str:
         """The sentence that every view ends with: recorded, on what, by what, and not measured here."""
         facts = vars(self.made) | {"script": self.made.command.split()[1]}
-        return wording.tell("recorded with driver" if self.made.driver else "recorded", **facts)
+        return wording.message("recorded with driver" if self.made.driver else "recorded", **facts)
 
     def quartiles(self, part: str) -> tuple[float, float, float]:
         """The lower quartile, the median and the upper quartile of what a clock read, in seconds.
@@ -132,7 +132,7 @@ class Recorded(_Figure):
         """
         if part not in self.readings:
             raise UsageError(
-                wording.tell("no readings", name=self.name, part=part, there=_listed(self.readings))
+                wording.message("no readings", name=self.name, part=part, there=_listed(self.readings))
             )
         low, middle, high = statistics.quantiles(self.readings[part], n=4)
         return low, middle, high
@@ -187,7 +187,9 @@ class Recorded(_Figure):
         """Return the time that the device worked on what this part launched, in seconds, whenever it did so."""
         parts = {event.name for event in self.of("part")}
         if part not in parts:
-            raise UsageError(wording.tell("no part", name=self.name, part=part, there=_listed(sorted(parts))))
+            raise UsageError(
+                wording.message("no part", name=self.name, part=part, there=_listed(sorted(parts)))
+            )
         return _length([event for event in self._on_device() if event.part == part])
 
     def _on_device(self, stream: int = 0) -> tuple[Event, ...]:
@@ -201,27 +203,29 @@ class Recorded(_Figure):
             parts.append(f"{wording.of_scene(part)} {middle} [{low}–{high}] ms")
         rounds = len(next(iter(self.readings.values())))
         clock = "events" if self.name == "three events" else "clock"
-        sentences = [wording.tell(clock, parts=wording.tell(", ").join(parts), rounds=rounds)]
+        sentences = [wording.message(clock, parts=wording.message(", ").join(parts), rounds=rounds)]
         seen = {
-            "asks": wording.tell("once" if len(self.of("ask")) == 1 else "times", count=len(self.of("ask"))),
+            "asks": wording.message(
+                "once" if len(self.of("ask")) == 1 else "times", count=len(self.of("ask"))
+            ),
             "waited": _milliseconds(self.waited),
             "working": _milliseconds(self.working),
             "busy": f"{100 * self.busy:.0f}" if self.busy < 0.995 else ">99",
         }
-        sentences.append(wording.tell("under the profiler", **seen))
+        sentences.append(wording.message("under the profiler", **seen))
         if self.streams > 1:
             overlap = _milliseconds(self.overlap)
-            sentences.append(wording.tell("at once", overlap=overlap))
+            sentences.append(wording.message("at once", overlap=overlap))
         elif _length(self.of("copy")) > self.working / 100:
-            sentences.append(wording.tell("one at a time"))
+            sentences.append(wording.message("one at a time"))
         return sentences
 
     def _lanes(self) -> list[tuple[str, tuple[Event, ...]]]:
-        rows = [(wording.tell(f"lane {what}"), self.of(what)) for what in ("part", "ask", "wait")]
+        rows = [(wording.message(f"lane {what}"), self.of(what)) for what in ("part", "ask", "wait")]
         for stream in range(1, self.streams + 1):
             # Short work is drawn over long.
             work = sorted(self._on_device(stream), key=lambda event: -event.seconds)
-            rows.append((wording.tell("lane stream", stream=stream), tuple(work)))
+            rows.append((wording.message("lane stream", stream=stream), tuple(work)))
         return [(name, events) for name, events in rows if events]
 
     def _chart(self) -> Chart:
@@ -266,9 +270,9 @@ def recorded(name: str) -> Recorded:
 def _unknown(name: object, there: Iterable[str]) -> str:
     """That there is no such scene, what may be meant, and which there are: a name is never broken in two."""
     close = difflib.get_close_matches(name.lower(), list(there), 1) if isinstance(name, str) else []
-    meant = wording.tell("meant", close=close[0]) if close else ""
+    meant = wording.message("meant", close=close[0]) if close else ""
     names = ", ".join(repr(scene).replace(" ", "\N{NO-BREAK SPACE}") for scene in there)
-    text = textwrap.fill(wording.tell("no scene", name=name, meant=meant, there=names), _LINE)
+    text = textwrap.fill(wording.message("no scene", name=name, meant=meant, there=names), _LINE)
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -337,7 +341,9 @@ def _length(events: Iterable[Event]) -> float:
 def _bar(event: Event) -> Bar:
     part = event.name if event.what == "part" else event.part
     named = wording.of_scene(part) if part else ""
-    label = {"ask": "", "wait": wording.tell("waits"), "copy": wording.tell("copy")}.get(event.what, named)
+    label = {"ask": "", "wait": wording.message("waits"), "copy": wording.message("copy")}.get(
+        event.what, named
+    )
     about = named if event.what == "part" else f"{event.name} ({named})" if named else event.name
     return Bar(event.start, event.seconds, event.what, label, f"{about}: {_milliseconds(event.seconds)} ms")
 

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from ..api.capture import capture
 from ..results.capture import Capture
 from .exercise import Input
-from .wording import tell
+from .wording import message
 
 Calls = tuple[tuple[Input, ...], ...]
 
@@ -57,7 +57,7 @@ def rewritten(rewrite: Any, program: Callable[..., Any], inputs: tuple[Input, ..
     with contextlib.redirect_stdout(Cut(sys.stdout)):
         called = rewrite(modules[0])
     if not callable(called):
-        raise TypeError(tell("not callable", name=type(called).__name__))
+        raise TypeError(message("not callable", name=type(called).__name__))
     owner = getattr(called, "__self__", called)
     if isinstance(
         owner, torch.fx.GraphModule
@@ -87,7 +87,7 @@ class Cut(io.TextIOBase):
         kept = text[: max(self._left, 0)]
         self._to.write(kept)
         if len(kept) < len(text) and self._left >= 0:
-            self._to.write("\n" * (not kept.endswith("\n")) + tell("cut") + "\n")
+            self._to.write("\n" * (not kept.endswith("\n")) + message("cut") + "\n")
             self._left = -1
         else:
             self._left -= len(kept)
@@ -148,7 +148,7 @@ def differs(function: Any, other: Callable[..., Any], calls: Calls) -> str:
             computed = _computed(function, numbers, trained)
             for key, *three in zip(("values", "gradient"), computed, rounded, want):
                 if slip := _differ(key, *three):
-                    return tell(which, slip=slip)
+                    return message(which, slip=slip)
     return ""
 
 
@@ -182,15 +182,15 @@ def _differ(key: str, got: Any, rounded: Any, want: Any) -> str:
     import torch
 
     if not isinstance(got, torch.Tensor):
-        return tell("no tensor", name=type(got).__name__)
+        return message("no tensor", name=type(got).__name__)
     if got.shape != want.shape:
-        return tell("shape", got=tuple(got.shape), want=tuple(want.shape))
+        return message("shape", got=tuple(got.shape), want=tuple(want.shape))
     if not want.numel():
         return ""
     want = want.detach()
     error = (rounded.detach().double() - want).abs().max().item()
     allowed = ROUNDING * error + SLACK * want.abs().max().item()
     if got.isnan().any() and not want.isnan().any():
-        return tell("nan")
+        return message("nan")
     apart = (got.detach().double() - want).abs().max().item()
-    return "" if apart <= allowed else tell(key, most=f"{apart:.2g}")
+    return "" if apart <= allowed else message(key, most=f"{apart:.2g}")

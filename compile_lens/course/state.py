@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..record.files import write_text
 from .lessons import EXERCISES, QUESTIONS
-from .wording import Shown, tell
+from .wording import Shown, message
 
 FILE = Path("course-progress.json")
 """File of the progress, in the folder that the notebook runs in."""
@@ -45,32 +45,32 @@ class Progress(Shown):
 
     def __repr__(self) -> str:
         done = sum(self.solved(key) for key in EXERCISES)
-        lines = [tell("done", done=done, all=len(EXERCISES), file=self.file)]
+        lines = [message("done", done=done, all=len(EXERCISES), file=self.file)]
         begun = {_lesson(key) for key in (*self.predictions, *self.exercises)}
         for lesson in dict.fromkeys(map(_lesson, EXERCISES)):
             if lesson in begun:
                 answered = [self._answered(key) for key in QUESTIONS if _lesson(key) == lesson]
                 tried = [self._tried(key) for key in EXERCISES if _lesson(key) == lesson]
-                lines.append(tell("lesson", lesson=lesson, parts=tell("; ").join((*answered, *tried))))
+                lines.append(message("lesson", lesson=lesson, parts=message("; ").join((*answered, *tried))))
         later = [one for one in dict.fromkeys(map(_lesson, EXERCISES)) if one not in begun]
         if later:
-            lines.append(tell("not begun", lessons=", ".join(later)))
+            lines.append(message("not begun", lessons=", ".join(later)))
         return "\n".join(lines)
 
     def _answered(self, key: str) -> str:
         answer = self.answer(key)
         if answer is None:
-            return tell("not answered", key=key)
-        return tell("answered", key=key, said=tell(", ").join(f"{number:,}" for number in answer))
+            return message("not answered", key=key)
+        return message("answered", key=key, said=message(", ").join(f"{number:,}" for number in answer))
 
     def _tried(self, key: str) -> str:
         tries = self.attempts(key)
         # Asked for again, the last hint is the same one.
         hints = min(self.exercises.get(key, {}).get("hints", 0), len(EXERCISES[key].hints))
         if not tries and not hints:
-            return tell("untried", key=key)
-        outcome = tell("is right" if self.solved(key) else "not yet")
-        return tell("tried", key=key, outcome=outcome, tries=tries, hints=hints)
+            return message("untried", key=key)
+        outcome = message("is right" if self.solved(key) else "not yet")
+        return message("tried", key=key, outcome=outcome, tries=tries, hints=hints)
 
 
 def _lesson(key: str) -> str:
@@ -90,12 +90,12 @@ def load() -> Progress:
     except FileNotFoundError:
         return Progress(path)
     except (OSError, ValueError) as error:
-        raise UsageError(tell("broken", path=path, error=error)) from None
+        raise UsageError(message("broken", path=path, error=error)) from None
     predictions, exercises = (
         data.get(k) if isinstance(data, dict) else None for k in ("predictions", "exercises")
     )
     if not _numbers(predictions, list) or not _numbers(exercises, dict):
-        raise UsageError(tell("no progress", path=path))
+        raise UsageError(message("no progress", path=path))
     return Progress(path, predictions or {}, exercises or {})
 
 

@@ -193,8 +193,8 @@ def chinese() -> bool:
     return pages.chosen() == CHINESE
 
 
-def tell(what: str, **facts: Any) -> str:
-    """A message, with what it is about."""
+def message(what: str, **facts: Any) -> str:
+    """Return a message with its facts, in the language of the course."""
     if chinese():
         from .chinese import MESSAGES
 
@@ -202,7 +202,7 @@ def tell(what: str, **facts: Any) -> str:
     return ENGLISH[what].format(**facts)
 
 
-def asked(question: Question) -> str:
+def question_text(question: Question) -> str:
     """The text of a question."""
     if chinese():
         from .chinese import QUESTIONS

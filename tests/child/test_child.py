@@ -454,7 +454,7 @@ def test_a_child_that_never_stops_to_print_does_not_hold_the_caller(monkeypatch:
     monkeypatch.setattr(output.os, "read", read)
     fd = os.open(os.devnull, os.O_RDONLY)
     heard = output.OutputReader("stdout", fd)
-    heard.hear(False)
+    heard.read(False)
     os.close(fd)
     assert sum(come) == 1 << 20 and heard.open, "as much as a pipe holds"
 

@@ -11,7 +11,7 @@ import pytest
 from compile_lens import UsageError, course
 from compile_lens.course import state
 from compile_lens.course.lessons import EXERCISES
-from compile_lens.course.wording import tell
+from compile_lens.course.wording import message
 
 TUTORIALS = Path(__file__).resolve().parents[2] / "tutorials"
 COUNT = len([*TUTORIALS.glob("[0-9]*.ipynb")])
@@ -58,7 +58,7 @@ def test_every_form_says_what_it_does_not_prove(language: str) -> None:
         page = course.certificate(f"c.{ending}", "<b>Ada</b>").read_text(encoding="utf-8")
         plain = re.sub(r"\s+", "", re.sub(r"&#x27;|&#39;", "'", page).replace("\\", ""))
         for words in ("notes", "what a certificate says", "what a certificate does not say"):
-            assert re.sub(r"\s+", "", tell(words)) in plain, (ending, words)
+            assert re.sub(r"\s+", "", message(words)) in plain, (ending, words)
         assert "<b>Ada" not in page or ending == "txt"
 
 
@@ -78,4 +78,4 @@ def test_titles_are_those_of_the_lessons(language: str, place: str) -> None:
     text = (TUTORIALS / place).read_text(encoding="utf-8")
     titles = re.findall(r"^\| \[(\d\d) ([^\]]+)\]\(", text, re.M)
     assert len(titles) == len({key.partition(".")[0] for key in EXERCISES})
-    assert [tell(f"title {int(number)}") for number, _ in titles] == [title for _, title in titles]
+    assert [message(f"title {int(number)}") for number, _ in titles] == [title for _, title in titles]

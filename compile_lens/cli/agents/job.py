@@ -115,7 +115,7 @@ class Job:
                         limit = OUTPUT
                         break
                     for key, _ in waiting.select(BEAT):
-                        printed += key.data.hear(show=False)
+                        printed += key.data.read(show=False)
                         if not key.data.open:
                             waiting.unregister(key.fd)
         finally:
@@ -124,7 +124,7 @@ class Job:
 
     def _last(self) -> tuple[str, str]:
         for reader in self._readers:
-            reader.hear(show=False)
+            reader.read(show=False)
         stdout, stderr = (reader.last for reader in self._readers)
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:

@@ -22,7 +22,7 @@ from ...versions import __version__
 from ...views.language import TAGS
 from .. import wording
 from ..lessons import EXERCISES
-from ..wording import tell
+from ..wording import message
 from . import leaderboard
 from .marks import Mark, Row, load, save
 
@@ -70,12 +70,12 @@ def notebook(handed_in: Path, lesson: int) -> Path:
     # A link may lead to the work of somebody else, and reading what is no plain file may never end.
     there = [one for one in there if one.is_file() and not one.is_symlink()]
     if not there:
-        raise UsageError(tell("without notebook"))
+        raise UsageError(message("without notebook"))
     numbered = [one for one in there if f"{lesson:02}-" in one.name] if len(there) > 1 else there
     if len(numbered) != 1:
-        raise UsageError(tell("several notebooks", lesson=lesson))
+        raise UsageError(message("several notebooks", lesson=lesson))
     if numbered[0].stat().st_size > LARGEST:
-        raise UsageError(tell("too large", bytes=LARGEST))
+        raise UsageError(message("too large", bytes=LARGEST))
     return numbered[0]
 
 
@@ -143,7 +143,7 @@ def _asked(child: Child, request: bytes, limits: Limits) -> Mark:
         reply = child.ask(request, limits.seconds)
         return Mark(str(reply["outcome"]), tuple(map(str, reply["reasons"])), tuple(reply["figures"]))
     except TooLong:
-        return Mark("time limit", (tell("too long", seconds=limits.seconds),))
+        return Mark("time limit", (message("too long", seconds=limits.seconds),))
     except (ChildError, LookupError, TypeError) as error:
         return Mark("ended", (" ".join(str(error).split()),))
 

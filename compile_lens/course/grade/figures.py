@@ -10,7 +10,7 @@ from ...record.figures import AtLeast
 from ..checking import judged
 from ..exercise import EXACTLY, UNBROKEN, Exercise, Need
 from ..reference import captured, made
-from ..wording import tell
+from ..wording import message
 
 WARM, CALLS = 5, 51
 """Calls before the clock counts, and calls that count."""
@@ -29,7 +29,7 @@ def measured(wanted: Exercise, function: Any) -> tuple[tuple[float | None, ...],
     total = captured(function, wanted.calls).ledger.total
     launches, moved = total.launches, total.bytes_after
     if launches is None or moved is None or isinstance(launches, AtLeast) or isinstance(moved, AtLeast):
-        return (), [tell("bytes not known")]
+        return (), [message("bytes not known")]
     return (int(launches), int(moved), _microseconds(function, made(wanted.inputs))), []
 
 

@@ -24,7 +24,7 @@ from ...views.document import (
     Table,
 )
 from ...views.render.formats import form_of, save
-from ..wording import tell
+from ..wording import message
 from .marks import Mark, cell
 
 KEY = "12.4"
@@ -66,7 +66,7 @@ def pseudonyms(students: list[str]) -> dict[str, str]:
     """Return a name for each student that says nothing of who it is, nor of the order of the names."""
     numbers = list(range(1, len(students) + 1))
     random.SystemRandom().shuffle(numbers)
-    return {student: tell("pseudonym", number=number) for student, number in zip(students, numbers)}
+    return {student: message("pseudonym", number=number) for student, number in zip(students, numbers)}
 
 
 def check(out: Path) -> None:
@@ -94,24 +94,24 @@ def document(marks: dict[str, Mark], day: datetime.date) -> Document:
                 one.student,
                 Quantity(one.launches),
                 Quantity(one.nbytes, BYTES, MODELLED),
-                Absence(tell("column time"), tell("not timed"))
+                Absence(message("column time"), message("not timed"))
                 if one.microseconds is None
                 else Quantity(one.microseconds / 1e6, SECONDS),
             )
         )
         for one in ranked
     )
-    table = Table("", tuple(map(tell, head)), (NUMBER, TEXT, NUMBER, NUMBER, NUMBER), rows)
-    shown = Finding("places", tell("places"), "", sections=(table,), few=len(rows), open=True)
+    table = Table("", tuple(map(message, head)), (NUMBER, TEXT, NUMBER, NUMBER, NUMBER), rows)
+    shown = Finding("places", message("places"), "", sections=(table,), few=len(rows), open=True)
     return Document(
         "leaderboard",
-        tell("leaderboard"),
+        message("leaderboard"),
         "compiled" if len(ranked) == len(marks) else "partial",
-        tell("in the table", ranked=len(ranked), all=len(marks)),
+        message("in the table", ranked=len(ranked), all=len(marks)),
         created=day.isoformat(),
         findings=(shown,) if rows else (),
-        notes=(tell("who is in the table"), tell("how places are given")),
-        notes_title=tell("notes"),
+        notes=(message("who is in the table"), message("how places are given")),
+        notes_title=message("notes"),
     )
 
 

@@ -16,7 +16,7 @@ from ...views.words.characters import flat
 from .. import checking, wording
 from ..checking import LONGEST
 from ..lessons import exercise
-from ..wording import tell
+from ..wording import message
 from . import figures, submission
 
 RIGHT, WRONG, EMPTY, MISSING, RAISED, ALTERED = "right", "wrong", "empty", "missing", "raised", "altered"
@@ -57,9 +57,9 @@ def _answer(data: bytes, _report: worker.Report) -> dict[str, Any]:
     except (
         BaseException
     ) as error:  # also SystemExit: the request is answered, whatever the student's code does
-        outcome, reasons = RAISED, [tell("raised", error=_line(error))]
+        outcome, reasons = RAISED, [message("raised", error=_line(error))]
     if changed := _changed(before):
-        outcome, reasons, numbers = ALTERED, [tell("altered", name=changed)], ()
+        outcome, reasons, numbers = ALTERED, [message("altered", name=changed)], ()
     return {"outcome": outcome, "reasons": [flat(reason) for reason in reasons], "figures": numbers}
 
 
@@ -78,7 +78,7 @@ def _function(text: str, key: str) -> Any:
     notebook gives none."""
     book = submission.read(text)
     if not book.checks(key):
-        raise submission.Unreadable(book.damage(key) or tell("no check", key=key))
+        raise submission.Unreadable(book.damage(key) or message("no check", key=key))
     statements, given = book.function(key)
     tree = ast.Module([one.node for one in statements], [])
     run = ast.unparse(tree)

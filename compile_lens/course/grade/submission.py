@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import LensError
-from ..wording import tell
+from ..wording import message
 
 
 class Unreadable(LensError):
@@ -40,7 +40,7 @@ class Submission:
         """Return what is wrong with the cell that should check an exercise; ``""`` if no cell names it."""
         for cell, (source, error) in self.broken.items():
             if f'check("{key}"' in source or f"check('{key}'" in source or f"check({key}," in source:
-                return tell("not Python", cell=cell, error=error)
+                return message("not Python", cell=cell, error=error)
         return ""
 
     def function(self, key: str) -> tuple[list[Statement], ast.expr]:
@@ -77,7 +77,7 @@ def read(text: str) -> Submission:
         book = json.loads(text)
         sources = [_source(cell) for cell in book["cells"] if cell["cell_type"] == "code"]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise Unreadable(tell("no notebook", error=f"{type(error).__name__}: {error}")) from None
+        raise Unreadable(message("no notebook", error=f"{type(error).__name__}: {error}")) from None
     statements, broken = [], {}
     for number, source in enumerate(sources, 1):
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...errors import UsageError
 from ..exercise import Exercise, Question
-from ..wording import tell
+from ..wording import message
 from . import (
     eight,
     eleven,
@@ -58,7 +58,7 @@ EXERCISES: dict[str, Exercise] = {e.key: e for lesson in _LESSONS for e in lesso
 def question(key: str) -> Question:
     """A question by its key. Raises ``UsageError``, which names the near ones and those of the lesson."""
     if key not in QUESTIONS:
-        raise UsageError(tell("no question", key=key, there=_near(key, QUESTIONS)))
+        raise UsageError(message("no question", key=key, there=_near(key, QUESTIONS)))
     return QUESTIONS[key]
 
 
@@ -67,7 +67,7 @@ def exercise(key: str | float) -> Exercise:
     lesson."""
     key = str(key) if isinstance(key, float) else key
     if key not in EXERCISES:
-        raise UsageError(tell("no exercise", key=key, there=_near(key, EXERCISES)))
+        raise UsageError(message("no exercise", key=key, there=_near(key, EXERCISES)))
     return EXERCISES[key]
 
 
@@ -78,7 +78,7 @@ def _near(key: object, keys: Iterable[str]) -> str:
     own = [one for one in there if one.partition(".")[0] == lesson]
     # Numbers are near to one another all the same: 9.9 is no slip for 0.9.
     close = [] if name.isdigit() and own else difflib.get_close_matches(str(key), there, 1)
-    meant = tell("meant", close=close[0]) if close else ""
+    meant = message("meant", close=close[0]) if close else ""
     if own:
-        return meant + tell("of lesson", lesson=lesson, keys=", ".join(own))
-    return meant + tell("of all", count=len(there), first=there[0], last=there[-1])
+        return meant + message("of lesson", lesson=lesson, keys=", ".join(own))
+    return meant + message("of all", count=len(there), first=there[0], last=there[-1])

@@ -11,8 +11,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame
 from compile_lens.record.memory import Memory
 
-from ..findings.places import held as in_memory
-from ..findings.places import places, title
+from ..findings.places import in_memory, places, title
 from ..words import labels, outcome
 from . import FEW, Explanation, few
 from .kernels import ended, hints, lines, recompiled
@@ -85,7 +84,7 @@ LESS = (
 )
 
 
-def held(capture: Record, phase: str = "") -> Explanation:
+def live_memory(capture: Record, phase: str = "") -> Explanation:
     """The buffers of each graph, and where its peak is."""
     facts: list[str] = []
     why: list[str] = []
@@ -137,7 +136,7 @@ def _then(memory: Memory) -> list[str]:
     return names if len(names) <= FEW else [*names[:FEW], f"… and {len(names) - FEW} more"]
 
 
-def kept(capture: Record) -> Explanation:
+def saved_tensors(capture: Record) -> Explanation:
     """The tensors saved for the backward, and those that the default partitioner would have saved."""
     facts: list[str] = []
     why: list[str] = []

@@ -14,7 +14,7 @@ from ..document import NUMBER, Cell, Picture, Prose, Row, Section, Spot, Table
 from ..drawing.budget_chart import WIDTH, across, budget_chart
 from ..words.labels import place
 from ..words.quantities import plural
-from .places import bytes_cell, held, memory_cell, size
+from .places import bytes_cell, in_memory, memory_cell, size
 
 HEAD = ("budget", "saved", "peak", "forward", "backward", "moved", "launches", "computed again")
 DEFINITIONS = (
@@ -65,15 +65,15 @@ def headline(curve: MemoryCurveRecord) -> str:
     if best is None:
         return "The peak is not known with any of these budgets."
     if default is None or default.peak is None:
-        return f"Lowest peak at {best.budget:g}: {held(best.peak)}. The default, 1, was not captured."
+        return f"Lowest peak at {best.budget:g}: {in_memory(best.peak)}. The default, 1, was not captured."
     if best.budget == DEFAULT:
-        return f"No budget has a lower peak than the default: {held(default.peak)}."
+        return f"No budget has a lower peak than the default: {in_memory(default.peak)}."
     moved = ""
     if best.moved is not None and default.moved is not None:
         moved = (
             f", bytes moved {size(default.moved)} → {size(best.moved)}{_change(default.moved, best.moved)}"
         )
-    peak = f"{held(default.peak)} → {held(best.peak)}{_change(default.peak, best.peak or 0)}"
+    peak = f"{in_memory(default.peak)} → {in_memory(best.peak)}{_change(default.peak, best.peak or 0)}"
     return f"Lowest peak at {best.budget:g}: {peak}{moved}. Not timed."
 
 
@@ -135,8 +135,8 @@ def _words(point: MemoryPoint) -> str:
         calls = first_names(dict.fromkeys(map(_call, point.lines)), CALLS)
         again = f"; {plural(point.recomputed, 'operator')} computed again{f': {calls}' if calls else ''}"
     return (
-        f"{point.budget:g}: peak {held(point.peak)}, forward {held(point.forward)}, backward {held(point.backward)}; "
-        f"{held(point.saved)} saved, {size(point.moved)} moved{again}"
+        f"{point.budget:g}: peak {in_memory(point.peak)}, forward {in_memory(point.forward)}, "
+        f"backward {in_memory(point.backward)}; {in_memory(point.saved)} saved, {size(point.moved)} moved{again}"
     )
 
 
@@ -150,6 +150,6 @@ def _rises(curve: MemoryCurveRecord) -> Iterator[str]:
         other = before[point]
         side = "backward" if (point.backward or 0) > (point.forward or 0) else "forward"
         yield (
-            f"{point.budget:g} has a higher peak than {other.budget:g}: {held(point.peak)}, not {held(other.peak)}; "
-            f"the {side} is the larger."
+            f"{point.budget:g} has a higher peak than {other.budget:g}: {in_memory(point.peak)}, "
+            f"not {in_memory(other.peak)}; the {side} is the larger."
         )

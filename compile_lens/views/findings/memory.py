@@ -16,8 +16,7 @@ from ..words import labels, quantities
 from ..words.characters import flat
 from ..words.quantities import memory_in_short, printed
 from .budget_curve import NOT_ASKED, curve_sections, headline
-from .places import Place, memory_cell, places, title
-from .places import held as in_memory
+from .places import Place, in_memory, memory_cell, places, title
 
 KEY, TITLE = "memory", "Memory"
 INTRO = (

@@ -54,7 +54,7 @@ def bytes_cell(nbytes: int | AtLeast | None, what: str = "bytes") -> Cell:
     return quantity(Figure(nbytes, MODELLED) if isinstance(nbytes, int) else nbytes, BYTES, what)
 
 
-def held(nbytes: int | None) -> str:
+def in_memory(nbytes: int | None) -> str:
     """Modelled bytes of memory, ``~4.2 MiB``; a dash for what is not known."""
     return quantities.printed(memory_cell(nbytes))
 
