@@ -324,6 +324,8 @@ class _Table:
             if code.flow is not None
         }
         self._lines: dict[Address, tuple[Frame, ...]] = {}
+        self._places: dict[tuple[str, int], Frame] = {}
+        """One frame for a line, whichever of its functions ran: a lambda, a comprehension, what follows a break."""
         self._modules: dict[Address, tuple[str, str]] = {}
         for compilation in capture.compilations:
             self._modules.update(_modules(compilation))
@@ -387,7 +389,8 @@ class _Table:
             frames = self._chain.lines(node, derivatives=False) if node in self._chain else ()
             places = {(f.file, f.line): f for f in frames}
             self._lines[node] = tuple(
-                Frame(f.file, f.line, f.function, f.text, of_torch=f.of_torch) for f in places.values()
+                self._places.setdefault(place, Frame(*place, f.function, f.text, of_torch=f.of_torch))
+                for place, f in places.items()
             )
         return self._lines[node] or (None,)
 

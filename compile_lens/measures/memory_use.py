@@ -289,7 +289,7 @@ class _Table:
                 key = item.kind
             else:
                 line = Frame(frame.file, frame.line, frame.function, frame.text, of_torch=frame.of_torch)
-                key = line
+                key = (frame.file, frame.line)
             one = self._sums.setdefault(key, _Sum(item, line))
             one.tensors[item.address or item.name] = None
             one.kinds[item.kind] = None

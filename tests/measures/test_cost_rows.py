@@ -373,3 +373,22 @@ def test_a_row_tells_how_often_a_call_launches_it(program: Any, rows: dict[str, 
     for row in capture.cost("kernel").rows:
         assert launch_words(row.launched) in str(capture.cost("kernel"))
     assert "2 launches" not in capture.text().partition("Cost by line")[2]
+
+
+def several_functions(x: torch.Tensor) -> torch.Tensor:
+    return sum(t.cos() for t in (x, x + 1)) + sum([t.exp() for t in (x, x * 2)]) + (lambda t: t.tanh())(x)
+
+
+def before_and_after_a_break(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin(); torch._dynamo.graph_break(); return (y * x).exp()  # fmt: skip  # noqa: E702
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("program", [several_functions, before_and_after_a_break])
+def test_a_line_is_one_row_whatever_functions_stand_in_it(program: Any) -> None:
+    """All operators stand in one line, in a generator, a lambda, a comprehension, or after a graph break."""
+    captured = compile_lens.capture(program, torch.ones(8, 16, requires_grad=True))
+    (row,) = captured.cost("line").rows
+    assert row.share == 1 and row.launches == captured.ledger.total.launches
+    lines = [row.name for row in captured.memory("line").rows if row.line is not None]
+    assert len(lines) == len(set(lines))

@@ -187,10 +187,13 @@ def _memory(capture: Record) -> Part | None:
         where = phase if len(capture.compilations) == 1 else f"{cid} {phase}"
         least = "" if len(peaks) == len(held) else "at least "
         facts.append(f"peak {least}~{quantities.memory_in_short(most)} in the {where}, modelled")
+    free = [cid for cid, saved in partitions if all(one.alias_of or one.nbytes == 0 for one in saved)]
+    if free:
+        of = "" if len(free) == len(partitions) else f" of {', '.join(free)}"
+        facts.append(f"nothing that takes memory of its own is saved for the backward{of}")
     for cid, saved in partitions:
         own = saved_bytes(saved)
-        if own == 0 and all(one.nbytes is not None for one in saved):
-            facts.append("nothing that takes memory of its own is saved for the backward")
+        if cid in free:
             continue
         unknown = any(one.nbytes is None for one in saved)
         size = (
