@@ -4,13 +4,16 @@
     python benchmarks/agents/trial.py check NAME DIR     whether the edited program meets its limits, as JSON
     python benchmarks/agents/trial.py self-check         each program misses its limits, and each solution keeps them
 
-A check uses torch alone: its counters, the code that it writes, the hooks of saved tensors, and the eager program.
+A check uses torch alone: its counters, the code that it writes, the hooks of saved tensors, its profiler of memory,
+and the eager program. A solution names the causes of a large program in comments, "# Cause 1: …"; self-check puts each
+cause back alone, and the limits must be missed again.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import importlib.util
 import json
 import re
@@ -18,13 +21,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._dynamo.utils
+from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.utils import run_and_get_code
+from torch.profiler import ProfilerActivity, profile
 
 HERE = Path(__file__).resolve().parent
 TASKS = sorted(file.stem for file in (HERE / "tasks").glob("*.py"))
@@ -48,6 +55,8 @@ WORDS = {
     "graphs": "at most {} graphs are compiled over all calls",
     "breaks": "at most {} graph breaks",
     "kernels": "the first graph becomes at most {} generated kernels and library calls",
+    "launches": "all graphs together, forward and backward, become at most {} generated kernels and library calls",
+    "allocated": "the last call, with its backward, allocates at most {} bytes, results and gradients included",
     "saved": "at most {} bytes are saved for the backward beside inputs and parameters",
     "wrong": "the compiled results are as near to eager's as rounding allows, NaN, infinities and signs of zeros alike",
 }
@@ -88,8 +97,11 @@ def tensors(value: Any) -> Iterator[Any]:
         yield value
 
 
-def run(make: Any, calls: Any, seed: int, compiled: bool, saved: list[int]) -> list[list[Any]]:
-    """Return the results of each call, then the gradients of its arguments where it has any."""
+def run(make: Any, calls: Any, seed: int, memory: dict[str, int] | None = None) -> list[list[Any]]:
+    """Return the results of each call, then the gradients of its arguments where it has any.
+
+    With `memory`, the program is compiled, and it gets the bytes that a call saves and that the last call allocates.
+    """
     torch.manual_seed(0)
     function = make()
     own = (
@@ -97,9 +109,10 @@ def run(make: Any, calls: Any, seed: int, compiled: bool, saved: list[int]) -> l
         if hasattr(function, "parameters")
         else set()
     )
-    function = torch.compile(function) if compiled else function
-    rows = []
-    for arguments in calls(seed):
+    function = function if memory is None else torch.compile(function)
+    rows: list[list[Any]] = []
+    several = calls(seed)
+    for arguments in several:
         leaves = [one for one in tensors(arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
         inputs = {
             one.untyped_storage().data_ptr() for one in tensors(arguments) if isinstance(one, torch.Tensor)
@@ -112,18 +125,25 @@ def run(make: Any, calls: Any, seed: int, compiled: bool, saved: list[int]) -> l
                 kept[storage.data_ptr()] = storage.nbytes()
             return tensor
 
+        watch = memory is not None and len(rows) == len(several) - 1
+        profiler = profile(activities=[ProfilerActivity.CPU], profile_memory=True) if watch else None
         torch.manual_seed(seed)
-        with (
-            torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
-            if leaves
-            else contextlib.nullcontext()
-        ):
-            results = list(tensors(function(*arguments)))
-        saved.append(sum(kept.values()))
-        total = sum(
-            one.float().sum() for one in results if isinstance(one, torch.Tensor) and one.requires_grad
-        )
-        gradients = list(torch.autograd.grad(total, leaves)) if leaves else []
+        with profiler or contextlib.nullcontext():
+            with (
+                torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+                if leaves
+                else contextlib.nullcontext()
+            ):
+                results = list(tensors(function(*arguments)))
+            total = sum(
+                one.float().sum() for one in results if isinstance(one, torch.Tensor) and one.requires_grad
+            )
+            gradients = list(torch.autograd.grad(total, leaves)) if leaves else []
+        if memory is not None:
+            memory["saved"] = max(memory.get("saved", 0), sum(kept.values()))
+        if memory is not None and profiler is not None:
+            events = profiler.profiler.kineto_results.events()
+            memory["allocated"] = sum(max(one.nbytes(), 0) for one in events if one.name() == "[memory]")
         every = [*results, *gradients, *(one for one in tensors(arguments) if isinstance(one, torch.Tensor))]
         rows.append([one.detach().clone() if isinstance(one, torch.Tensor) else one for one in every])
     return rows
@@ -144,29 +164,54 @@ def same(expected: Any, value: Any) -> bool:
     return torch.allclose(expected, value, rtol=close, atol=close, equal_nan=True)
 
 
-def measure(name: str, folder: Path) -> dict[str, Any]:
-    """Return what the edited program comes to, and whether that is within its limits."""
+def zeros(size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor of zeros for a buffer of generated code, so that library calls read valid indices."""
+    return torch.empty_strided(size, stride, dtype=dtype).zero_()
+
+
+@contextlib.contextmanager
+def counts_alone() -> Iterator[None]:
+    """Run generated kernels as nothing, which spares the C++ compiler: the figures stay, the results do not."""
+    with (
+        mock.patch.object(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None),
+        mock.patch.object(torch._C._dynamo.guards, "_empty_strided_cpu", zeros),
+        torch._inductor.config.patch(fx_graph_cache=False),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+    ):
+        yield
+
+
+def measure(name: str, folder: Path, counts: bool = False) -> dict[str, Any]:
+    """Return what the edited program comes to, and whether it keeps its limits; with `counts`, without its results."""
     source = (folder / "program.py").read_text(encoding="utf-8")
     task = load(HERE / "tasks" / f"{name}.py", "task")
     evasion = re.search(EVASIONS, re.sub(r"#.*", "", source))
     if evasion:
         return {"name": name, "solved": False, "why": f"the program has {evasion[0]!r}"}
     edited = load(folder / "program.py", "edited")
-    seed, saved = 20, []
-    expected = run(task.make, task.calls, seed, compiled=False, saved=[])
+    seed, memory = 20, {}
+    expected = run(task.make, task.calls, seed)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    values, codes = run_and_get_code(run, edited.make, task.calls, seed, True, saved)
+    with counts_alone() if counts else contextlib.nullcontext():
+        values, codes = run_and_get_code(run, edited.make, task.calls, seed, memory)
     counters = torch._dynamo.utils.counters
-    first = codes[0] if codes else ""
-    body = first.partition("def call(")[2]
+    kernels = [
+        len(
+            re.findall(
+                r"^\s+(?:\w+ = )?(?:cpp_fused\w*|extern_kernels\.\w+|torch\.ops\.\S+)\(",
+                code.partition("def call(")[2],
+                re.M,
+            )
+        )
+        for code in codes
+    ]
     figures = {
         "graphs": counters["stats"]["unique_graphs"],
         "breaks": sum(counters["graph_break"].values()),
-        "kernels": len(
-            re.findall(r"^\s+(?:\w+ = )?(?:cpp_fused\w*|extern_kernels\.\w+|torch\.ops\.\S+)\(", body, re.M)
-        ),
-        "saved": max(saved),
+        "kernels": kernels[0] if kernels else 0,
+        "launches": sum(kernels),
+        **memory,
         "wrong": sum(
             not same(a, b)
             for row, own in zip(expected, values, strict=True)
@@ -177,16 +222,18 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
         key: figures[key] for key, limit in task.LIMITS.items() if key != "wrong" and figures[key] > limit
     }
     why = [f"{key} {value}, limit {task.LIMITS[key]}" for key, value in over.items()]
-    if figures["wrong"] or any(len(a) != len(b) for a, b in zip(expected, values, strict=True)):
+    if counts:
+        figures.pop("wrong")
+    elif figures["wrong"] or any(len(a) != len(b) for a, b in zip(expected, values, strict=True)):
         why.append("other results")
     if not figures["graphs"]:
         why.append("nothing was compiled")
     return {"name": name, "solved": not why, "why": "; ".join(why), **figures}
 
 
-def checked(name: str, folder: Path, seconds: float = 300) -> dict[str, Any]:
+def checked(name: str, folder: Path, seconds: float = 900, counts: bool = False) -> dict[str, Any]:
     """Return the measure of a program, taken in a process of its own."""
-    command = [sys.executable, __file__, "measure", name, str(folder)]
+    command = [sys.executable, __file__, "counts" if counts else "measure", name, str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
         return json.loads(done.stdout.splitlines()[-1])
@@ -196,19 +243,38 @@ def checked(name: str, folder: Path, seconds: float = 300) -> dict[str, Any]:
         return {"name": name, "solved": False, "why": done.stderr.strip().splitlines()[-1:] or ["no output"]}
 
 
+def causes(name: str) -> dict[int, str]:
+    """Return, by its number, the solution with one named cause put back as the program has it."""
+    before, after = (
+        (HERE / kind / f"{name}.py").read_text(encoding="utf-8").splitlines(keepends=True)
+        for kind in ("tasks", "solutions")
+    )
+    changes = []
+    cause = 0
+    for _, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        alike = before[a:b] == after[c:d]
+        named = re.search(r"# Cause (\d+)", "".join(after[c:d]))
+        cause = int(named[1]) if named else cause
+        changes.append((0 if alike else cause, before[a:b], after[c:d]))
+    return {
+        number: "".join(line for at, old, new in changes for line in (old if at == number else new))
+        for number in sorted({at for at, _, _ in changes if at})
+    }
+
+
 def self_check(names: list[str]) -> int:
     """Print each program and its solution with what they come to; return 1 if one is not as it should be."""
     status = 0
     for name in names:
-        rows = []
-        for kind in ("tasks", "solutions"):
+        program, solution = ((HERE / kind / f"{name}.py").read_text() for kind in ("tasks", "solutions"))
+        wrong = {"program": program, **{f"cause {number}": text for number, text in causes(name).items()}}
+        rows = {}
+        for kind, source in {**wrong, "solution": solution}.items():
             with tempfile.TemporaryDirectory() as scratch:
-                program = HERE / kind / f"{name}.py"
-                (Path(scratch) / "program.py").write_text(
-                    program.read_text(encoding="utf-8"), encoding="utf-8"
-                )
-                rows.append(checked(name, Path(scratch)))
-        right = not rows[0]["solved"] and rows[1]["solved"]
+                (Path(scratch) / "program.py").write_text(source, encoding="utf-8")
+                row = checked(name, Path(scratch), counts=True) if kind in wrong else {"solved": True}
+                rows[kind] = checked(name, Path(scratch)) if row["solved"] else row
+        right = all(row["solved"] == (kind == "solution") and "graphs" in row for kind, row in rows.items())
         status |= not right
         print("ok  " if right else "BAD ", json.dumps(rows), flush=True)
     return status
@@ -219,7 +285,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    for action in ("prepare", "check", "measure"):
+    for action in ("prepare", "check", "measure", "counts"):
         one = actions.add_parser(action)
         one.add_argument("name", choices=TASKS)
         one.add_argument("folder", type=Path)
@@ -230,7 +296,8 @@ def main() -> int:
     elif words.action == "self-check":
         return self_check(words.names or TASKS)
     else:
-        print(json.dumps((measure if words.action == "measure" else checked)(words.name, words.folder)))
+        take = {"check": checked, "measure": measure, "counts": partial(measure, counts=True)}[words.action]
+        print(json.dumps(take(words.name, words.folder)))
     return 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import re
 import subprocess
@@ -17,13 +19,44 @@ NAMES = sorted(file.stem for file in (TRIAL / "tasks").glob("*.py"))
 
 def trial(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(TRIAL / "trial.py"), *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3600)
 
 
 def test_each_program_has_a_solution_and_the_page_counts_them() -> None:
     assert NAMES == sorted(file.stem for file in (TRIAL / "solutions").glob("*.py"))
     assert len(NAMES) == 30
     assert "Thirty programs" in (TRIAL / "README.md").read_text(encoding="utf-8")
+
+
+def text(kind: str, name: str) -> str:
+    return (TRIAL / kind / f"{name}.py").read_text(encoding="utf-8")
+
+
+LARGE = [name for name in NAMES if len(text("tasks", name).splitlines()) > 100]
+
+
+def test_a_large_program_has_several_causes_and_a_row_on_the_page() -> None:
+    page = (TRIAL / "README.md").read_text(encoding="utf-8")
+    rows = {name: int(count) for name, count in re.findall(r"^\| `(\w+)` \| (\d) \|", page, re.M)}
+    named = {name: len(set(re.findall(r"# Cause (\d+)", text("solutions", name)))) for name in LARGE}
+    assert rows == named and all(count >= 3 for count in named.values())
+    assert not any("Cause" in text("tasks", name) for name in NAMES)
+
+
+@pytest.mark.torch
+def test_a_cause_put_back_is_the_programs_own_text() -> None:
+    spec = importlib.util.spec_from_file_location("trial", TRIAL / "trial.py")
+    assert spec is not None and spec.loader is not None
+    trial_module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(trial_module)
+    for name in LARGE:
+        solution, every = text("solutions", name), trial_module.causes(name)
+        assert len(every) == len(set(re.findall(r"# Cause (\d+)", solution)))
+        for number, source in every.items():
+            ast.parse(source)
+            missing = set(re.findall(r"# Cause (\d+)", solution)) - set(re.findall(r"# Cause (\d+)", source))
+            assert missing == {str(number)}
+            assert set(source.splitlines()) <= {*text("tasks", name).splitlines(), *solution.splitlines()}
 
 
 @pytest.mark.parametrize("name", NAMES)
