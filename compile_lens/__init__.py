@@ -124,7 +124,7 @@ delegates.PLACES.update(
         "Capture.verify": "trials.verify:verify",
         "Cost.__str__": "views.findings.cost:text",
         "Expectations.dtype": "api.expect:types",
-        "Expectations.no": "api.expect:known",
+        "Expectations.no": "api.expect:absence",
         "Graph._repr_html_": "views.render.html.markup:cell_image",
         "Graph._repr_svg_": "views.drawing.svg:for_cell",
         "Graph.to_dot": "views.drawing.dot:to_dot",

@@ -88,12 +88,18 @@ def types(names: Iterable[Any]) -> set[str]:
     return {there[name] for name in wanted}
 
 
-def known(op: Any) -> None:
-    """Raises ``UsageError`` for an operator that torch does not know. Without torch nobody can tell."""
+def absence(op: Any) -> str:
+    """Return why an operator is in no graph that Inductor gets; ``""`` if it may be in one.
+
+    Raises ``UsageError`` for an operator that torch does not know. Without torch nobody can tell either.
+    """
     if not isinstance(op, str) or not op:
         raise UsageError(f"no({op!r}): give an operator by name, such as 'aten.sort'")
     if importlib.util.find_spec("torch") is None:
-        return
+        return ""
     from .._torch.operators import support as asked
 
-    asked.overloads(op.removeprefix("extern_kernels."))
+    overloads = asked.overloads(op.removeprefix("extern_kernels."))
+    if any(overload.inductor != "decomposition" for overload in overloads):
+        return ""
+    return f"torch decomposes {op} into other operators before Inductor gets the graph"

@@ -162,19 +162,22 @@ class Expectations:
         """No operator ``op`` is in the graphs handed to Inductor, in what its passes made of them, or called.
 
         ``"aten.sort"`` stands for all its overloads, ``"sort"`` for one of any library. Where torch is installed, a
-        name that it does not know raises ``UsageError``: it would hold for ever.
+        name that it does not know raises ``UsageError``, and so does one that it always decomposes (``"softmax"``,
+        ``"conv2d"``): it would hold for ever.
         """
         __tracebackhide__ = True
         from ..measures.operators import uses
         from ..views.explanations.program import where_used
 
-        delegate("Expectations.no")(op)
+        never: str = delegate("Expectations.no")(op)
         wanted = f"no {op}"
         self._went_well(wanted)
         self._phase(phase)
         uses_of_op, unknown = uses(self.capture, op, phase)
         if uses_of_op:
             raise self._error(f"expected {wanted}, found it", where_used(self.capture, uses_of_op))
+        if never:
+            raise UsageError(f"no({op!r}) holds for any program: {never}. Name one that it becomes there")
         self._known(wanted, unknown)
         return self
 

@@ -10,6 +10,8 @@ import pytest
 import samples
 import torch
 from short_programs import around_a_sort, broken, one, over_the_wrong_dimension
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.decomposition import select_decomp_table
 
 import compile_lens
 from compile_lens import Capture, ExpectationError, UsageError, expect
@@ -256,6 +258,32 @@ def test_no_operator(of: Programs) -> None:
     fails(lambda: of(lambda x: x @ x).no("aten.mm"))
     with pytest.raises(UsageError, match=r"no operator 'aten.srot'.*aten\.sort"):
         of(one).no("aten.srot")
+
+
+def test_an_operator_that_no_graph_has_is_refused() -> None:
+    """Programs that call it have none of it in their graph, so that ``no`` would hold whatever the program does."""
+    calls: dict[str, Callable[[Any], Any]] = {
+        "softmax": lambda x: x.softmax(-1),
+        "aten.silu": torch.nn.functional.silu,
+        "conv1d": lambda x: torch.conv1d(x, torch.ones(3, 64, 2)),
+        "aten.dropout.default": lambda x: torch.dropout(x, 0.5, True),
+    }
+    for name, call in calls.items():
+        graphs: list[Any] = []
+
+        def kept(graph: Any, inputs: Any, graphs: list[Any] = graphs) -> Any:
+            return graphs.append(graph) or graph
+
+        plain = aot_autograd(fw_compiler=kept, decompositions=select_decomp_table())
+        torch.compile(call, backend=plain)(X)
+        base = name.removeprefix("aten.").removesuffix(".default")
+        assert graphs and all(f"aten.{base}." not in str(node.target) for node in graphs[0].graph.nodes)
+        with pytest.raises(
+            UsageError, match=rf"no\('{name}'\) holds for any program: torch decomposes {name}"
+        ):
+            expect(call, X).no(name)
+        torch._dynamo.reset()
+    expect(torch.sin, X).no("aten.addmm").no("convolution").no("native_dropout").no("cat")
 
 
 def test_types(of: Programs) -> None:
