@@ -58,7 +58,7 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
         run = _rule(func) if kind == "custom" else FakeTensorMode.dispatch
         phase, self.phase = self.phase, None
         try:
-            out = run(self, func, types, args, kwargs or {})
+            out = _with_types(func, args, run(self, func, types, args, kwargs or {}))
         finally:
             self.phase = phase
         if phase is not None and (operator_kinds.is_work(kind) or _converts(func, args, out)):
@@ -76,6 +76,27 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
     def ops(self, phase: str, named: str = "") -> list[EagerOp]:
         """Return the operators of a phase, under that name or another."""
         return self.phases[phase].ops(named or phase) if phase in self.phases else []
+
+
+NORMALISATIONS = frozenset("native_layer_norm native_group_norm native_batch_norm".split())
+
+
+def _with_types(func: Any, args: Any, out: Any) -> Any:
+    """Return the results of a normalisation in the types that a CPU's kernels give them, if its parameters are wider
+    than its input: mean and deviation are as wide as the parameters, and gradients as what they are of.
+
+    Torch's rules for fake tensors say otherwise, so that eager PyTorch would move other bytes and convert a gradient.
+    """
+    name = operator_kinds.base_name(func)
+    if name == "native_group_norm_backward" and args[1].device.type == "cpu":
+        source, weight = args[1], args[4] if isinstance(args[4], torch.Tensor) else args[1]
+        types = (source.dtype, weight.dtype, weight.dtype)
+        return tuple(one if one is None else one.to(to) for one, to in zip(out, types, strict=True))
+    if name not in NORMALISATIONS or args[0].device.type != "cpu":
+        return out
+    given = [one.dtype for one in args[1:5] if isinstance(one, torch.Tensor)]
+    wide = [dtype for dtype in given if dtype.itemsize > args[0].dtype.itemsize]
+    return (out[0], *(one.to(wide[0]) for one in out[1:])) if wide else out
 
 
 def _converts(func: Any, args: Any, out: Any) -> bool:

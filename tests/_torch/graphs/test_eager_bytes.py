@@ -157,3 +157,21 @@ def test_a_subclass_of_tensors_counts_the_operators_that_it_calls(target: str | 
     ops = capture(three_operators, pairs[1], target=target).compilations[0].eager
     assert {op.name: op.count for op in ops} == dict(mode.counts) and mode.counts.total() == 9
     assert sum(op.nbytes for op in ops) == 2 * (2 + 2 + 3) * 8 * 8 * 4, "one of the pair moves, not the pair"
+
+
+NORMALISATIONS = {
+    "layer": (torch.nn.LayerNorm(6), (4, 6)),
+    "group": (torch.nn.GroupNorm(2, 4), (3, 4, 5)),
+    "batch": (torch.nn.BatchNorm1d(4), (3, 4, 5)),
+    "batch in evaluation": (torch.nn.BatchNorm1d(4).eval(), (3, 4, 5)),
+    "without parameters": (torch.nn.LayerNorm(6, elementwise_affine=False), (4, 6)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("name", NORMALISATIONS)
+def test_a_normalisation_has_results_in_the_types_of_its_kernel(name: str, dtype: torch.dtype) -> None:
+    """Parameters in float32 and an input in bfloat16, as autocast has them."""
+    module, shape = NORMALISATIONS[name]
+    x = torch.rand(shape, dtype=dtype, requires_grad=True)
+    assert differences(lambda x: module(x) * 2, (x,), {}, module.parameters()) == ("", [])
