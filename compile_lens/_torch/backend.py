@@ -209,7 +209,7 @@ def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
             lineage = aot.handed_over(draft, phase, gm)
             if recorder.spec.traced is not None and phase != "backward":
                 with draft.recording("an early report"):
-                    recorder.spec.traced(recorder)
+                    recorder.spec.traced(recorder, draft)
                 recorder.clock.lap("early report")
             pipeline.begin(draft, phase, lineage, kwargs.get("static_input_idxs") or ())
             passes.begin(draft, f"{phase}.post_grad", gm, lineage.origins)

@@ -18,7 +18,7 @@ from .frames.failure import failure
 from .ground import hook_points, hooks, log_filters, values
 from .ground.limit import Limit
 from .ground.program_hooks import without_torch_function
-from .ground.recorder import Recorder
+from .ground.recorder import Draft, Recorder
 from .ground.recorder_state import Call, CaptureSpec, LaunchProbe
 from .ground.undo import Undo
 
@@ -42,7 +42,8 @@ class Request:
         launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
         backend: a backend of torch's own that compiles the graphs in place of Inductor.
         compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
-        traced: takes the recorder each time that a graph of the call is about to be lowered, backwards left out.
+        traced: takes the recorder, and the draft of a graph of the call, each time that one is about to be lowered,
+            backwards left out.
     """
 
     build: bool = False
@@ -60,7 +61,7 @@ class Request:
     launch_probe: LaunchProbe | None = None
     backend: str = ""
     compiled: tuple[str, ...] | None = None
-    traced: Callable[[Recorder], None] | None = None
+    traced: Callable[[Recorder, Draft], None] | None = None
 
 
 @dataclasses.dataclass

@@ -19,6 +19,7 @@ from .record import recorded
 from .sources import run_early
 
 if TYPE_CHECKING:
+    from .._torch.ground.recorder import Draft
     from .._torch.session import Outcome
 
 
@@ -49,8 +50,8 @@ def perform(
     before = settings()
     later = tuple((one.args, one.kwargs) for one in call.each[1:])
     if early is not None:
-        more["traced"] = lambda recorder: early(
-            lambda: _record(call, session.Outcome(recorder), before, lowering=True)
+        more["traced"] = lambda recorder, draft: early(
+            lambda: _record(call, session.Outcome(recorder), before, lowering=draft)
         )
     request = call.options.request(model=call.model, later=later, **more)
     outcome = session.run(call.fn, call.args, call.kwargs, request)
@@ -73,10 +74,10 @@ def perform(
 
 
 def _record(
-    call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...], lowering: bool = False
+    call: Call, outcome: Outcome, before: tuple[tuple[str, str], ...], lowering: Draft | None = None
 ) -> Capture:
-    """Return the record of a session; ``before`` are torch's settings when the function was called. With ``lowering``
-    the compiler goes on, and only what was traced is in it."""
+    """Return the record of a session; ``before`` are torch's settings when the function was called. With the draft
+    that it is ``lowering`` the compiler goes on, and only what was traced is in it."""
     recorder = outcome.recorder
     made_for = recorder.target
     options = call.options.to_record()

@@ -14,12 +14,14 @@ from ..measures.steps import trimmed_name
 from ..record import claims
 from ..record.capture import ABLATIONS, Ablation, Environment, Options
 from ..record.compilation import LOWERED_STAGES, Compilation
+from ..record.graph import Graph
+from ..record.kernel import Code
 from ..record.missing import Missing
 from ..results.capture import Capture
 from .sources import with_inlined
 
 if TYPE_CHECKING:
-    from .._torch.ground.recorder import Recorder
+    from .._torch.ground.recorder import Draft, Recorder
 
 
 def recorded(
@@ -28,15 +30,15 @@ def recorded(
     where: Environment,
     options: Options,
     not_observed: tuple[Missing, ...] = (),
-    lowering: bool = False,
+    lowering: Draft | None = None,
     **more: Any,
 ) -> Capture:
     """The capture of ``function``; ``not_observed`` are claims that could not be seen, ``more`` further attributes.
-    With ``lowering`` the compiler goes on, and only what was traced is in it."""
+    With the draft that it is ``lowering`` the compiler goes on, and only what was traced is in it."""
     from .. import versions
 
     recorder.note(versions.note())
-    compilations, timings = (_traced(recorder.frozen()), ()) if lowering else recorder.finish()
+    compilations, timings = recorder.finish() if lowering is None else (_traced(recorder, lowering), ())
     capture = Capture(
         function=function,
         environment=where,
@@ -55,20 +57,22 @@ def recorded(
 
 LOWERING = "Inductor has not lowered it yet"
 
+LEFT_OUT = "a report before the end of a capture holds no lowered stage"
 
-def _traced(compilations: tuple[Compilation, ...]) -> tuple[Compilation, ...]:
+
+def _traced(recorder: Recorder, lowering: Draft) -> tuple[Compilation, ...]:
     """Return compilations without what Inductor made of them: of the one in progress it is not whole."""
 
     def stage(one: Any) -> Any:
-        lowered = one.key.rpartition(".")[2] in LOWERED_STAGES or isinstance(one, Missing)
-        return Missing(one.key, LOWERING) if lowered else one
+        lowered = isinstance(one, (Graph, Code)) and one.key.rpartition(".")[2] in LOWERED_STAGES
+        return Missing(one.key, LEFT_OUT) if lowered else one
 
     nothing: dict[str, Any] = dict.fromkeys(
         ("decisions", "lowered", "passes", "memory", "autotuning", "cuda_graphs"), ()
     )
     return tuple(
         dataclasses.replace(one, stages=tuple(map(stage, one.stages)), partition=None, **nothing)
-        for one in compilations
+        for one in recorder.frozen(lowering, LOWERING)
     )
 
 

@@ -104,11 +104,11 @@ class Draft:
         self.slots.clear()
         return self.frozen()
 
-    def frozen(self) -> Compilation:
-        """Return what was recorded until now."""
+    def frozen(self, later: str = "") -> Compilation:
+        """Return what was recorded until now; ``later`` is the reason for stages that the compiler still comes to."""
         lacking = self.recorder.lacking
         stages = dict(self.stages)
-        for absent in self._absent():
+        for absent in self._absent(later):
             stage = absent.key.rpartition(".")[2]
             lost = (lacking.get(stage) or self.lost.get(absent.key)) if isinstance(absent, Missing) else ""
             stages.setdefault(absent.key, Missing(absent.key, lost) if lost else absent)
@@ -142,7 +142,7 @@ class Draft:
             return self.partition
         return dataclasses.replace(self.partition, default=None, note=why)
 
-    def _absent(self) -> list[Missing | NotApplicable]:
+    def _absent(self, later: str) -> list[Missing | NotApplicable]:
         draft, stage = self.recorder.failed or (None, "")
         failed = stage if draft is self else ""
         if "dynamo" not in self.stages and "dynamo" not in self.lost:
@@ -150,9 +150,10 @@ class Draft:
                 return [Missing("dynamo", f"failed in stage {failed}")]
             return [NotApplicable("dynamo", "no tensor operation was captured in this frame")]
         if failed:
-            reason = f"the compiler failed before it, in stage {failed}"
+            later = reason = f"the compiler failed before it, in stage {failed}"
         else:
             reason = "the compiler did not hand it over"
+            later = later or reason
         absent: list[Missing | NotApplicable] = [Missing(s, reason) for s in ("dynamo", "pre_grad")]
         seen = {phase for phase in PHASES if phase in self.stages or phase in self.lost}
         absent += [Missing(phase, reason) for phase in PHASES if phase in self.lost]
@@ -167,11 +168,11 @@ class Draft:
             if "backward" not in seen:
                 wanted = self.recorder.spec.backward
                 absent.append(
-                    Missing("backward", reason) if wanted else NotApplicable("backward", "backward=False")
+                    Missing("backward", later) if wanted else NotApplicable("backward", "backward=False")
                 )
         for phase in PHASES:
             if phase in seen:
-                absent += [self._not_lowered(phase, stage, reason) for stage in LOWERED_STAGES]
+                absent += [self._not_lowered(phase, stage, later) for stage in LOWERED_STAGES]
         return absent
 
     def _eager_ops(self) -> tuple[EagerOp, ...] | None:
@@ -293,9 +294,10 @@ class Recorder:
         )
         return compilations, timings
 
-    def frozen(self) -> tuple[Compilation, ...]:
-        """Return the compilations as they are now, while the compiler goes on."""
-        return tuple(d.frozen() for d in self.drafts.values())
+    def frozen(self, lowering: Draft, later: str) -> tuple[Compilation, ...]:
+        """Return the compilations as they are now, while the compiler goes on with one of them; ``later`` is the reason
+        for its stages that are still to come."""
+        return tuple(d.frozen(later if d is lowering else "") for d in self.drafts.values())
 
     def eager_frames(self) -> tuple[Skip, ...]:
         """Return what was not compiled: functions that run eagerly after their graph, then skipped frames."""

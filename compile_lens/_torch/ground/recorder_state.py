@@ -33,7 +33,8 @@ class CaptureSpec:
         limit: how many transformations of a kind are applied; None for all.
         launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
         backend: a backend of torch's own that compiles the graphs in place of Inductor; ``""`` for Inductor.
-        traced: takes the recorder each time that a graph of the call is about to be lowered, backwards left out.
+        traced: takes the recorder, and the draft of a graph of the call, each time that one is about to be lowered,
+            backwards left out.
     """
 
     build: bool
@@ -44,7 +45,7 @@ class CaptureSpec:
     limit: Limit | None = None
     launch_probe: LaunchProbe | None = None
     backend: str = ""
-    traced: Callable[[Any], None] | None = None
+    traced: Callable[[Any, Any], None] | None = None
 
 
 class LaunchProbe(Protocol):

@@ -15,6 +15,10 @@ from compile_lens import Capture, capture, versions
 from compile_lens._torch import backend, session  # noqa: F401  # registers every hook
 from compile_lens._torch.ground import hook_points, hooks
 from compile_lens._torch.inductor import pipeline
+from compile_lens.engine.call import Call
+from compile_lens.engine.local import perform
+from compile_lens.engine.options import CaptureOptions
+from compile_lens.engine.record import LEFT_OUT, LOWERING
 from compile_lens.record import claims
 
 pytestmark = pytest.mark.torch
@@ -151,6 +155,43 @@ def test_a_lost_hook_loses_one_stage(monkeypatch: pytest.MonkeyPatch, path: str)
     assert sorted(missing) == sorted(wanted)
     assert all("lacks the hook" in reason and torch.__version__ in reason for reason in missing.values())
     assert len(found.kernels) == (0 if stage == "code" else 2)
+
+
+def early(fn: object, *args: torch.Tensor) -> list[Capture]:
+    """The records of what was traced, each time that a graph was about to be lowered."""
+    reports: list[Capture] = []
+    perform(Call.read(fn, args, None, CaptureOptions()), lambda traced: reports.append(traced()))
+    return reports
+
+
+@pytest.mark.parametrize("path", sorted(STAGE_OF))
+def test_a_lost_hook_is_not_a_stage_to_come(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    lose(monkeypatch, path)
+    (report,) = early(wave, leaf())
+    missing = {m.stage: m.reason for m in report.compilations[0].missing}
+    stage = STAGE_OF[path]
+    lost = {key for key in missing if stage in (key, key.removeprefix("forward."))}
+    assert lost and all("lacks the hook" in missing[key] for key in lost)
+    to_come = {"backward", *(f"forward.{one}" for one in ("post_grad", "loops", "groups", "code"))}
+    assert missing.keys() - lost == to_come - lost
+    assert {missing[key] for key in to_come - lost} == {LOWERING}
+
+
+def test_a_graph_lowered_before_is_not_one_to_come() -> None:
+    """Its backward has no operation: there is nothing to lower."""
+
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        torch._dynamo.graph_break()
+        return torch.cos(y)
+
+    before, now = early(broken, leaf())[1].compilations
+    lowered = ("post_grad", "loops", "groups", "code")
+    assert {m.stage: m.reason for m in before.missing} == {f"forward.{one}": LEFT_OUT for one in lowered}
+    assert {m.stage for m in before.not_applicable} == {f"backward.{one}" for one in lowered}
+    assert {m.stage: m.reason for m in now.missing} == dict.fromkeys(
+        ("backward", *(f"forward.{one}" for one in lowered)), LOWERING
+    )
 
 
 @pytest.mark.parametrize("path", sorted(set(PATHS) - set(STAGE_OF)))
