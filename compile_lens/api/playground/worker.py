@@ -96,18 +96,27 @@ def _reap() -> None:
                 pass
 
 
+FIRST = "import torch\ninputs = [torch.ones(2)]\ndef f(x): return x.sin()\n"
+"""Program that a child captures before the reader's. It draws no random numbers."""
+
+
 class Answerer:
     """Answers requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file, with ``"early":
     true`` for the graphs that were traced before they are lowered."""
 
     def prepare(self) -> None:
-        """Import what captures need, while the reader looks at the page."""
+        """Import what captures need, and make one: what torch and the page build at their first use is then among what
+        the collector, which runs after each answer, need not look through."""
         with worker.quick_imports():
             from ..._torch import preload as preload
+            from ..._torch.targets import torch_settings
             from . import program_capture as program_capture
-        from ..._torch.targets import torch_settings
 
-        self.settings = torch_settings.snapshot()[0]
+            self.settings = torch_settings.snapshot()[0]
+            gc.freeze()
+            with contextlib.suppress(Exception):  # the reader's program says what is wrong
+                self._answer({"program": {"source": FIRST}, "file": "first.py"}, lambda _: None)
+            gc.collect()  # what was only this program's
 
     def answer(self, data: bytes, report: worker.Report) -> dict[str, Any]:
         began = time.perf_counter()
