@@ -134,7 +134,8 @@ export function create({ holder, root, text, changed, lineClicked }) {
           domEventHandlers: { click: (editor, { from }) => lineClicked(editor.state.doc.lineAt(from).number) },
         }),
         history(),
-        drawSelection(),
+        // A caret that blinks is an animation: the browser composes a frame for each of the display.
+        drawSelection({ cursorBlinkRate: 0 }),
         indentOnInput(),
         indentUnit.of("    "),
         bracketMatching(),
