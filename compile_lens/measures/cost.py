@@ -93,7 +93,8 @@ class ModuleTotal:
         type: their class, ``""`` if none of their own operations was seen.
         paths: the path of each.
         amount, share: of all of them together, as in ``CostRow``.
-        launches: the fewest and the most launches in which one of them has a part.
+        launches: the fewest and the most places at which the code launches a kernel that one of them has a part in.
+        launched: how often a call launches these, where loops and branches decide: each number or range once.
     """
 
     pattern: str
@@ -103,6 +104,7 @@ class ModuleTotal:
     share: float | None
     launches: tuple[int, int]
     at_least: bool = False
+    launched: tuple[Figure | AtLeast, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,7 @@ class _Sum:
             self.at_least,
             None if self.bytes_unknown else self.nbytes,
             len(launches),
-            self._launched(launches),
+            self.launched(),
             launches[0].order if launches else 0,
             tuple(dict.fromkeys(key[2] for key in kernels)),
             tuple(sorted(self.lines, key=lambda line: -self.lines[line])),
@@ -296,9 +298,10 @@ class _Sum:
             tuple((cid, f"{phase}.code", kernel) for cid, phase, kernel in kernels),
         )
 
-    def _launched(self, launches: list[LaunchCost]) -> Figure | AtLeast:
+    def launched(self) -> Figure | AtLeast:
+        """Return how often a call runs the launches."""
         functions: dict[tuple[str, str], Counter[str]] = {}
-        for launch in launches:
+        for launch in self.launches.values():
             own = functions.setdefault(launch.key[:2], Counter())
             own[launch.function if launch.key[:2] in self._flows else ""] += 1
         counts = (generated(self._flows.get(graph), own.__getitem__) for graph, own in functions.items())
@@ -409,7 +412,7 @@ class _Table:
         for (pattern, kind), paths in groups.items():
             if len(paths) < 2:
                 continue
-            sums = {path: _Sum() for path in paths}
+            sums = {path: _Sum(self._flows) for path in paths}
             for launch in self._launches:
                 for node, share in launch.parts:
                     path = _instance(self._module_of((launch.key[0], f"{launch.phase}.post_grad", node)))
@@ -426,6 +429,7 @@ class _Table:
                     amount / self._total if self._total else None,
                     (min(counts), max(counts)),
                     any(one.at_least for one in sums.values()),
+                    tuple(dict.fromkeys(one.launched() for one in sums.values())),
                 )
             )
         return tuple(sorted(totals, key=lambda one: -one.amount))

@@ -24,11 +24,13 @@ from compile_lens.record.benchmark import (
 )
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
+from compile_lens.record.figures import Figure
 from compile_lens.record.graph import Frame, Graph, Node, Ref, Tensor
 from compile_lens.record.kernel import Code, Kernel
 from compile_lens.record.lowering import Lowered
 from compile_lens.record.missing import Missing
 from compile_lens.results.capture import Capture
+from compile_lens.views.findings.cost import launches_of_each
 from compile_lens.views.words.quantities import launch_words
 
 FILE = "/home/ada/model.py"
@@ -392,3 +394,44 @@ def test_a_line_is_one_row_whatever_functions_stand_in_it(program: Any) -> None:
     assert row.share == 1 and row.launches == captured.ledger.total.launches
     lines = [row.name for row in captured.memory("line").rows if row.line is not None]
     assert len(lines) == len(set(lines))
+
+
+class Layer(torch.nn.Module):
+    """A loop; or two branches, one with a sine and one with a cosine and a sort."""
+
+    def __init__(self, loops: bool) -> None:
+        super().__init__()
+        self.loops = loops
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.loops:
+            return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x.sin() + x), (torch.tensor(0), x))[1]
+        return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: x.cos().sort()[0], (x,))
+
+
+class Layers(torch.nn.Module):
+    def __init__(self, loops: bool) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer(loops) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("loops", "words"), [(False, "2 or 3 launches"), (True, "launches: 2 + 2 per iteration")]
+)
+def test_repeated_modules_tell_how_often_a_call_launches_each(loops: bool, words: str) -> None:
+    """A layer's sum runs in each call, and one branch of two: one launch, or a cosine's and a sort's. A loop has its
+    start, and its condition once more than its body."""
+    captured = compile_lens.capture(Layers(loops), torch.ones(8, 16))
+    (total,) = captured.cost("module").modules
+    assert total.paths == ("layers.0", "layers.1")
+    assert f"(layers.*): {words} each" in str(captured.cost("module"))
+    assert total.launched == tuple({row.launched: None for row in captured.cost("module").rows})
+    assert launches_of_each(dataclasses.replace(total, launched=(Figure(5), *total.launched))) == (
+        "at least 2 launches" if loops else "2 to 5 launches"
+    )

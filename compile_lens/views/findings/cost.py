@@ -156,9 +156,15 @@ def _repeated(cost: Cost) -> Table:
 
 
 def launches_of_each(one: ModuleTotal) -> str:
-    """In how many launches each of some modules has a part: ``5 launches``, ``4 to 6 launches``."""
-    least, most = one.launches
-    return plural(most, "launch", "launches") if least == most else f"{least} to {most} launches"
+    """In how many launches each of some modules has a part: ``5 launches``, ``4 to 6 launches``, ``0 or 1 launch``."""
+    if len(one.launched) == 1:
+        return launch_words(one.launched[0])
+    ends = [(n.least, n.most) if isinstance(n, AtLeast) else (n, n) for n in one.launched]
+    least = min(low for low, _ in ends)
+    most = [high for _, high in ends if high is not None]
+    if len(most) < len(ends):
+        return f"at least {plural(least, 'launch', 'launches')}"
+    return f"{least} to {max(most)} launches"
 
 
 def text(cost: Cost) -> str:

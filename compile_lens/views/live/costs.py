@@ -5,6 +5,7 @@ from __future__ import annotations
 from compile_lens.measures.address import Address
 from compile_lens.measures.cost import Cost, CostRow, cost
 from compile_lens.record.capture import Record
+from compile_lens.record.figures import AtLeast
 from compile_lens.record.kernel import Code
 
 from ..findings.cost import amount, both_phases, launches_of_each, percent, share
@@ -54,7 +55,7 @@ class Costs:
                     "words": share(row),
                     "amount": amount(self._kernels, row.amount, row.at_least),
                     "limit": row.bound,
-                    "times": row.launches,
+                    "times": 0 if isinstance(row.launched, AtLeast) else row.launched,
                     "saved": answer.saved if answer else 0,
                     "answer": [[label, line(words)] for label, words in answer.parts] if answer else [],
                 }

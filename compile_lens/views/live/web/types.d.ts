@@ -160,7 +160,7 @@ export interface KernelCost {
   amount: string;
   /** `memory`, `compute`, or "". */
   limit: string;
-  /** Launches of the row. */
+  /** Launches of the row in one call; 0 where loops or branches decide, and `launched` has words. */
   times: number;
   /** Bytes that its remedy could save at most; 0 without one. */
   saved: number;
