@@ -178,10 +178,19 @@ OWN = frozenset(
 
 
 def is_own(target: Any) -> bool:
-    """Return True for an operator of the program or a library: nobody sees what it reads and writes."""
-    return kind_of(target) == "custom" or (
-        isinstance(target, torch._ops.HigherOrderOperator) and base_name(target) in OWN
+    """Return True for an operator of the program or a library: nobody sees what it reads and writes.
+
+    Neither does anybody of one that makes or reads quantized tensors: fake tensors of these are float32.
+    """
+    return (
+        kind_of(target) == "custom"
+        or base_name(target).startswith(QUANTIZED)
+        or (isinstance(target, torch._ops.HigherOrderOperator) and base_name(target) in OWN)
     )
+
+
+QUANTIZED = ("quantize_per_", "dequantize", "int_repr")
+"""How names of operators begin that make or read quantized tensors."""
 
 
 def is_work(kind: str) -> bool:

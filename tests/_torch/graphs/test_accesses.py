@@ -13,9 +13,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from full_text import full
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compile_lens import capture
 from compile_lens._torch.graphs import accesses
+from compile_lens.record.figures import AtLeast
 from compile_lens.views.render import markdown
 from compile_lens.views.subjects.capture import document
 from compile_lens.views.words import outcome, quantities
@@ -494,3 +496,22 @@ def test_a_margin_loss_reads_the_weights_of_its_targets(weighted: bool) -> None:
     forward, backward = (op.nbytes for op in compilation.eager or () if "margin" in op.name)
     inputs = scores.nbytes + targets.nbytes + 3 * 4 * weighted
     assert (forward, backward) == (inputs + 4, inputs + 4 + scores.nbytes)
+
+
+@pytest.mark.parametrize(
+    "quantized",
+    [
+        lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8).dequantize(),
+        lambda x: torch.quantize_per_tensor(x, torch.tensor(0.1), torch.tensor(0), torch.qint8).dequantize(),
+    ],
+)
+def test_what_quantizes_moves_bytes_that_are_not_known(quantized: Callable[..., Any]) -> None:
+    """Real results have one byte for each element, those of fake tensors four: the sum is of the sine alone."""
+    given = torch.ones(4, 8)
+    assert torch.quantize_per_tensor(given, 0.1, 0, torch.quint8).element_size() == 1
+    with FakeTensorMode() as mode:
+        fake = torch.quantize_per_tensor(mode.from_tensor(given), 0.1, 0, torch.quint8)
+    assert fake.element_size() == 4
+    ledger = capture(lambda x: quantized(x.sin()), given).ledger.total
+    for figure in (ledger.eager_bytes, ledger.bytes_before, ledger.bytes_after):
+        assert isinstance(figure, AtLeast) and figure.least >= 2 * given.nbytes, figure
