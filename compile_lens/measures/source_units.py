@@ -29,6 +29,10 @@ BEFORE = (PYTHON, "dynamo", "pre_grad", "joint")
 """Stages before them."""
 
 
+LOWERED = ("loops", "groups", "code")
+"""Stages after the operators, of which each phase has its own."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """A Python line, a call in one, or a module that is run from one.
@@ -82,7 +86,8 @@ def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
     if len(units) == 1:
         units = tuple(_by_module(units[0], nodes)) or units
     own = {address: 1 << number for number, unit in enumerate(units) for address in unit.nodes}
-    return Units(units, _spread(compilation.id, own, _without_derivatives(compilation, up)))
+    up = _without_views(compilation, _without_derivatives(compilation, up))
+    return Units(units, _spread(compilation.id, own, up))
 
 
 def _working(compilation: Compilation, up: Up) -> dict[Address, Node]:
@@ -112,6 +117,24 @@ def _without_derivatives(compilation: Compilation, up: Up) -> Up:
         here = (compilation.id, "forward", path + node.name)
         above = tuple(up.get(here, ()))
         changed[here] = tuple(address for address in above if address not in derived) or above
+    return changed
+
+
+def _without_views(compilation: Compilation, up: Up) -> Up:
+    """Links for which loops, and the code made of them, come from what they compute: not from a view through which they
+    read, which is of another line and computes nothing."""
+    views = {
+        (compilation.id, graph.key, path + node.name)
+        for graph in compilation.graphs.values()
+        for path, node in walk(graph)
+        if node.kind == "view"
+    }
+    changed = dict(up)
+    for address, above in up.items():
+        if address[0] == compilation.id and address[1].endswith(LOWERED):
+            computed = [one for one in above if one not in views]
+            if computed:
+                changed[address] = computed
     return changed
 
 

@@ -42,6 +42,13 @@ def two_lines(x: Any) -> Any:
 # fmt: on
 
 
+def through_views(x: Any, w: Any) -> Any:
+    y = x @ w  # of three dimensions: a product of two, and a view of it
+    z = y.transpose(0, 1)
+    t = torch.sin(z).flatten()
+    return torch.cumsum(t, 0)
+
+
 class Wrapped(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -249,3 +256,20 @@ def test_the_calls_of_the_only_line_that_something_is_left_of_are_units() -> Non
     assert len(alone.all) > 1 and all(unit.column is None for unit in alone.all), (
         "of what came of it, nothing is known"
     )
+
+
+def test_a_kernel_is_not_of_the_line_whose_view_it_reads_through() -> None:
+    seen = capture(through_views, torch.rand(4, 6, 8), torch.rand(8, 5))
+    found = units(seen)["0/0"]
+    first = through_views.__code__.co_firstlineno
+    product, _, sine, *_ = (unit.line - first for unit in found.all)
+    assert (product, sine) == (1, 3)
+    code = seen.compilations[0].code["inference"]
+    of = {
+        kernel.name: {found.all[i].line - first for i in found.of["0/0", code.key, kernel.name]}
+        for kernel in code.kernels
+    }
+    assert {1} in of.values() and {3} in of.values(), of
+    assert not any({1, 3} <= lines or 2 in lines for lines in of.values()), of
+    view = next(node.name for node in seen.compilations[0].graphs["inference"].nodes if node.kind == "view")
+    assert found.of["0/0", "inference", view], "a node that is a view keeps its colour"

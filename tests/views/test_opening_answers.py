@@ -73,3 +73,29 @@ def test_each_kernel_of_written_attention_says_why_it_is_separate() -> None:
         assert "bmm is a library call" in parts["Not fused"]
     (softmax,) = (dict(one.parts) for key, one in every.items() if "softmax" in key[2])
     assert "(nor with #" in softmax["Not fused"], "both products, for the same reason"
+
+
+def test_a_remedy_names_the_lines_of_the_loops_that_it_is_for() -> None:
+    """By hand: what is said first is of the product above, whose remedy this is not."""
+
+    def mixed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        x = torch.nn.functional.silu(a) * b
+        weights = torch.softmax(x, 1)
+        centred = x - x.mean((0, 1))
+        for _ in range(16):
+            b = b + 1
+        return weights * centred + b
+
+    softmax = mixed.__code__.co_firstlineno + 2
+    whole = capture(mixed, torch.rand(16, 64, 128), torch.rand(16, 64, 128))
+    kernel = max(answers(whole).values(), key=lambda one: one.saved)
+    parts = dict(kernel.parts)
+    assert "not the same elements" in parts["Not fused"]
+    lines = parts["Try"].partition("for loops of test_opening_answers.py:")[2].partition(", at most ")[0]
+    assert (
+        {softmax, softmax + 4}
+        <= {int(one) for one in lines.split(", ")}
+        <= {softmax, softmax + 1, softmax + 4}
+    )
+    assert "last dimension" in parts["Try"] and kernel.saved < 4 * 16 * 64 * 128 * 4
+    assert f"{kernel.against} in #1: {kernel.gain}" in answers_of(whole)["Try first"]

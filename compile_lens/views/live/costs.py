@@ -11,6 +11,7 @@ from compile_lens.record.kernel import Code
 from ..findings.cost import amount, both_phases, launches_of_each, percent, share
 from ..words.answers import answers
 from ..words.characters import line
+from ..words.quantities import figure
 from ..words.sentences import COST_COLUMNS
 
 
@@ -56,6 +57,7 @@ class Costs:
                     "amount": amount(self._kernels, row.amount, row.at_least),
                     "limit": row.bound,
                     "times": 0 if isinstance(row.launched, AtLeast) else row.launched,
+                    "launched": figure(row.launched),
                     "saved": answer.saved if answer else 0,
                     "answer": [[label, line(words)] for label, words in answer.parts] if answer else [],
                 }

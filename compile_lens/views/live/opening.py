@@ -89,7 +89,12 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
         return
     one_file = len({source.file for source in capture.sources}) == 1
     place = f"lines {answer.place.rpartition(':')[2]}" if one_file else answer.place
-    about = f"in {place}" if answer.place else f"for #{rows[best]} {answer.against}".rstrip()
+    if answer.place:
+        about = f"in {place}"
+    elif answer.against.startswith("against"):
+        about = f"for #{rows[best]} {answer.against}"
+    else:
+        about = f"{answer.against} in #{rows[best]}" if answer.against else f"for #{rows[best]}"
     yield _answer("Try first", f"{answer.short_remedy} {about}: {answer.gain}", items.item(best))
 
 

@@ -49,7 +49,9 @@ class Answer:
         return _EXPLAINED.split(self.remedy)[0]
 
 
-_EXPLAINED = re.compile(r": | times |; | \(|, (?=which|and measure)")
+_EXPLAINED = re.compile(r": | times |; | \(|, (?=which|and measure|so that)")
+_PLACE = re.compile(r"\(([^()`]+:\d+)\)")
+"""The line in the words of an expression: "`torch.softmax(x, -1)` (model.py:7)"."""
 
 
 @memoized
@@ -64,15 +66,17 @@ def answers(capture: Record) -> Mapping[Address, Answer]:
     total = cost(capture, "kernel", "bytes").total
     gain = _Gain(capture)
     attentions = _attentions(capture, numbers, gain)
-    neighbours: dict[int, dict[tuple[int, str], _Neighbour]] = {}
+    neighbours: dict[int, dict[tuple[int, str, str], _Neighbour]] = {}
     for address, other, pair in _pairs(capture):
         if address not in numbers:
             continue
         number = 0 if other == address else numbers.get(other, 0)
         own = neighbours.setdefault(numbers[address], {})
-        known = own.setdefault((number, pair.why.reason), _Neighbour(number, other, pair))
+        key = number, pair.why.reason, pair.remedy
+        known = own.setdefault(key, _Neighbour(number, other, pair))
         saved = known.saved + (size(pair.why.saved) or 0)
-        own[number, pair.why.reason] = replace(known, saved=saved, pairs=known.pairs + 1)
+        places = tuple(dict.fromkeys((*known.places, *_PLACE.findall(" ".join(pair.why.words)))))
+        own[key] = replace(known, saved=saved, pairs=known.pairs + 1, places=places)
     return {
         address: _answer(
             bounds.get(address), list(neighbours.get(row, {}).values()), total, gain, attentions.get(row)
@@ -110,13 +114,15 @@ def _attentions(capture: Record, numbers: Mapping[Address, int], gain: _Gain) ->
 
 @dataclass(frozen=True)
 class _Neighbour:
-    """A row of kernels with which a kernel is not fused, for one reason: in how many pairs, and what that moves."""
+    """A row of kernels with which a kernel is not fused, for one reason and with one remedy: in how many pairs, of
+    which lines, and what that moves."""
 
     number: int
     address: Address
     pair: UnfusedPair
     saved: int = 0
     pairs: int = 0
+    places: tuple[str, ...] = ()
 
     def words(self, others: list[_Neighbour]) -> str:
         """The reason, also for others with the same one, and what it costs."""
@@ -143,6 +149,16 @@ def _not_fused(neighbours: list[_Neighbour]) -> str:
     first, *others = neighbours
     reason = first.pair.why.reason, _called(first)
     return first.words([one for one in others if (one.pair.why.reason, _called(one)) == reason])
+
+
+def _own_loops(one: _Neighbour) -> str:
+    """Return for which loops of a kernel a remedy is: ``for loops of model.py:7, 9``."""
+    if not one.places:
+        return "for its two loops"
+    parts = sorted((place.rpartition(":") for place in one.places), key=lambda part: (part[0], int(part[2])))
+    files = [None, *(file for file, _, _ in parts)]
+    lines = (line if file == before else f"{file}:{line}" for before, (file, _, line) in zip(files, parts))
+    return f"for loops of {', '.join(lines)}"
 
 
 def _called(one: _Neighbour) -> str:
@@ -178,7 +194,7 @@ def _answer(
         return Answer((*parts, ("", none)))
     against = ""
     if remedy is not neighbours[0]:
-        against = f"against #{remedy.number}" if remedy.number else "for its two loops"
+        against = f"against #{remedy.number}" if remedy.number else _own_loops(remedy)
     words = gain.words(remedy.saved)
     answer = Answer(tuple(parts), remedy.saved, remedy.pair.remedy.rstrip("."), against, gain=words)
     about = f"{against}, {answer.gain}: " if against else ""

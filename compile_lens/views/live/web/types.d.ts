@@ -162,6 +162,8 @@ export interface KernelCost {
   limit: string;
   /** Launches of the row in one call; 0 where loops or branches decide, and `launched` has words. */
   times: number;
+  /** The same in words where branches and loops decide: `1 or 3`. */
+  launched: string;
   /** Bytes that its remedy could save at most; 0 without one. */
   saved: number;
   /** Labels, "" for none, each with a sentence: what bounds it, why it is not fused, what to try. */
