@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 import torch
@@ -271,3 +272,18 @@ def test_a_value_that_a_layer_reshapes_is_named_by_what_made_it() -> None:
     by_name = capture(step, up, down, torch.ones(2, 4, 8)).memory("name")
     saved = {row.expression: row.saved for row in by_name.rows if row.saved}
     assert saved == {"up(x)": 2 * 4 * 16 * 4, "torch.nn.functional.gelu(up(x))": 2 * 4 * 16 * 4}
+
+
+@pytest.mark.parametrize(
+    ("call", "saved"),
+    [
+        (torch.linalg.inv, 0),
+        (lambda a: torch.linalg.cholesky(a @ a.T), 0),
+        (lambda a: torch.linalg.solve(a, a.detach()), 4 * 4 * 4 + 4 * 4),
+    ],
+)
+def test_what_is_saved_is_known_where_a_check_may_raise(call: Any, saved: int) -> None:
+    """Derivatives read results and inputs, and that of a solution the factors and pivots of the matrix as well. A check
+    of the matrix that may raise makes the forward return one value more, which is no result."""
+    given = (torch.eye(4) + torch.ones(4, 4)).requires_grad_()
+    assert capture(call, given).memory("name").saved == saved

@@ -64,7 +64,9 @@ def _by_default(
 
 def _storage_of_saved(lowering: Any, names: Sequence[str], results: int) -> dict[str, tuple[int | None, str]]:
     """For each saved value return the bytes of its memory, and the owner: ``""`` if it is its own."""
-    outputs = [*zip(names, lowering.graph_outputs, strict=True)]
+    tokens = _effect_tokens(lowering.module.graph)
+    results -= tokens
+    outputs = [*zip(names[tokens:], lowering.graph_outputs, strict=True)]
     within = buffer_lifetimes.shared(lowering.module.graph)
     owners = {name: within.get(name, name) for name in lowering.graph_inputs}
     owners |= {name: name for name in lowering.constants}  # the module holds them
@@ -78,6 +80,13 @@ def _storage_of_saved(lowering: Any, names: Sequence[str], results: int) -> dict
             storage[name] = buffer_lifetimes.allocated(lowering, buffer), owners.get(place, "")
             owners.setdefault(place, name)
     return storage
+
+
+def _effect_tokens(graph: Any) -> int:
+    """Return how many tokens of effects (of a check that raises) the partitioner's graph returns before its results:
+    the lowered graph consumes them."""
+    sinks = [node for node in graph.nodes if str(node.target) == "prims._sink_tokens.default"]
+    return sum(len(node.args[0]) for node in sinks)
 
 
 def _owner(lowering: Any, output: Any) -> str:
