@@ -160,9 +160,8 @@ export interface KernelCost {
   amount: string;
   /** `memory`, `compute`, or "". */
   limit: string;
-  /** Launches of the row in one call; 0 where loops or branches decide, and `launched` has words. */
+  /** Launches of the row in one call; 0 where loops or branches decide, which `launched` says in words. */
   times: number;
-  /** The same in words where branches and loops decide: `1 or 3`. */
   launched: string;
   /** Bytes that its remedy could save at most; 0 without one. */
   saved: number;
