@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import time
 from typing import Any, Literal, overload
 
-ATTEMPTS = 5
+ATTEMPTS = 20
+PAUSE = 0.001
+"""Seconds before the second attempt; each pause is longer by as much, so that threads get out of step."""
 
 
 @overload
@@ -15,15 +18,15 @@ def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
 def parse(text: str, mode: str = "exec") -> Any:
     """Return ``ast.parse(text, mode=mode)``.
 
-    CPython before 3.11.5 counts its depth in a text for all threads together, and raises ``SystemError`` where another
+    CPython 3.11 counts its depth in a text for all threads together, and raises ``SystemError`` where another
     one, or a finalizer, parses at the same time (python/cpython#106905). The text has no part in that: it is parsed
     again.
     """
-    for _ in range(ATTEMPTS - 1):
+    for attempt in range(1, ATTEMPTS):
         try:
             return ast.parse(text, mode=mode)
         except SystemError:
-            continue
+            time.sleep(PAUSE * attempt)
     return ast.parse(text, mode=mode)
 
 
