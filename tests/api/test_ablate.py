@@ -162,6 +162,7 @@ def test_each_graph_of_a_program() -> None:
     assert figures(made, "launches") == [4, 2, 2]
 
 
+@pytest.mark.full
 def test_dynamic_sizes_and_their_guards_are_those_of_a_capture() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return (x * x.shape[0]).sum(0) + 1

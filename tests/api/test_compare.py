@@ -43,6 +43,7 @@ def kernels(found: Comparison) -> dict[str, int]:
     return {target: len(capture.kernels) for target, capture in found.captures.items()}
 
 
+@pytest.mark.full
 def test_a_long_softmax_is_several_kernels_on_cuda_since_it_is_split() -> None:
     found = compile_lens.compare(softmax, torch.randn(64, 50_000))
     count = kernels(found)

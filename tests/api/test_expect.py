@@ -216,6 +216,7 @@ def turned(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     return x.t().contiguous().sin(), y.cos()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fn", "target", "sizes", "helps"),
     [
@@ -260,6 +261,7 @@ def test_no_operator(of: Programs) -> None:
         of(one).no("aten.srot")
 
 
+@pytest.mark.full
 def test_an_operator_that_no_graph_has_is_refused() -> None:
     """Programs that call it have none of it in their graph, so that ``no`` would hold whatever the program does."""
     calls: dict[str, Callable[[Any], Any]] = {

@@ -139,6 +139,7 @@ def test_python_and_a_graph_are_recorded_alike_at_each_call() -> None:
     assert torch._C._dispatch_dump("c10d::allreduce_") == kernels
 
 
+@pytest.mark.full
 def test_groups_are_known_by_their_members() -> None:
     def some(fault: bool) -> None:
         pair, other = dist.new_group([0, 1]), dist.new_group([2, 3])

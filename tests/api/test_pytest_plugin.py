@@ -102,6 +102,7 @@ def test_fails_otherwise(compile_lens):
 """
 
 
+@pytest.mark.full
 def test_it_is_inert(suite: Suite) -> None:
     code, said = suite("def test_nothing():\n    pass\n", conftest=LOADED)
     assert code == 0, said
@@ -171,6 +172,7 @@ def test_an_expectation(compile_lens):
     assert "engine/entry.py" not in said and "importlib" not in said, said
 
 
+@pytest.mark.full
 def test_without_a_folder_no_page_is_kept(suite: Suite, tmp_path: Path) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
     code, said = suite(HELD.format(record=str(record)), conftest=WITHOUT_TORCH)

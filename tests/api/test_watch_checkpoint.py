@@ -188,6 +188,7 @@ def test_calls_are_counted(both: Both, function: str, operations: str) -> None:
     assert (one.caller is not None and "checkpoint(" in one.caller.text) or function == "quiet"
 
 
+@pytest.mark.full
 def test_a_body_that_is_compiled_by_itself_is_both(both: Both) -> None:
     assert "'sinh'" in both.graphs and "'cosh'" in both.graphs
     assert both.ran["twice"] == 1, "it ran as it is in the checkpoint"

@@ -219,6 +219,7 @@ def test_a_value_that_changes_is_one_cause_of_all_that_its_change_compiled(name:
         assert sum(one.seconds for one in effects) == pytest.approx(cause.seconds)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("program", [statement_of_several_lines, loop_of_prints])
 def test_what_one_statement_breaks_is_one_cause(program: Program) -> None:
     (cause,) = seen(program)

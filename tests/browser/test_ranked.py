@@ -29,6 +29,7 @@ def shares(words: list[str]) -> list[int]:
     return [0 if text.startswith("<") else int(text.split()[0]) for text in words if "%" in text]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_the_kernels_are_ranked_by_cost_and_sorted_by_order(viewer: Open) -> None:
     """By eye: the rows from top to bottom. Equal library calls, which the record has apart, are one."""
@@ -44,6 +45,7 @@ def test_the_kernels_are_ranked_by_cost_and_sorted_by_order(viewer: Open) -> Non
     assert numbers == sorted(numbers) and len(set(numbers)) == len(numbers)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_lines_have_bars_and_kernels_an_answer(viewer: Open) -> None:
     shown = captures.layer()
@@ -65,6 +67,7 @@ def test_lines_have_bars_and_kernels_an_answer(viewer: Open) -> None:
     assert (answer.text_content() or "").startswith(f"#{number} ")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 def test_the_list_opens_at_what_costs_most(viewer: Open) -> None:
     """Whichever kernel is open below it; one that is chosen comes into view."""
@@ -91,6 +94,7 @@ def test_one_kernel_has_neither_list_nor_answer(viewer: Open) -> None:
     assert not page.find(".code-answer").first.is_visible()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (640, 360), (390, 844)])
 def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tuple[int, int]) -> None:
     """Each leads to its evidence: the line that costs most is pinned, memory opens its pane."""
@@ -123,6 +127,7 @@ def test_a_model_opens_with_answers_that_are_not_cut(viewer: Open, viewport: tup
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_line_that_costs_most_opens_its_most_expensive_kernel(viewer: Open) -> None:
     """Of the kernels that are of this line alone no other costs more; the row of stages begins with that line."""
@@ -144,6 +149,7 @@ def test_the_line_that_costs_most_opens_its_most_expensive_kernel(viewer: Open) 
     assert (page.find(".flow-count .flow-names").first.text_content() or "").strip() == f"line {line}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_list_behind_a_badge_is_that_of_its_phase(viewer: Open) -> None:
     """The first section in view is of the phase whose number the badge has, whatever came first."""
@@ -192,6 +198,7 @@ app => [...app.shadowRoot.querySelectorAll(".shell-first :is(button, input)")].f
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(390, 844), (820, 1180)])
 def test_targets_under_a_finger_are_large(
     browser: Browser, report: Callable[[Capture], Path], viewport: tuple[int, int]
@@ -211,6 +218,7 @@ def test_targets_under_a_finger_are_large(
         context.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_steps_and_columns_have_a_definition_with_the_focus(viewer: Open) -> None:
     page = viewer(captures.layer())
@@ -226,6 +234,7 @@ def test_steps_and_columns_have_a_definition_with_the_focus(viewer: Open) -> Non
     assert not definition.is_visible()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_a_function_of_a_library_is_one_row_below_those_of_the_program(viewer: Open) -> None:
     shown = captures.layer()
@@ -243,6 +252,7 @@ def test_a_function_of_a_library_is_one_row_below_those_of_the_program(viewer: O
     assert last.locator(".source-head").is_visible() and last.locator(".listing-line").count() >= 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_a_graph_is_saved_as_a_drawing_and_as_a_picture(viewer: Open) -> None:
     """What is saved stands by itself: without classes of the page, and with all boxes that the page draws."""

@@ -95,6 +95,7 @@ def said(text: str, folder: Path, *flags: str, cwd: Path | None = None, seconds:
 # The question that was asked --------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_function_that_forks_leaves_one_server() -> None:
     mine, other = asked("fork_and_return")
     for i in range(8):
@@ -116,6 +117,7 @@ def one(x: torch.Tensor) -> torch.Tensor:
     return x.sin()
 
 
+@pytest.mark.full
 def test_a_capture_of_a_function_that_forks_does_not_answer_for_others() -> None:
     def two(x: torch.Tensor) -> torch.Tensor:
         return x.cos()
@@ -200,6 +202,7 @@ def test_a_program_ends_while_a_daemon_thread_waits(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 60 and gone(int(pid))
 
 
+@pytest.mark.full
 def test_a_program_that_is_killed_takes_the_child_along(tmp_path: Path) -> None:
     text = """
         from compile_lens.child import process
@@ -214,6 +217,7 @@ def test_a_program_that_is_killed_takes_the_child_along(tmp_path: Path) -> None:
     assert gone(*pids)
 
 
+@pytest.mark.full
 def test_also_a_child_that_is_stopped(tmp_path: Path) -> None:
     text = """
         from compile_lens.child import process
@@ -229,6 +233,7 @@ def test_also_a_child_that_is_stopped(tmp_path: Path) -> None:
     assert gone(pid)
 
 
+@pytest.mark.full
 def test_a_child_that_is_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compile_lens.child.child.STOPPED", 1.0)
     before = asked("pid")
@@ -243,6 +248,7 @@ def test_a_child_that_is_stopped_for_a_while_goes_on() -> None:
     assert asked("stop", 1.5) == "went on" and asked("pid") == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["stop", "sleep"])
 def test_an_interrupt_ends_the_wait(how: str) -> None:
     before = asked("pid")
@@ -270,6 +276,7 @@ def test_what_a_killed_child_started_ends_too(capsys: pytest.CaptureFixture[str]
     assert gone(pid)
 
 
+@pytest.mark.full
 def test_what_a_child_started_ends_when_it_is_closed() -> None:
     started = [asked("pid"), asked("sleeper", False)]
     # Without /proc nobody knows of one that has a session of its own.
@@ -401,6 +408,7 @@ def test_a_warning_that_is_an_error_does_not_stop_the_child(tmp_path: Path) -> N
     assert said(text, tmp_path, "-W", "error") == "7\n"
 
 
+@pytest.mark.full
 def test_arguments_and_variables_are_those_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
     asked("pid")
     monkeypatch.setenv("OF_THE_TEST", "set late")
@@ -466,6 +474,7 @@ def test_last_words_are_heard(capsys: pytest.CaptureFixture[str]) -> None:
     assert found.out == "on the way out\n" and "the reason" in found.err
 
 
+@pytest.mark.full
 def test_output_of_a_capture_is_not_among_the_replies(capsys: pytest.CaptureFixture[str]) -> None:
     def talks(x: torch.Tensor) -> torch.Tensor:
         torch._dynamo.graph_break()

@@ -91,6 +91,7 @@ def test_a_tensor_keeps_what_torch_was_told_of_its_sizes(how: str) -> None:
     assert symbolic(there) == symbolic(marked(how)) == expected.get(how, [how == "unknown", False])
 
 
+@pytest.mark.full
 def test_a_dynamic_size_is_one_for_a_target_too() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return x.sin().sum(0)

@@ -125,6 +125,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], Callable[[pytest.MonkeyPatch], None
 }
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_was_changed_after_the_import_is_so_in_the_child(
@@ -141,6 +142,7 @@ def test_what_was_changed_after_the_import_is_so_in_the_child(
     assert calls(before) == calls(again)
 
 
+@pytest.mark.full
 def test_it_is_so_for_another_cpu_and_from_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated(monkeypatch)
     found: list[Any] = []

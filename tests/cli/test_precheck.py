@@ -96,6 +96,7 @@ def test_names_inside_of_functions_are_not_the_modules(text: str, tmp_path: Path
         check_function(str(file), "g", f"{file}:g")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [("-o", "r.txt"), ("--out", "r.html"), ("--out=r.json",), ("-or.md",)])
 def test_a_report_that_is_asked_for_behind_the_script_is_the_scripts(
     words: tuple[str, ...], tmp_path: Path

@@ -51,6 +51,7 @@ def test_every_exercise_is_tried_here() -> None:
         assert exercise.key == key and len(exercise.hints) >= 2 and exercise.task.endswith(".")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("key", "made"), [(key, made) for key, found in RIGHT.items() for made in found])
 @pytest.mark.cases(full=23)
 def test_every_program_that_does_what_was_asked_passes(key: str, made: Made) -> None:
@@ -60,6 +61,7 @@ def test_every_program_that_does_what_was_asked_passes(key: str, made: Made) -> 
     assert verdict.right and "right" in repr(verdict) and course.progress().solved(key)
 
 
+@pytest.mark.full
 def test_a_watch_lets_the_courses_own_programs_be_compiled() -> None:
     with compile_lens.watch():
         pass
@@ -142,6 +144,7 @@ def empty_ones() -> list[Any]:
     return [only_words, dots, none, raising, called]
 
 
+@pytest.mark.full
 def test_a_backend_can_be_checked_more_often_than_dynamo_compiles_one_function() -> None:
     """Dynamo has a limit of variants, and each backend is another; and what is compiled elsewhere stays."""
 

@@ -79,6 +79,7 @@ def test_a_place_that_cannot_be_written_is_named_before_anything_runs(
         leaderboard.check(tmp_path / "none" / "table.csv")
 
 
+@pytest.mark.full
 def test_only_right_numbers_of_one_graph_have_figures() -> None:
     scope: dict[str, object] = {}
     exec(WANTED.solution, scope)

@@ -70,6 +70,7 @@ def test_fifty_captures_of_a_module_beside_its_compiled_copy() -> None:
     assert compiles == [1]
 
 
+@pytest.mark.full
 def test_the_code_object_keeps_no_entries() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) + 1
@@ -224,6 +225,7 @@ class Hooked(nn.Module):
         return torch.relu(self.line(x))
 
 
+@pytest.mark.full
 def test_a_module_with_hooks_keeps_them_and_gains_no_entries() -> None:
     from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list as entries
 

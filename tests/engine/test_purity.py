@@ -354,6 +354,7 @@ def _threads(backend: Any, rounds: int) -> None:
             assert {k.phase for k in c.kernels} == {"forward", "backward"}
 
 
+@pytest.mark.full
 def test_numbers_are_forgotten() -> None:
     """Torch remembers by an argument's name that its number cannot be an input, for whatever else has such a name."""
     from torch._dynamo.symbolic_convert import TensorifyState
@@ -378,6 +379,7 @@ def test_numbers_are_forgotten() -> None:
         TensorifyState.force_specializations.update(before)
 
 
+@pytest.mark.full
 @compiles_in_threads
 def test_threads() -> None:
     """Also what torch counts: the one compile of the third thread's function, which is found again, and no others."""

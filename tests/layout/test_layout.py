@@ -225,6 +225,7 @@ def test_a_module_called_twice_is_two_boxes() -> None:
     assert [b.name for b in boxes] == ["a", "b", "a (2)", "b (2)", "output"]
 
 
+@pytest.mark.full
 def test_twenty_thousand_nodes() -> None:
     graph = encoder(280)
     assert len(graph.nodes) > 20_000
@@ -307,6 +308,7 @@ def test_without_any_graphviz_the_error_says_what_to_install(monkeypatch: pytest
     assert [type(a) for a in answers] == [LayoutError, Layout, LayoutError]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("embedded")
 def test_a_child_over_its_time_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
@@ -323,6 +325,7 @@ def test_a_child_over_its_time_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not any(alive(pid) for pid in started)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("embedded")
 def test_one_slow_graph_costs_only_itself_its_detail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # A child that takes its time over anything with more than 20 nodes.

@@ -484,6 +484,7 @@ def test_twenty_thousand_nodes_without_modules() -> None:
     assert len(nest.layouts) < 20
 
 
+@pytest.mark.full
 def test_paths_of_any_depth() -> None:
     nodes = [
         call(f"n{i}", "f", *([f"n{i - 1}"] if i else []), module="a." * min(i, 2000)) for i in range(3000)

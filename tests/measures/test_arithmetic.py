@@ -121,6 +121,7 @@ def test_what_cannot_be_measured_is_refused(device: str, dtype: str) -> None:
     assert device == "cpu" or ("cpu, cuda" in said and "mps" in said and "vulkan" not in said)
 
 
+@pytest.mark.full
 def test_a_chain_of_sines_on_16_bit_numbers_is_bound_by_arithmetic() -> None:
     """No product, so no tensor cores: and the code that is generated widens 16-bit numbers before it computes."""
 

@@ -276,6 +276,7 @@ class Model(torch.nn.Module):
         return x.sum()
 
 
+@pytest.mark.full
 def test_of_a_model_all_bytes_are_shared_out() -> None:
     capture = compile_lens.capture(Model(), torch.randn(8, 16))
     moved = capture.ledger.total.bytes_after
@@ -304,6 +305,7 @@ def test_modules_have_addresses() -> None:
     assert "module:layer" not in capture.chain
 
 
+@pytest.mark.full
 def test_why_takes_modules() -> None:
     capture = compile_lens.capture(Model(), torch.randn(8, 16))
     one = capture.why("module:layers.0.norm", "module:layers.0.up", "forward")

@@ -282,6 +282,7 @@ def test_another_device_is_no_difference_of_every_operator(of: Captures) -> None
     assert any("cpu" in change.text or "to" in change.text for change in stays.at("lines")), str(stays)
 
 
+@pytest.mark.full
 def test_what_is_kept_is_matched_by_what_it_is() -> None:
     """Three masks of one shape are kept, and attention keeps other tensors before them on each device: the backward
     of one program does the same in the same order on both, so that what stands for each other does as well."""
@@ -334,6 +335,7 @@ def _call(one: tuple[Program, tuple[Any, ...], dict[str, Any]]) -> tuple[Any, ..
     return (one[0], *one[1])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100", "mps"])
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.cases(full=2)
@@ -348,6 +350,7 @@ def test_nothing_differs_between_two_captures_of_one_program(target: str | None,
     assert not other, str(other)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("entry", ["encoder", "dynamic", "cond", "vmap", "jvp"])
 @pytest.mark.cases(full=2)
 def test_nothing_differs_for_larger_ones(entry: str) -> None:

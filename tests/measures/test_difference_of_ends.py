@@ -92,6 +92,7 @@ OTHERS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...],
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_programs_that_compute_otherwise_differ(name: str, target: str | None) -> None:

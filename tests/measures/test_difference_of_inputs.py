@@ -70,6 +70,7 @@ def settings(found: compile_lens.Difference) -> list[str]:
     return [change.text for change in found.at("settings")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "options", [{}, {"target": "h100"}, {"dynamic": False}], ids=["here", "h100", "static"]
 )
@@ -226,6 +227,7 @@ GLOBAL: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100"])
 @pytest.mark.parametrize("name", GLOBAL)
 @pytest.mark.cases(full=4)

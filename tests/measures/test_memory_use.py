@@ -217,6 +217,7 @@ def test_saved_bytes_are_those_that_autograd_saves() -> None:
     assert sum(row.saved or 0 for row in by_name.rows) == by_line.saved
 
 
+@pytest.mark.full
 @columns
 def test_a_curve_says_what_is_computed_again_and_what_a_budget_gains() -> None:
     """At 0 nothing is saved beside inputs, so that ``up`` runs again: its product and gelu, 16 × 128 floats each."""
@@ -261,6 +262,7 @@ def test_a_curve_is_for_the_target_of_the_capture() -> None:
     assert curve.points[0].saved == record.memory().saved and curve.points[1].saved == 0
 
 
+@pytest.mark.full
 @columns
 def test_a_value_that_a_layer_reshapes_is_named_by_what_made_it() -> None:
     """A linear layer of three dimensions makes a matrix of what it gets: that is gelu's result, not the layer's."""

@@ -30,6 +30,7 @@ def test_a_line_is_changed_in_one_place(line: str, after: set[str]) -> None:
         assert ast.dump(ast.parse(one.applied(text))) != ast.dump(ast.parse(text))
 
 
+@pytest.mark.full
 def test_every_room_has_some_and_a_seed_draws_the_same() -> None:
     chosen = mutants.drawn(ROOT, 60, 1)
     rooms = {

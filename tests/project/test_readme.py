@@ -179,6 +179,7 @@ def test_what_each_step_saves(
     assert "forward+backward: " in output and "x eager's speed" in output
 
 
+@pytest.mark.full
 def test_an_absent_device(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +245,7 @@ def test_what_would_be_a_cuda_graph(
     assert capsys.readouterr().out.count("'cpu ops'") == 2  # the copy, forward and backward
 
 
+@pytest.mark.full
 def test_what_is_counted_of_a_program_and_its_graphs(
     session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,6 +318,7 @@ def test_what_would_change_it(
     assert "option split_reductions: default became False" in output
 
 
+@pytest.mark.full
 def test_other_numbers(session: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _run(PYTHON["wrong-numbers"][0], session, tmp_path, "numbers")
     output = capsys.readouterr().out
@@ -398,6 +401,7 @@ def test_a_program_from_its_beginning_to_its_end(tmp_path: Path) -> None:
     assert "train.py" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

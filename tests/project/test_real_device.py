@@ -52,6 +52,7 @@ def test_the_speeds() -> None:
     assert benchmark.of_speed(found, 0).splitlines()[2].endswith("| – |")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is an NVIDIA GPU in this machine")
 def test_without_a_device_it_says_so() -> None:
     done = subprocess.run([sys.executable, str(FILE)], capture_output=True, text=True, timeout=300)
@@ -67,6 +68,7 @@ def test_a_group_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) 
     assert "'nonsense'" in said and "'optimizers'" in said
 
 
+@pytest.mark.full
 def test_captures_are_compared_and_a_peak_is_read() -> None:
     x = torch.ones(1024)
     one = capture(lambda x: x.sin() + 1, x, target="h100")

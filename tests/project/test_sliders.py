@@ -50,6 +50,7 @@ def test_a_symbol_is_an_argument_of_the_kernel() -> None:
     assert "where one has a number, the other has an argument" in _prose("03")
 
 
+@pytest.mark.full
 def test_a_checkpoint_changes_the_backward_alone() -> None:
     layers = [torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(4)]
     network = torch.nn.Sequential(*layers)
@@ -97,6 +98,7 @@ def test_a_tanh_makes_two_products_of_one_call() -> None:
     assert "two products of a library on the right, with a kernel between them" in _prose("05")
 
 
+@pytest.mark.full
 def test_a_long_chain_is_several_loops_of_one_group() -> None:
     chain_of, x = _functions("06", "series")["chain_of"], torch.rand(2**20)
     totals = [capture(chain_of(n), x).ledger.total for n in (5, 20, 80)]
@@ -104,6 +106,7 @@ def test_a_long_chain_is_several_loops_of_one_group() -> None:
     assert "5 and 20 sines are one loop, 80 are three, in one group" in _prose("06")
 
 
+@pytest.mark.full
 def test_the_scores_are_what_the_memory_is_for() -> None:
     bounded = _functions("10", "attention")["bounded"]
     captures = [capture(bounded, torch.rand(1, 4, n, 64)) for n in (64, 128, 256)]
@@ -129,6 +132,7 @@ LOADS = r"convert<float,\d,at::BFloat16,\d>\(tmp\d+\)"
 STORES = r"convert<at::BFloat16,\d,float,\d>\(tmp\d+\)"
 
 
+@pytest.mark.full
 def test_only_a_batch_has_a_loop_over_the_matrices() -> None:
     scope = _functions("12", "closed")
     programs = ((scope["closed_one_by_one"], 2), (scope["closed_one_by_one"], 5), (scope["closed"], 2000))

@@ -115,6 +115,7 @@ def test_the_scan_lets_public_torch_pass(source: str) -> None:
     assert not private(ast.parse(source))
 
 
+@pytest.mark.full
 def test_private_torch_stays_in_its_folder() -> None:
     trees = {name: parsed(text) for name, text in TEXTS.items() if not name.startswith("_torch/")}
     assert {name: uses for name, tree in trees.items() if (uses := private(tree))} == {}
@@ -124,6 +125,7 @@ def test_records_measures_and_views_import_no_torch() -> None:
     assert imported(WITHOUT_TORCH, lambda n: n.split(".")[0] in ("torch", "triton")) == {}
 
 
+@pytest.mark.full
 def test_triton_stays_in_its_folder() -> None:
     outside = [name for name in NAMES if not name.startswith("_triton/")]
     assert imported(outside, lambda n: n.split(".")[0] == "triton" and "." in n) == {}

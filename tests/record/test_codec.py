@@ -102,6 +102,7 @@ def exactly(value: Any) -> Any:
     return (type(value).__name__, repr(value))
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(strategy(Capture))
 def test_round_trip_is_exact_for_every_class_of_the_record(capture: Capture) -> None:
@@ -280,6 +281,7 @@ JSON = st.recursive(
 FIELDS = sorted({f.name for cls in codec._CLASSES.values() for f in dataclasses.fields(cls)})
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=300)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6))
 def test_random_json_is_a_capture_or_a_record_error(data: dict[str, Any]) -> None:

@@ -105,6 +105,7 @@ KINDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_held_of_a_trace_is_limited(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

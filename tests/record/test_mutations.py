@@ -46,6 +46,7 @@ def test_a_hundred_changed_records() -> None:
     assert bare(range(100), drawn=False) == {}
 
 
+@pytest.mark.full
 def test_a_few_drawings_of_changed_records() -> None:
     assert bare(range(100, 110), drawn=True) == {}
 

@@ -97,6 +97,7 @@ def test_the_ledger_stands_beside_the_times(made: Capture) -> None:
     assert all(s.profiled_kernels is None for s in found.series)
 
 
+@pytest.mark.full
 @builds
 def test_compile_time_is_by_stage_and_not_that_of_the_run(made: Capture) -> None:
     parts = dict(measured(made).compile_seconds)
@@ -180,6 +181,7 @@ def test_random_functions_are_not_compared_and_seeds_stay() -> None:
 
 
 # Results.
+@pytest.mark.full
 @builds
 def test_a_difference_from_eager_is_said() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:

@@ -124,6 +124,7 @@ def test_inputs_are_compared_as_they_are_given() -> None:
     assert module.num_batches_tracked == 0 and torch.equal(module.running_mean, torch.zeros(4))
 
 
+@pytest.mark.full
 def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
     def score(x: torch.Tensor) -> torch.Tensor:
         y = x * torch.sigmoid(x)
@@ -140,6 +141,7 @@ def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
     assert not plain(score, (x,), {}) or divergence.difference
 
 
+@pytest.mark.full
 def test_another_order_of_a_sum_is_rounding() -> None:
     x = torch.rand(64, 1000, generator=torch.Generator().manual_seed(3))
     divergence = compile_lens.divergence(lambda x: (x.sin() * x).sum(1), x)
@@ -181,6 +183,7 @@ def test_a_long_sum_that_is_wrong_is_no_rounding() -> None:
     assert check.name == "gradient of input 1"
 
 
+@pytest.mark.full
 def test_a_saved_record_says_why_it_cannot(tmp_path: Path) -> None:
     x = torch.rand(8)
     capture = compile_lens.capture(wave, x)
@@ -199,6 +202,7 @@ def test_bad_input() -> None:
         compile_lens.capture(wave, torch.rand(8)).divergence(3)
 
 
+@pytest.mark.full
 def test_an_expectation_of_agreement_keeps_its_inputs() -> None:
     compile_lens.expect(lambda x: x.sin() + 1, torch.rand(8)).agrees()
 

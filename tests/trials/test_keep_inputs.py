@@ -20,6 +20,7 @@ def test_inputs_that_are_gone_are_reported_with_the_option_that_keeps_them() -> 
         found.verify()
 
 
+@pytest.mark.full
 def test_kept_inputs_are_verified_and_go_with_the_capture() -> None:
     x = torch.rand(4)
     gone = weakref.ref(x)

@@ -61,6 +61,7 @@ def profile() -> Profile:
     return capture.profile
 
 
+@pytest.mark.full
 def test_the_slow_operator_is_the_slow_kernel(profile: Profile) -> None:
     (graph,) = profile.graphs
     slowest = max(graph.kernels, key=lambda kernel: kernel.seconds)

@@ -42,6 +42,7 @@ def score(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, -1) * torch.sin(x)
 
 
+@pytest.mark.full
 def test_values_that_a_kernel_stores_are_compared_with_float64() -> None:
     x = seeded(64, 128)
     torch._dynamo.reset()
@@ -77,6 +78,7 @@ def reused(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return x.sort(-1).values
 
 
+@pytest.mark.full
 def test_buffers_that_are_used_again_are_read_before() -> None:
     divergence = compile_lens.divergence(reused, seeded(32, 32), seeded(32, 32))
     text = divergence.capture.code["inference"]
@@ -92,6 +94,7 @@ def changed(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return torch.cat([y.exp(), x]), y
 
 
+@pytest.mark.full
 def test_writes_in_place_are_no_difference() -> None:
     divergence = compile_lens.divergence(changed, seeded(16, 4), torch.tensor([3, 5]))
     assert divergence.agrees
@@ -191,6 +194,7 @@ class Counting(torch.nn.Module):
         return x.cumsum(0) / (1 + self.total.abs())
 
 
+@pytest.mark.full
 def test_calls_share_what_they_change_in_place() -> None:
     model, x = Counting(), seeded(4, 6)
     divergence = compile_lens.divergence(model, calls=[(x,), (x,)])

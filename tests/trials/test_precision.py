@@ -70,6 +70,7 @@ def edges(x: torch.Tensor) -> Any:
     return (y * (x.exp().log() / x)).floor().int()
 
 
+@pytest.mark.full
 def test_a_number_on_the_edge_of_a_rounding_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(4096) + 0.5
     ran = plant(monkeypatch, lambda outputs, inputs: (edges(inputs[0] * (1 + 1.2e-7)),))
@@ -78,6 +79,7 @@ def test_a_number_on_the_edge_of_a_rounding_is_not_compared(monkeypatch: pytest.
     assert "rounded" in full(report) and "DIFFERS" not in full(report)
 
 
+@pytest.mark.full
 def test_an_error_beside_numbers_on_an_edge_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.rand(4096) + 0.5
     plant(monkeypatch, lambda outputs, inputs: (edges(inputs[0]) + 1,))

@@ -144,6 +144,7 @@ def test_memory_that_was_exchanged_is_put_back() -> None:
     )
 
 
+@pytest.mark.full
 def test_a_module_that_frees_what_it_gathers_is_verified() -> None:
     module, x = Sharded(), torch.randn(4, 16)
     report = capture(module, x).verify(module, x)
@@ -167,6 +168,7 @@ def test_a_result_that_was_freed_is_no_result_that_differs() -> None:
     assert "numbers not compared" in full(report)
 
 
+@pytest.mark.full
 def test_a_wrapper_without_equal_is_compared_by_what_it_wraps() -> None:
     def fn(x: Scaled, y: torch.Tensor) -> Scaled:
         return x * y  # type: ignore[return-value]
@@ -182,6 +184,7 @@ def test_a_wrapper_without_equal_is_compared_by_what_it_wraps() -> None:
     )
 
 
+@pytest.mark.full
 def test_a_class_that_cannot_be_read_is_not_compared() -> None:
     held = Opaque(3)
 
@@ -220,6 +223,7 @@ def test_snapshots_of_tensors_of_all_kinds(make: Any) -> None:
     assert first.is_of(copied(None, (x,), {})[1][0]) is True
 
 
+@pytest.mark.full
 def test_a_gradient_that_is_a_zero_tensor_is_compared() -> None:
     """Torch has no memory for it, and raises where its address is asked for."""
     x = torch.rand(8, requires_grad=True)

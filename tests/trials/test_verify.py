@@ -178,6 +178,7 @@ def test_memory_that_nothing_wrote_is_not_comparable(fn: Any) -> None:
     assert "numbers not compared" in full(report) and "torch.empty" in full(report)
 
 
+@pytest.mark.full
 def test_random_numbers_beside_unwritten_memory_are_eagers() -> None:
     report = verified(lambda x: (torch.rand_like(x) + x, torch.empty(5)), square())
     assert report.verdict == "not comparable: uninitialised memory" and report.ok is None, full(report)
@@ -534,6 +535,7 @@ def counts_on_a_class(x: torch.Tensor) -> torch.Tensor:
     return x @ x
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fn", "name"), [(sets_on_a_class, "global Held.state"), (counts_on_a_class, "global Held.count")]
 )
@@ -546,6 +548,7 @@ def test_what_is_set_on_a_class_is_compared_and_put_back(fn: Any, name: str) -> 
     assert all(vars(Held)[n] is v for n, v in before.items())
 
 
+@pytest.mark.full
 def test_a_class_that_a_function_closes_over_is_compared() -> None:
     class Own(Held):
         count = 0
@@ -560,6 +563,7 @@ def test_a_class_that_a_function_closes_over_is_compared() -> None:
     assert kinds(report)[CHANGED] == ["closure Own.count", "closure Own.last"] and Own.count == 1
 
 
+@pytest.mark.full
 def test_a_step_of_training_is_compared() -> None:
     net = nn.Linear(3, 3)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)

@@ -259,6 +259,7 @@ def test_failure_and_nothing_are_pages() -> None:
     assert "Ledger" not in nothing.text and not nothing.images
 
 
+@pytest.mark.full
 def test_many_compilations_keep_their_flows_in_their_sections() -> None:
     capture = samples.graph_break()
     first = capture.compilations[0]
@@ -362,6 +363,7 @@ def test_text_on_a_ground_of_its_own() -> None:
         assert re.search(r"[;\"]color:", tag), tag
 
 
+@pytest.mark.full
 def test_same_capture_same_bytes() -> None:
     for make in VARIANTS:
         assert html.page(make()) == html.page(Capture.from_json(make().to_json()))

@@ -100,6 +100,7 @@ RECORDS: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", RECORDS)
 def test_is_shown(name: str) -> None:
     text = RECORDS[name]()

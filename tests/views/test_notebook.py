@@ -84,6 +84,7 @@ CELLS = (
 )  # fmt: skip
 
 
+@pytest.mark.full
 def test_each_cell_shows_each_capture_once() -> None:
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import compile_lens
 from compile_lens.views.words import sentences
 
@@ -51,6 +53,7 @@ def twice(scripts: list[str], files: list[str]) -> list[str]:
     return sorted(said for said in found if any(said in other or other in said for other in known))
 
 
+@pytest.mark.full
 def test_no_sentence_stands_in_python_and_in_a_script() -> None:
     scripts = [file.read_text(encoding="utf-8") for file in sorted(SCRIPTS.rglob("*.js"))]
     files = [file.read_text(encoding="utf-8") for file in sorted(PACKAGE.rglob("*.py"))]

@@ -76,6 +76,7 @@ summaries = st.builds(
 )
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=60)
 @given(summaries, st.integers(20, 200), st.booleans())
 def test_no_text_is_longer_than_its_lines(one: Summary, width: int, ascii: bool) -> None:

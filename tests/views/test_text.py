@@ -217,6 +217,7 @@ def test_places_share_a_file_name() -> None:
     assert labels.places(frames, limit=1) == "a.py:3, and 2 more"
 
 
+@pytest.mark.full
 @given(st.text(), st.integers(1, 60))
 def test_wrap_and_fit_keep_to_the_width(string: str, width: int) -> None:
     shown = characters.clean(string)

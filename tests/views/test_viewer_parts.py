@@ -659,6 +659,7 @@ def test_the_same_capture_gives_the_same_bytes(name: str) -> None:
         assert json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode() == _text(part)
 
 
+@pytest.mark.full
 def test_bodies_of_a_large_part_are_texts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page reads thousands of boxes when it draws them; what they say is the same."""
     capture = samples.layers(3, 10)

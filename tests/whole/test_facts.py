@@ -53,6 +53,7 @@ def seed() -> Capture:
 
 
 # sin(x)**2 + cos(x)**2, forward and backward.
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("stage", "nodes", "calls"),
     [("dynamo", 7, 5), ("joint", 20, None), ("forward", 7, 5), ("backward", 15, 12)],

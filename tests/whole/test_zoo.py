@@ -322,6 +322,7 @@ def sources_hold_the_users_text(entry: Entry) -> None:
         assert any(c.file == s.file for s in capture.sources), f"no source of {c.function} in {c.file}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", [BUILT[0], *(pytest.param(name, marks=pytest.mark.slow) for name in BUILT[1:])]
 )

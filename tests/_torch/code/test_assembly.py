@@ -127,6 +127,7 @@ def test_the_width_is_that_of_the_instructions_that_were_picked(whole: dict[str,
         assert machine is not None and machine.vector_bits == pick_vec_isa().bit_width()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not X86, reason="names of x86 instructions")
 @pytest.mark.parametrize(
     ("name", "instruction", "line", "origins"),

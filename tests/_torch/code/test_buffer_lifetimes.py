@@ -86,6 +86,7 @@ def test_the_waves_by_hand(captured: dict[str, Capture]) -> None:
     assert not forward.reused and not forward.freed and not backward.donated
 
 
+@pytest.mark.full
 def test_the_waves_keep_x_and_the_default_would_keep_three(captured: dict[str, Capture]) -> None:
     partition = captured["waves"].compilations[0].partition
     assert partition is not None and partition.default is not None and partition.note == ""
@@ -237,6 +238,7 @@ CHOICES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
 """Functions with a backward, their arguments and the options of their captures."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cse", [True, False], ids=["merged", "not merged"])
 @pytest.mark.parametrize("name", [n for n, (f, a, _) in CHOICES.items() if n not in ("cat", "sort")])
 def test_the_default_choice_is_what_the_default_partitioner_makes(

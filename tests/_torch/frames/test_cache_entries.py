@@ -195,6 +195,7 @@ def test_entries_of_a_region_stay_in_it() -> None:
     assert (one.count, two.count) == counts
 
 
+@pytest.mark.full
 def test_an_entry_of_the_program_that_is_dead_stays_dead() -> None:
     net = torch.nn.Linear(2, 2)
 

@@ -83,6 +83,7 @@ def test_each_break_is_where_torch_logs_it(fn: Callable[..., Any]) -> None:
         assert ending.link.startswith("https://")
 
 
+@pytest.mark.full
 @each
 def test_only_what_was_compiled_whole_is_green(fn: Callable[..., Any]) -> None:
     found, torchs = captured(fn.__name__), plain()[fn.__name__]

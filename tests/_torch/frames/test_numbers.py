@@ -35,6 +35,7 @@ def test_ids_and_breaks_are_those_of_a_plain_process(program: Any, plain: dict[s
     assert len(found.breaks) == theirs["breaks"]
 
 
+@pytest.mark.full
 def test_a_function_that_is_skipped_leaves_a_gap(plain: dict[str, Any]) -> None:
     assert plain["around_the_loop"]["ids"] == ["0/0", "2/0"]
 

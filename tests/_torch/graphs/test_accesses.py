@@ -209,6 +209,7 @@ def figures(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Any
     return total.launches, total.bytes_before, total.bytes_after
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=27)
 @pytest.mark.parametrize("name", BEFORE_AND_AFTER)
 def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
@@ -273,6 +274,7 @@ def test_fused_with_others_a_table_is_not_read_whole() -> None:
     assert after == 64 * I8 + 2 * 64 * 48 * F4 < before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["h100", "mps"])
 def test_the_rule_is_the_same_for_other_devices(target: str) -> None:
     _, before, after = figures(lambda w, i: F.embedding(i, w), x(500, 48), at(500, 64), target=target)
@@ -361,6 +363,7 @@ def test_the_triangle_that_eager_pytorch_reads_is_less_than_the_code_reads() -> 
     assert numbers == ["~6 MB", "~8 MB"]
 
 
+@pytest.mark.full
 def test_one_eager_operator_that_picks_is_no_saving() -> None:
     image, grid = x(1, 1, 1000, 1000), x(1, 10, 10, 2)
     (what, before, _) = traffic(lambda x, g: F.grid_sample(x, g, align_corners=False), image, grid)
@@ -465,6 +468,7 @@ def test_what_is_written_over_is_not_read(
     assert sum(op.nbytes or 0 for op in compilation.eager or ()) == nbytes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("trained", [False, True])
 def test_the_backward_of_a_sampler_reads_the_neighbours_of_each_point(trained: bool) -> None:
     """By hand: few points of a large image. Torch computes the gradient of the grid in any case, from the image."""

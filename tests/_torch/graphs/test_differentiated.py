@@ -87,6 +87,7 @@ def differentiated(function: Callable[..., Any]) -> tuple[Capture, set[int]]:
     return made, {line - first for line in lines(made, for_)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [

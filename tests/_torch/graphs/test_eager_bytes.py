@@ -19,6 +19,7 @@ from compile_lens import capture
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
 
+@pytest.mark.full
 @pytest.mark.cases(quick=3, full=10)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_pattern_dispatches_and_moves_what_eager_pytorch_does(name: str) -> None:
@@ -168,6 +169,7 @@ NORMALISATIONS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("name", NORMALISATIONS)
 def test_a_normalisation_has_results_in_the_types_of_its_kernel(name: str, dtype: torch.dtype) -> None:

@@ -184,6 +184,7 @@ def pushed(x: torch.Tensor) -> torch.Tensor:
     return torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(
     ("function", "shape", "work"), [(turned, (1, 4, 4), "clone"), (pushed, (8,), "ones_like sin cos mul")]

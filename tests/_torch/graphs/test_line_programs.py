@@ -46,6 +46,7 @@ def checked(program: Program, options: dict[str, Any]) -> tuple[list[str], int, 
     return found, total, len(first)
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=3)
 @pytest.mark.parametrize("back_end", BACK_ENDS)
 @pytest.mark.parametrize(
@@ -66,6 +67,7 @@ def test_there_are_forty_programs() -> None:
     assert all(len(p.lines) >= 2 for p in PROGRAMS)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     "extra_node_key" in inspect.signature(fx_graph_cse).parameters,
     reason="this torch merges no value of the forward alone with one of the backward",

@@ -200,6 +200,7 @@ ON_CUDA: list[tuple[Callable[..., Any], str]] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.cases(full=20)
 @pytest.mark.parametrize("target", ["h100", "mps"])
 @pytest.mark.parametrize(("fn", "cuda", "mps"), BRANCHES, ids=lambda v: getattr(v, "__name__", None))
@@ -515,6 +516,7 @@ def test_values_are_the_cpus_in_the_devices_types() -> None:
     assert torch.equal(outcome.result, x.sin())
 
 
+@pytest.mark.full
 def test_a_region_around_the_capture() -> None:
     def product(x: Any, w: Any) -> Any:
         return x @ w

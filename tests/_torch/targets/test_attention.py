@@ -312,6 +312,7 @@ def dispatched(found: Capture) -> dict[str, int]:
     return dict(counts)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("warm")
 def test_eager_pytorch_is_counted_with_the_kernel_that_the_device_takes() -> None:
     """``attention.cpp``: one call of a fused kernel, and each of the three filled up to 8 elements before."""
@@ -356,6 +357,7 @@ def test_none_that_can_run_where_python_might_catch_it() -> None:
     assert "Python that Dynamo does not trace ran with tensors of the CPU" in found.target.may_differ
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("warm")
 def test_where_cudnns_is_taken_the_record_says_what_an_older_one_is_asked_after() -> None:
     """``check_prefer_cudnn_attention``: on sm_90 and sm_100, with a cuDNN newer than 9.15.0."""
@@ -424,6 +426,7 @@ def test_the_order_is_put_back() -> None:
     assert torch_settings.attention() == before
 
 
+@pytest.mark.full
 def test_switches_cross_and_a_failure_leaves_none_behind() -> None:
     """In the child process that is kept for captures."""
     before = torch_settings.attention()

@@ -218,6 +218,7 @@ def inside(x: torch.Tensor) -> torch.Tensor:
     return x if x.is_cuda or torch.cuda.is_available() else x + 1
 
 
+@pytest.mark.full
 def test_listening_changes_no_stage() -> None:
     """The graphs and breaks are those of a capture without a target."""
 
@@ -466,6 +467,7 @@ def test_a_question_is_told_once_and_counted() -> None:
     assert one == DeviceQuery("Tensor.is_cuda", "False", one.frame, 3) and one.frame.function == "loop"
 
 
+@pytest.mark.full
 @unchanged
 def test_nothing_is_left_behind() -> None:
     before = vars(torch.Tensor).keys() | set()

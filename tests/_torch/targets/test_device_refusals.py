@@ -200,6 +200,7 @@ def counted(x: torch.Tensor) -> torch.Tensor:
     return x.to(f"cuda:{last}") + 1
 
 
+@pytest.mark.full
 def test_there_is_no_second_device() -> None:
     """As its count says, in the same function."""
     with pytest.raises(CaptureError, match="invalid device ordinal") as raised:

@@ -104,6 +104,7 @@ def test_another_thread_sees_the_real_device_meanwhile() -> None:
     assert seen == [real] and (torch.cuda.is_available(), torch.cuda.device_count()) == real
 
 
+@pytest.mark.full
 def test_globals_of_a_module_cross_as_they_are_now(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 2.0 in literals(capture(scaled, rand(5), target="mps"))
     monkeypatch.setattr(f"{__name__}.SCALE", 7.5)
@@ -141,6 +142,7 @@ def test_a_module_under_another_name_crosses_by_value(tmp_path: Path) -> None:
     assert "not_its_name" not in cloudpickle.list_registry_pickle_by_value()
 
 
+@pytest.mark.full
 def test_settings_cross() -> None:
     with torch.no_grad():
         assert capture(wave, rand(5), target="mps").compilations[0].phases == ("inference",)

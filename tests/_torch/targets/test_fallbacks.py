@@ -63,6 +63,7 @@ SAMPLES: dict[str, tuple[Any, dict[str, Any], bool]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", SAMPLES)
 @torch.no_grad()
 def test_which_grid_sample_is_cudnns(case: str) -> None:
@@ -73,6 +74,7 @@ def test_which_grid_sample_is_cudnns(case: str) -> None:
     assert found.breaks == () and found.target is not None and found.target.queries == ()
 
 
+@pytest.mark.full
 def test_its_backward_is_cudnns() -> None:
     x, grid = (v.requires_grad_() for v in sampled())
     found = here(lambda x, grid: F.grid_sample(x.cos(), grid.sin(), align_corners=True), x, grid)
@@ -154,6 +156,7 @@ def test_a_ctc_loss_is_cudnns_by_its_types() -> None:
     assert "`aten._ctc_loss.Tensor`'s output shape depends on input" in ending.reason
 
 
+@pytest.mark.full
 @torch.no_grad()
 def test_what_cudnn_keeps_of_a_batch_norm_is_said_to_be_unknown() -> None:
     """Of three dimensions and more batch norm is cuDNN's (``Normalization.cpp``): of fewer nothing is kept."""

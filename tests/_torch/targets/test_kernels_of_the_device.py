@@ -85,6 +85,7 @@ def row(name: str, key: str) -> str:
     return next(v for k, _, v in (line.partition(": ") for line in lines) if k == key)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", ["CUDA", "MPS"])
 def test_autograd_finds_the_functions_that_it_finds_in_a_build_for_the_device(key: str) -> None:
     pytest.importorskip("yaml")
@@ -191,6 +192,7 @@ def test_the_graph_and_eagers_operators_are_those_of_a_build_with_the_kernels(na
     assert counted == Counter(name for name in dispatched if not name.startswith(NO_WORK))
 
 
+@pytest.mark.full
 def test_nothing_of_it_is_left_for_the_next_capture() -> None:
     """In the child that is kept: a Mac's ``linear`` is one operator, and an H100's is not."""
 

@@ -43,6 +43,7 @@ def test_gradients_cross() -> None:
         assert torch.equal(one, other) and one.grad is not None and torch.equal(one.grad, other.grad)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "options", "name"),
     [
@@ -70,6 +71,7 @@ def test_a_step(kind: str, options: dict[str, Any], name: str) -> None:
     assert devices == {"cuda:0"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["AdamW", "SGD", "Adadelta"])
 def test_the_frames_of_a_step_are_those_of_plain_torch(kind: str) -> None:
     """An optimizer hooks its class's ``step`` as it arrives, and Dynamo meets the hooked one first."""
@@ -127,6 +129,7 @@ def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
     assert {t.device for n in compilation.graphs["inference"].calls for t in n.outputs} == {"cuda:0"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["Adam", "AdamW", "ASGD", "RAdam", "Adamax", "Adadelta", "SGD"])
 def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
     """They are those that run of the graph which plain Dynamo makes of the step."""

@@ -165,6 +165,7 @@ def test_the_same_capture_gives_the_same_bytes() -> None:
     assert not any("/tmp" in text for text in texts[0].values())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["mps", "h100"])
 def test_no_capture_shows_in_the_code_of_a_later_one(target: str) -> None:
     """Torch keeps at a class what Metal kernels include: once one of them checked an index, all later ones took a
@@ -207,6 +208,7 @@ class Block(torch.nn.Module):
         return self.norm(torch.relu(self.inner(x)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["mps", "h100"])
 @pytest.mark.parametrize("make", [lambda: three_lines, Block], ids=["lines", "modules"])
 def test_backward_comes_from_the_same_lines_as_on_the_cpu(make: Callable[[], Any], target: str) -> None:

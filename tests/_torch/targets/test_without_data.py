@@ -45,6 +45,7 @@ def told(found: Capture) -> Any:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["h100", "mps"])
 def test_what_is_on_meta_gives_the_code_that_values_give(target: str) -> None:
     real = capture(Net(), torch.rand(8, 64), target=target)
@@ -72,6 +73,7 @@ def test_results_are_on_meta_too_and_a_break_goes_on() -> None:
     assert len(found.compilations) == 2 and found.failure is None
 
 
+@pytest.mark.full
 def test_fake_tensors() -> None:
     with FakeTensorMode():
         net, x = Net(), torch.empty(8, 64)
@@ -133,6 +135,7 @@ class Parts(torch.nn.Module):  # type: ignore[misc]  # torch is not typed here
         return self.second(x)
 
 
+@pytest.mark.full
 def test_what_the_function_holds_is_counted_once_whatever_reads_it() -> None:
     """Three weights and a gradient of 4,000,000 bytes, and an input of 4,000, however they are reached."""
     with torch.device("meta"):

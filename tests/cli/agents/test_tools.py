@@ -47,6 +47,7 @@ def name(answer: str) -> str:
     return match[1]
 
 
+@pytest.mark.full
 def test_a_capture_says_what_happened_and_what_to_ask_next(tools: Tools, answer: str) -> None:
     assert size(answer) <= 2000 and "1 graph" in answer and "2 kernels" in answer
     record = name(answer)
