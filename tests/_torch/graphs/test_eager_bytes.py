@@ -14,7 +14,7 @@ from eager_sweep import PARTS, differences, entries, of_entry
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compile_lens import capture
+from compile_lens import capture, versions
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 
@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
 @pytest.mark.cases(quick=3, full=10)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_pattern_dispatches_and_moves_what_eager_pytorch_does(name: str) -> None:
+    if name == "add_ with alpha" and versions.torch_version() < (2, 13):
+        pytest.skip("Dynamo makes a product and a sum of it, and these are what counts")
     function, inputs = PATTERNS[name]
     torch.manual_seed(0)
     parameters = MODULES[name].parameters() if name in MODULES else ()
