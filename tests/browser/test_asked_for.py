@@ -44,6 +44,17 @@ def _in_view(pane: Locator, which: str = ":not(.open)") -> set[str]:
     )
 
 
+def _once(page: Viewer, seen: Callable[[], set[str]]) -> set[str]:
+    """What is seen, as soon as anything is: boxes are drawn a few at a time, which takes longer beside other tests."""
+    for _ in range(100):
+        found = seen()
+        if found:
+            return found
+        page.page.wait_for_timeout(50)
+        page.frame()
+    return set()
+
+
 @WIDE
 def test_opening_and_closing_all_boxes_keeps_what_was_in_view(
     viewer: Open, viewport: tuple[int, int]
@@ -62,12 +73,12 @@ def test_opening_and_closing_all_boxes_keeps_what_was_in_view(
     assert "blocks.3" in before and "blocks.0" not in before
     pane.locator("button:text-is('open level')").click()
     page.frame()
-    assert _in_view(pane), "the canvas is empty"
-    frames = _in_view(pane, ".open")
-    assert frames & before, "none of what was in view"
+    assert _once(page, lambda: _in_view(pane)), "the canvas is empty"
+    frames = _once(page, lambda: _in_view(pane, ".open") & before)
+    assert frames, "none of what was in view"
     pane.locator("button:text-is('close all')").click()
     page.frame()
-    assert frames & _in_view(pane)
+    assert _once(page, lambda: frames & _in_view(pane))
     # From within the second one it is that one.
     pane.locator("button:text-is('open level')").click()
     page.frame()
@@ -77,7 +88,7 @@ def test_opening_and_closing_all_boxes_keeps_what_was_in_view(
     page.frame()
     pane.locator("button:text-is('close all')").click()
     page.frame()
-    assert "blocks.1" in _in_view(pane)
+    assert _once(page, lambda: {"blocks.1"} & _in_view(pane))
 
 
 def test_the_address_names_the_phase_and_back_undoes_it(standalone: Callable[..., Page]) -> None:

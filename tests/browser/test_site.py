@@ -199,7 +199,7 @@ def test_the_lessons_come_right_after_the_start(site: Path, page: Page, watch: W
 def test_the_page_of_a_capture_lives_inside_a_lesson(site: Path, page: Page, watch: Watch) -> None:
     watch.allow(f"{site.as_uri()}/")
     page.goto((site / f"{RUN}.html").as_uri())
-    app = alive(page)
+    app = alive(page, 2).first  # the page of the call; the slider's comes after it
     assert app.locator(".lit").count() == 0
     app.get_by_text("torch.cos(x)").first.click()
     page.wait_for_function(LIT)
