@@ -266,7 +266,9 @@ def self_check(names: list[str]) -> int:
     """Print each program and its solution with what they come to; return 1 if one is not as it should be."""
     status = 0
     for name in names:
-        program, solution = ((HERE / kind / f"{name}.py").read_text() for kind in ("tasks", "solutions"))
+        program, solution = (
+            (HERE / kind / f"{name}.py").read_text(encoding="utf-8") for kind in ("tasks", "solutions")
+        )
         wrong = {"program": program, **{f"cause {number}": text for number, text in causes(name).items()}}
         rows = {}
         for kind, source in {**wrong, "solution": solution}.items():

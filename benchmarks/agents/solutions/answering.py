@@ -30,7 +30,7 @@ class Shape:
 
 @dataclass
 class Options:
-    """How the next word is drawn."""
+    """Settings of the draw of the next word."""
 
     temperature: float = 1.0
     coolest: float = 0.6
@@ -93,9 +93,9 @@ class History:
         self.recent.copy_(torch.cat([self.recent[1:], word[None]]))
 
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
-        said = (torch.arange(logits.shape[-1]) == self.recent[..., None]).any(0)
+        recent_words = (torch.arange(logits.shape[-1]) == self.recent[..., None]).any(0)
         softer = torch.where(logits > 0, logits / self.options.penalty, logits * self.options.penalty)
-        return torch.where(said, softer, logits)
+        return torch.where(recent_words, softer, logits)
 
 
 class Choice:

@@ -159,7 +159,7 @@ class Gate:
 
 
 class Crossings:
-    """How often the sound changes its side in each frame."""
+    """Number of times that the sound changes its sign, in each frame."""
 
     def __init__(self, settings: Settings) -> None:
         self.shape = (settings.frames, settings.hop)
@@ -193,15 +193,15 @@ class Words:
 
     def stretches(self, loud: list[bool]) -> list[tuple[int, int]]:
         """Return first frames and ends of stretches, after short pauses are closed."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for index, one in enumerate(loud):
             if not one:
                 continue
-            if found and index - found[-1][1] <= self.pause:
-                found[-1] = (found[-1][0], index + 1)
+            if spans and index - spans[-1][1] <= self.pause:
+                spans[-1] = (spans[-1][0], index + 1)
             else:
-                found.append((index, index + 1))
-        return [(start, end) for start, end in found if end - start >= self.shortest]
+                spans.append((index, index + 1))
+        return [(start, end) for start, end in spans if end - start >= self.shortest]
 
     def __call__(self, levels: torch.Tensor, threshold: float) -> list[list[tuple[float, float]]]:
         return [

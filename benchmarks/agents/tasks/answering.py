@@ -32,7 +32,7 @@ class Shape:
 
 @dataclass
 class Options:
-    """How the next word is drawn."""
+    """Settings of the draw of the next word."""
 
     temperature: float = 1.0
     coolest: float = 0.6
@@ -90,11 +90,11 @@ class History:
         self.recent = [*self.recent, word][-self.options.memory :]
 
     def apply(self, logits: torch.Tensor) -> torch.Tensor:
-        said = torch.zeros_like(logits, dtype=torch.bool)
+        recent_words = torch.zeros_like(logits, dtype=torch.bool)
         for word in self.recent:
-            said = said | (torch.arange(logits.shape[-1]) == word[:, None])
+            recent_words = recent_words | (torch.arange(logits.shape[-1]) == word[:, None])
         softer = torch.where(logits > 0, logits / self.options.penalty, logits * self.options.penalty)
-        return torch.where(said, softer, logits)
+        return torch.where(recent_words, softer, logits)
 
 
 class Choice:

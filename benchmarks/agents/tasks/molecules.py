@@ -85,7 +85,7 @@ class Gather:
 
 
 class Message(torch.nn.Module):
-    """What an atom hears from another one, along a bond."""
+    """Message from one atom to another, along a bond."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

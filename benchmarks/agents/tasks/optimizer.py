@@ -16,7 +16,7 @@ def rand(seed: int, *shape: int) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Options:
-    """How a step is taken."""
+    """Settings of a step."""
 
     rate: float = 0.02
     warm: int = 3
