@@ -392,8 +392,7 @@ class _Table:
             frames = self._chain.lines(node, derivatives=False) if node in self._chain else ()
             places = {(f.file, f.line): f for f in frames}
             self._lines[node] = tuple(
-                self._places.setdefault(place, Frame(*place, f.function, f.text, of_torch=f.of_torch))
-                for place, f in places.items()
+                self._places.setdefault(place, frame.whole_line) for place, frame in places.items()
             )
         return self._lines[node] or (None,)
 

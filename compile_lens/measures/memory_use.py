@@ -288,7 +288,7 @@ class _Table:
             elif frame is None:
                 key = item.kind
             else:
-                line = Frame(frame.file, frame.line, frame.function, frame.text, of_torch=frame.of_torch)
+                line = frame.whole_line
                 key = (frame.file, frame.line)
             one = self._sums.setdefault(key, _Sum(item, line))
             one.tensors[item.address or item.name] = None

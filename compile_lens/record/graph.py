@@ -57,6 +57,11 @@ class Frame:
     call: str = ""
 
     @property
+    def whole_line(self) -> Frame:
+        """The frame of all that stands in its line: without columns, and without a call."""
+        return Frame(self.file, self.line, self.function, self.text, of_torch=self.of_torch)
+
+    @property
     def address(self) -> str:
         """Its place as ``capture.chain`` and ``capture.why`` take it, without the folder: ``"model.py:7:11-23"``."""
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2] or self.file}:{self.within}"
