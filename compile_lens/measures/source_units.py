@@ -86,8 +86,8 @@ def _units(compilation: Compilation, up: Up, places: _Places) -> Units:
     if len(units) == 1:
         units = tuple(_by_module(units[0], nodes)) or units
     own = {address: 1 << number for number, unit in enumerate(units) for address in unit.nodes}
-    up = _without_views(compilation, _without_derivatives(compilation, up))
-    return Units(units, _spread(compilation.id, own, up))
+    up = _without_derivatives(compilation, up)
+    return Units(units, _spread(compilation.id, own, up, _views(compilation)))
 
 
 def _working(compilation: Compilation, up: Up) -> dict[Address, Node]:
@@ -120,22 +120,14 @@ def _without_derivatives(compilation: Compilation, up: Up) -> Up:
     return changed
 
 
-def _without_views(compilation: Compilation, up: Up) -> Up:
-    """Links for which loops, and the code made of them, come from what they compute: not from a view through which they
-    read, which is of another line and computes nothing."""
-    views = {
+def _views(compilation: Compilation) -> set[Address]:
+    """Return the nodes that compute nothing: what reads through one comes from others where there are any."""
+    return {
         (compilation.id, graph.key, path + node.name)
         for graph in compilation.graphs.values()
         for path, node in walk(graph)
         if node.kind == "view"
     }
-    changed = dict(up)
-    for address, above in up.items():
-        if address[0] == compilation.id and address[1].endswith(LOWERED):
-            computed = [one for one in above if one not in views]
-            if computed:
-                changed[address] = computed
-    return changed
 
 
 def _work(compilation: Compilation, up: Up) -> Iterator[tuple[Address, Node]]:
@@ -258,8 +250,11 @@ class _Places:
         return next(positions, len(self._sources)), file, line
 
 
-def _spread(compilation: str, own: Mapping[Address, int], up: Up) -> dict[Address, tuple[int, ...]]:
-    """The units of everything that came from a unit, over the links."""
+def _spread(
+    compilation: str, own: Mapping[Address, int], up: Up, views: set[Address]
+) -> dict[Address, tuple[int, ...]]:
+    """The units of everything that came from a unit, over the links. Loops, and the code made of them, come from what
+    they compute, and not from ``views`` through which they read, which may be of other lines."""
     masks: dict[Address, int] = dict(own)
     known: set[Address] = set(own)
     for start in up:
@@ -274,7 +269,10 @@ def _spread(compilation: str, own: Mapping[Address, int], up: Up) -> dict[Addres
             if above is None:
                 pending.pop()
                 here = way.pop()
-                for link in up.get(here, ()):
+                links = up.get(here, ())
+                if here[1].endswith(LOWERED):
+                    links = [link for link in links if link not in views] or links
+                for link in links:
                     masks[here] = masks.get(here, 0) | masks.get(link, 0)
             elif above[0] == compilation and above not in known:
                 known.add(above)
