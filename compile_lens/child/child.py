@@ -139,7 +139,7 @@ class Child:
                 while (part := message.taken(self._come, *numbers)) is not None:
                     received, body = part
                     if received == number:
-                        self._hear(show)  # what was said before it is in the pipes
+                        self._read_outputs(show)  # what was said before it is in the pipes
                         return body
                     assert early is not None
                     early(json.loads(body))
@@ -167,7 +167,7 @@ class Child:
         self._come += data
         return bool(data)
 
-    def _hear(self, show: bool) -> None:
+    def _read_outputs(self, show: bool) -> None:
         for output in self._outputs:
             output.read(show)
 
@@ -188,7 +188,7 @@ class Child:
             )
 
     def _ending(self, began: bool) -> ChildError:
-        self._hear(began and self._show)
+        self._read_outputs(began and self._show)
         code = lifetime.end(self._process)
         if Child.leaving:
             return ChildError("this program is ending, and so did the child process")
