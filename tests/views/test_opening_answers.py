@@ -98,4 +98,4 @@ def test_a_remedy_names_the_lines_of_the_loops_that_it_is_for() -> None:
         <= {softmax, softmax + 1, softmax + 4}
     )
     assert "last dimension" in parts["Try"] and kernel.saved < 4 * 16 * 64 * 128 * 4
-    assert f"{kernel.against} in #1: {kernel.gain}" in answers_of(whole)["Try first"]
+    assert f"{kernel.loops} in #1: {kernel.gain}" in answers_of(whole)["Try first"]

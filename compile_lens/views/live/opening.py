@@ -91,10 +91,10 @@ def _try_first(capture: Record, items: Items) -> Iterator[dict[str, object]]:
     place = f"lines {answer.place.rpartition(':')[2]}" if one_file else answer.place
     if answer.place:
         about = f"in {place}"
-    elif answer.against.startswith("against"):
-        about = f"for #{rows[best]} {answer.against}"
+    elif answer.loops:
+        about = f"{answer.loops} in #{rows[best]}"
     else:
-        about = f"{answer.against} in #{rows[best]}" if answer.against else f"for #{rows[best]}"
+        about = f"for #{rows[best]} {answer.against}".rstrip()
     yield _answer("Try first", f"{answer.short_remedy} {about}: {answer.gain}", items.item(best))
 
 

@@ -32,14 +32,16 @@ class Answer:
     """Answer about one kernel.
 
     ``parts`` are labels, ``""`` for none, each with a sentence; ``saved`` are the bytes that its remedy could save, 0
-    without one, and ``gain`` says so in words. ``against`` says for whom the remedy is where ``parts`` explain another
-    pair, else ``""``; ``place`` are the lines that it is for, where these are more than the kernel's.
+    without one, and ``gain`` says so in words. Where ``parts`` explain another pair, ``against`` or ``loops`` says for
+    whom the remedy is: against another kernel, or for loops of this one; else both are ``""``. ``place`` are the lines
+    that it is for, where these are more than the kernel's.
     """
 
     parts: tuple[tuple[str, str], ...]
     saved: int = 0
     remedy: str = ""
     against: str = ""
+    loops: str = ""
     place: str = ""
     gain: str = ""
 
@@ -105,7 +107,9 @@ def _attentions(capture: Record, numbers: Mapping[Address, int], gain: _Gain) ->
     for own in attention_by_lines(written_attention(capture)):
         saved = sum(one.moved for one in own)
         words = f"{gain.words(saved, most=False)} in forward"
-        answer = Answer((("Try", attention_words(own)),), saved, "SDPA", "", attention_place(own), words)
+        answer = Answer(
+            (("Try", attention_words(own)),), saved, "SDPA", place=attention_place(own), gain=words
+        )
         for address in (address for one in own for address in one.kernels):
             if address in numbers:
                 by_row.setdefault(numbers[address], answer)
@@ -192,12 +196,14 @@ def _answer(
             f"No remedy that applies saves {WORTH:.0%} of the bytes." if applicable else "No remedy applies."
         )
         return Answer((*parts, ("", none)))
-    against = ""
-    if remedy is not neighbours[0]:
-        against = f"against #{remedy.number}" if remedy.number else _own_loops(remedy)
+    against = loops = ""
+    if remedy is not neighbours[0] and remedy.number:
+        against = f"against #{remedy.number}"
+    elif remedy is not neighbours[0]:
+        loops = _own_loops(remedy)
     words = gain.words(remedy.saved)
-    answer = Answer(tuple(parts), remedy.saved, remedy.pair.remedy.rstrip("."), against, gain=words)
-    about = f"{against}, {answer.gain}: " if against else ""
+    answer = Answer(tuple(parts), remedy.saved, remedy.pair.remedy.rstrip("."), against, loops, gain=words)
+    about = f"{against or loops}, {answer.gain}: " if against or loops else ""
     return replace(answer, parts=(*answer.parts, ("Try", f"{about}{answer.remedy}. Not timed here.")))
 
 

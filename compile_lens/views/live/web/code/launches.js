@@ -19,7 +19,6 @@ const MOST_PARTS = 6;
  * @param {KernelCost | null} [cost] where the list is ranked
  */
 export function launchRow(units, kernel, number, cost = null) {
-  const times = kernel.launches;
   const own = units.of(kernel.item);
   const shown = own.slice(0, own.length > MOST_PARTS ? MOST_PARTS - 1 : MOST_PARTS);
   const room = Math.floor(CHARACTERS / shown.length);
@@ -38,7 +37,7 @@ export function launchRow(units, kernel, number, cost = null) {
       { class: "code-name" },
       kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_(?=\D)|^extern_kernels\./, ""),
     ),
-    h("span", { class: "launch-times" }, cost?.launched ?? (times > 1 ? `×${times}` : "")),
+    h("span", { class: "launch-times" }, cost?.launched ?? (kernel.launches > 1 ? `×${kernel.launches}` : "")),
     h("span", { class: "launch-kind" }, cost?.limit || (kernel.language === "extern" ? "library" : kernel.kind)),
     h("span", { class: "launch-bytes" }, cost?.amount ?? kernel.traffic),
     cost ? h("span", { class: "launch-share", style: `--share:${cost.bar}` }, cost.words) : null,
