@@ -82,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker:
         config.option.tier = worker["tier"]
         return
+    config.pluginmanager.register(_FailuresAtOnce(config))
     everything = [ROOT, ROOT / "tests"]
     paths = [Path(config.invocation_params.dir, str(arg).partition("::")[0]).resolve() for arg in config.args]
     cut = bool(config.option.keyword or config.option.markexpr)
@@ -91,6 +92,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.tier == EXHAUSTIVE and not cut and not config.option.collectonly:
         plugin = Again(ROOT) if single else Nightly(ROOT, config.args if named else ())
         config.pluginmanager.register(plugin, "again" if single else "nightly")
+
+
+class _FailuresAtOnce:
+    """Write each failure when it happens: a run that is cut off has no summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = str(getattr(crash, "message", "")).partition("\n")[0]
+            terminal.write_line(f"\n{report.when} of {report.nodeid} failed: {message[:200]}")
 
 
 @pytest.hookimpl(optionalhook=True)
