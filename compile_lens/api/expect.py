@@ -100,6 +100,12 @@ def absence(op: Any) -> str:
     from .._torch.operators import support as asked
 
     overloads = asked.overloads(op.removeprefix("extern_kernels."))
+    functional = {asked.functional_name(overload.name) for overload in overloads}
+    if "" not in functional:
+        name = min(functional)
+        stays = any(overload.inductor != "decomposition" for overload in asked.overloads(name))
+        where = f"{name} there" if stays else "in none"
+        return f"torch makes graphs functional before Inductor gets them, and {op} is {where}"
     if any(overload.inductor != "decomposition" for overload in overloads):
         return ""
     return f"torch decomposes {op} into other operators before Inductor gets the graph"

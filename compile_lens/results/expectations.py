@@ -163,7 +163,7 @@ class Expectations:
 
         ``"aten.sort"`` stands for all its overloads, ``"sort"`` for one of any library. Where torch is installed, a
         name that it does not know raises ``UsageError``, and so does one that it always decomposes (``"softmax"``,
-        ``"conv2d"``): it would hold for ever.
+        ``"conv2d"``) or that writes in place (``"add_"``, which is ``"add"`` there): it would hold for ever.
         """
         __tracebackhide__ = True
         from ..measures.operators import uses

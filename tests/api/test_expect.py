@@ -288,6 +288,45 @@ def test_an_operator_that_no_graph_has_is_refused() -> None:
     expect(torch.sin, X).no("aten.addmm").no("convolution").no("native_dropout").no("cat")
 
 
+@pytest.mark.parametrize(
+    ("name", "functional", "call"),
+    [
+        ("add_", "add", lambda x: x.clone().add_(1)),
+        ("aten.mul_.Tensor", "mul", lambda x: x.clone().mul_(x)),
+        ("masked_fill_", "masked_fill", lambda x: x.clone().masked_fill_(x > 0, 1.0).sin()),
+        ("aten.addmm_", "addmm", lambda x: x.clone().addmm_(x, x)),
+        ("sin.out", "sin", lambda x: torch.sin(x, out=torch.empty_like(x))),
+    ],
+)
+def test_an_operator_that_writes_in_place_is_refused(name: str, functional: str, call: Any) -> None:
+    graphs = []
+
+    def kept(gm: torch.fx.GraphModule, inputs: Any) -> Any:
+        graphs.append(gm)
+        return gm
+
+    torch.compile(call, backend=aot_autograd(fw_compiler=kept, decompositions=select_decomp_table()))(X)
+    torch._dynamo.reset()
+    written = [
+        n
+        for n in graphs[0].graph.nodes
+        if isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable
+    ]
+    assert not written
+    with pytest.raises(UsageError, match=rf"and {name} is ({functional} there|in none)"):
+        expect(call, X).no(name)
+
+
+def test_writes_that_inductor_makes_are_expected() -> None:
+    def scattered(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return x.index_put_((i,), torch.ones(2, 64), accumulate=True)
+
+    expect(torch.sin, X).no("copy_").no("index_put_").no("scatter_reduce_").no("_foreach_add_")
+    for name in ("copy_", "index_put_"):
+        with pytest.raises(ExpectationError, match=f"expected no {name}, found it"):
+            expect(scattered, X.clone(), torch.tensor([0, 1])).no(name)
+
+
 def test_types(of: Programs) -> None:
     of(one).dtype("float32").dtype("float32", "int64", of="aten.sin")
     said = fails(lambda: of(widened).dtype("float32"))

@@ -118,6 +118,30 @@ def overloads(op: Any) -> tuple[Overload, ...]:
     return tuple(_overload(table, n) for n in names)
 
 
+KEPT_IN_PLACE = frozenset(
+    "_amp_update_scale_ as_strided_ bernoulli_ copy_ fill_ index_put_ resize_ resize_as_ scatter_ scatter_add_ "
+    "scatter_reduce_ set_ unsqueeze_".split()
+)
+"""ATen operators that write in place, and that AOTAutograd leaves or Inductor makes itself: the write to an input at
+the end of a graph, its own lowerings, and the kernels that it calls. So it does some of ``_foreach_*_``."""
+
+
+def functional_name(overload: str) -> str:
+    """Return the operator that stands in functional graphs for one that writes in place or to ``out=``, ``add`` for
+    ``aten.add_.Tensor``; ``""`` for one that does neither, or may be in such a graph itself."""
+    name = overload.removeprefix("aten.")
+    op = _operator("aten", name)
+    base = name.partition(".")[0]
+    kept = base in KEPT_IN_PLACE or base.startswith("_foreach_")
+    if kept or op is None or not op._schema.is_mutable:
+        return ""
+    plain = f"__{base[3:]}" if base.startswith("__i") else base.removesuffix("_")
+    if plain == base and not _writes_out(name):
+        return ""
+    names = {n.partition(".")[0] for n in entries()}
+    return next((n for n in (f"{base}functional", plain) if n in names), "")
+
+
 def _writes_out(name: str) -> bool:
     """Return True if an overload writes its results to tensors that it gets by name (``out=``)."""
     op = _operator("aten", name)
