@@ -240,9 +240,41 @@ class _Copier:
             duplicate = torch.nn.Parameter(duplicate, tensor.requires_grad)
         elif type(duplicate) is not type(tensor):
             duplicate = duplicate.as_subclass(type(tensor))
-        if duplicate.requires_grad != tensor.requires_grad:
-            duplicate.requires_grad_(tensor.requires_grad)
-        return duplicate
+        if duplicate.requires_grad == tensor.requires_grad:
+            return duplicate
+        if not tensor.is_leaf and _plain(tensor):
+            return _as_result(duplicate)
+        return duplicate.requires_grad_(tensor.requires_grad)
+
+
+class _Result(torch.autograd.Function):
+    """Make a tensor the result of an operator, in place, so that its gradient is that of a leaf of its shape."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return *gradients, None
+
+
+def _as_result(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor, no longer a leaf: torch refuses to write in place to a leaf that requires grad."""
+    leaf = torch.zeros((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
+    with torch.enable_grad():
+        result: torch.Tensor = _Result.apply(leaf.requires_grad_(), tensor)
+    return result
+
+
+def leaf_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the leaf whose gradient is that of a copy of a tensor that autograd computed; None for another tensor."""
+    function = tensor.grad_fn
+    if function is None or getattr(function, "_forward_cls", None) is not _Result:
+        return None
+    leaf: torch.Tensor = function.next_functions[0][0].variable
+    return leaf
 
 
 def _parent(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -12,7 +12,7 @@ import torch
 
 from .._torch.ground import values
 from .._torch.ground.storage import address
-from .copies import copied
+from .copies import copied, leaf_of
 from .restoration import SavedState
 from .snapshot import (
     OWN_CLASSES,
@@ -98,6 +98,7 @@ def observed(
             n: (Snapshot.of(x, held.first(firsts.get(n))), _version(x))
             for n, x in _with_grads(before).items()
         }
+        leaves = _leaf_names(before)
         random = torch.get_rng_state()
         if call is not None:
             result = call(*twin)
@@ -108,7 +109,7 @@ def observed(
         _look(seen, result, twin, before, kept, held)
         if backward:
             with precision():
-                _take_gradients(seen, result, twin, before, held)
+                _take_gradients(seen, result, twin, before, leaves, held)
         later = seen.all_after  # what it left as it was stands in memory once, beside the originals
         later |= {n: seen.after.get(n) or kept[n][0] for n, x in later.items() if isinstance(x, torch.Tensor)}
         return seen
@@ -263,8 +264,24 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 # Gradients ---------------------------------------------------------------------------------------------------
 
 
+def _leaf_names(state: dict[str, Any]) -> dict[int, str]:
+    """Return the names of tensors that autograd computed, by the leaf that has the gradient of each."""
+    tensors = [(n, x) for n, x in state.items() if isinstance(x, torch.Tensor)]
+    bases = [(f"what {n} is a view of", x._base) for n, x in tensors if x._is_view() and x._base is not None]
+    names: dict[int, str] = {}
+    for name, tensor in [*tensors, *bases]:
+        if (leaf := leaf_of(tensor)) is not None:
+            names.setdefault(id(leaf), name)
+    return names
+
+
 def _take_gradients(
-    seen: Observation, result: Any, twin: Any, before: dict[str, Any], held: SavedState
+    seen: Observation,
+    result: Any,
+    twin: Any,
+    before: dict[str, Any],
+    leaf_names: dict[int, str],
+    held: SavedState,
 ) -> None:
     from .._torch.session import gradient_leaves
 
@@ -274,7 +291,7 @@ def _take_gradients(
         if isinstance(seen.all_after.get(n), torch.Tensor) and seen.all_after[n].grad_fn is not None
     ]
     roots = {n: x for n, x in [*values.named_tensors([("result", result)]), *changed] if _differentiable(x)}
-    names: dict[int, str] = {}
+    names = dict(leaf_names)
     for name, tensor in [*before.items(), *seen.all_after.items()]:
         if isinstance(tensor, torch.Tensor):
             names.setdefault(id(tensor), name)

@@ -100,7 +100,7 @@ def test_tensors_that_are_not_plain() -> None:
     made = twins(z.conj(), z.conj().imag, sparse, torch.rand(3).requires_grad_() * 2)
     assert torch.equal(made[0], z.conj()) and torch.equal(made[1], z.conj().imag)
     assert made[2].layout is torch.sparse_coo and made[2] is not sparse
-    assert made[3].is_leaf and made[3].requires_grad
+    assert made[3].requires_grad and not made[3].is_leaf
 
 
 def test_attributes_and_gradients_go_along() -> None:

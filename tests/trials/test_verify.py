@@ -659,6 +659,40 @@ def rows(a: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.slow
+class Computed(nn.Module):
+    """A module with a buffer that autograd computed, as a whole or as a part of a tensor."""
+
+    def __init__(self, row: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        buffer = torch.eye(4) * self.weight
+        self.register_buffer("buffer", buffer[1] if row else buffer)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.buffer += x
+        return (x * self.buffer).sin() * self.weight
+
+
+@pytest.mark.parametrize("row", [False, True])
+def test_a_tensor_that_autograd_computed_is_written_to(row: bool) -> None:
+    module, x = Computed(row), torch.rand(4)
+    module(x)  # eager PyTorch runs it
+    captured = capture(module, x, keep_inputs=True)
+    verification = captured.verify()
+    gradients = {c.name for c in verification.comparisons if c.kind == GRADIENT}
+    where = "what buffer is a view of" if row else "buffer"
+    assert verification.ok and gradients == {f"gradient of {where}", "gradient of weight"}
+    assert "buffer" in {c.name for c in verification.comparisons if c.kind == CHANGED}
+
+
+def test_an_input_that_autograd_computed_is_written_to() -> None:
+    x = torch.rand(4, requires_grad=True)
+    captured = capture(lambda h: h.mul_(3).sin(), x * 2, keep_inputs=True)
+    verification = captured.verify(lambda h: h.mul_(3).sin(), x * 2)
+    (gradient,) = (c for c in verification.comparisons if c.kind == GRADIENT)
+    assert verification.ok and gradient.name == "gradient of input 0" and gradient.has_numbers
+
+
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.exhaustive
 def test_one_tensor_twice(grad: bool) -> None:
