@@ -70,6 +70,45 @@ def test_a_long_row_is_read_in_loops() -> None:
         assert made.ledger.total.bytes_after == 2 * 512 * columns * 4
 
 
+def test_a_warp_reads_sectors() -> None:
+    """By the addresses of the numbers themselves: how many pieces of 32 bytes those of a column lie in."""
+    rows = lessons.text(lessons.run(NAME)["sectors"]).splitlines()
+    printed = [
+        tuple(map(int, re.findall(r"(\d+) sectors: +(\d+) bytes sent for (\d+)", row)[0])) for row in rows
+    ]
+    found = []
+    for columns in (1, 2, 8, 32):
+        column = torch.empty(1024, columns)[:, 0]
+        sectors = {number.data_ptr() // 32 for number in column[:32]}
+        found.append((len(sectors), 32 * len(sectors), column[:32].numel() * 4))
+    assert printed == found
+    drawn = [re.split(r"\s{2,}|\d", row.split(maxsplit=1)[1])[0] for row in rows]
+    assert [row.replace(" ", "").count("#") for row in drawn] == [32, 16, 4, 4]
+    assert len({row.rpartition("ledger ")[2] for row in rows}) == 1, "so is the count of the ledger"
+    prose = lessons.prose(NAME)
+    times = found[2][1] // found[2][2]
+    assert lessons.said(prose["sectors-meaning"], r"sends (\w+) times what is used") == (times,)
+    assert lessons.said(prose["warp-why"], r"needs at least (\w+) sectors") == (found[0][0],)
+    assert found[2] == found[3] and "With 32 columns it is not worse" in prose["sectors-meaning"]
+
+
+def test_sizes_say_how_far_away_a_row_lies() -> None:
+    """By the bytes of real tensors and the published sizes of an H100: 228 KiB shared by threads, 50 MiB of L2."""
+    text = lessons.text(lessons.run(NAME)["levels"])
+    assert re.findall(r"([\d,]+) KiB +=+ +(.+)", text)[:3] == [
+        ("256", "registers"),
+        ("228", "shared memory"),
+        ("51,200", "L2"),
+    ]
+    for columns, row, rows in re.findall(r"([\d,]+) columns: .* → (.*); .* → (.*)", text):
+        m = torch.empty(512, int(columns.replace(",", "")), device="meta")
+        near = "shared memory" if m[0].nbytes <= 228 * 2**10 else "L2"
+        assert (row, rows) == (near, "L2" if m.nbytes <= 50 * 2**20 else "memory")
+    prose = lessons.prose(NAME)["levels-meaning"]
+    assert "A row of 16,384 numbers, and no longer one of 65,536" in prose
+    assert "all 512 rows of 16,384 numbers, not those of 65,536" in prose
+
+
 def test_a_training_step_is_in_mixed_precision() -> None:
     """By PyTorch's own list of what autocast does on CUDA: products in the lower type, a log softmax in float32."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}

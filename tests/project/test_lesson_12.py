@@ -146,6 +146,63 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert weights.nbytes == 2**20 and len(list(_Layers().parameters())) == 6
 
 
+def test_a_layer_is_divided() -> None:
+    """By plain torch: the parts add up to the layer, a process sends all sums, and one call of a graph says so."""
+    rows = _cells()["parallel"].splitlines()
+    assert [_numbers(row.partition("up: ")[0]) for row in rows] == [
+        [n, of] for of in (2, 4) for n in range(of)
+    ]
+    x, up, down = torch.rand(64, 256), torch.rand(256, 1024), torch.rand(1024, 256)
+    whole = torch.relu(x @ up) @ down
+    for processes in (2, 4):
+        halves = zip(up.chunk(processes, 1), down.chunk(processes, 0), strict=True)
+        parts = [(torch.relu(x @ one) @ other, one) for one, other in halves]
+        torch.testing.assert_close(sum(part for part, _ in parts), whole)
+        part, weights = parts[0]
+        expected = f"up: float32{[*weights.shape]}; in the graph: all_reduce {part.nbytes:,} bytes"
+        assert [row.partition(": ")[2] for row in rows if f"of {processes}" in row] == [expected] * processes
+    calls: list[str] = []
+
+    def backend(module: Any, _: Any) -> Any:
+        calls.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+        return module
+
+    def layer(x: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x @ up) @ down
+        dist.all_reduce(y)
+        return y + x
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[no-untyped-call]
+    try:
+        torch._dynamo.reset()
+        torch.compile(layer, backend=backend, fullgraph=True)(x, up, down)
+    finally:
+        dist.destroy_process_group()
+    assert sum("all_reduce" in name for name in calls) == 1
+    assert "The call stands *in* the graph" in lessons.prose(NAME)["parallel-meaning"]
+
+
+def test_layers_in_a_line_wait_at_both_ends() -> None:
+    """Of s stages and n pieces, s · (s - 1) places of s · (n + s - 1) are empty (GPipe, section 2.3)."""
+    cells = _cells()
+    rows = [row.partition("; ") for row in cells["pipeline"].splitlines()]
+    assert [_numbers(row) for row, _, _ in rows] == [[n, 2, 0] for n in range(3)]
+    assert [row for _, _, row in rows] == [
+        " ".join(["send(1)"] * 4),
+        " ".join(["recv(0) send(2)"] * 4),
+        " ".join(["recv(1)"] * 4),
+    ]
+    drawings = cells["pipeline-drawn"].strip().split("\n\n")
+    for drawing, pieces in zip(drawings, (1, 4, 12), strict=True):
+        *lines, summary = drawing.splitlines()
+        assert _numbers(summary) == [pieces, round(100 * 2 / (pieces + 2))]
+        worked = " ".join(str(piece % 10) for piece in range(pieces))
+        assert [line.partition(": ")[2] for line in lines] == [
+            " ".join(["."] * rank + [worked] + ["."] * (2 - rank)) for rank in range(3)
+        ]
+    assert "No call is in the graphs" in lessons.prose(NAME)["pipeline-meaning"]
+
+
 @pytest.mark.exhaustive
 def test_the_roof_is_where_the_text_says() -> None:
     cells = _cells()
