@@ -126,7 +126,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(os.cpu_count() or 1, 4)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:  # before pytest heeds -m
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
     ids = chosen([_case(item) for item in items], config.option.tier)
     nightly = config.pluginmanager.get_plugin("nightly")
     worker = getattr(config, "workerinput", None)
