@@ -247,7 +247,7 @@ class _Copier:
         return duplicate.requires_grad_(tensor.requires_grad)
 
 
-class _Result(torch.autograd.Function):
+class _Result(torch.autograd.Function):  # type: ignore[misc]  # torch gives it no type
     """Make a tensor the result of an operator, in place, so that its gradient is that of a leaf of its shape."""
 
     @staticmethod
