@@ -55,6 +55,7 @@ def test_a_long_softmax_is_several_kernels_on_cuda_since_it_is_split() -> None:
     assert {f.target for f in split.facts} >= {"cpu", "h100", "mps"} and "h100 132" in str(split.facts)
 
 
+@pytest.mark.full
 def test_attention_is_a_library_call_of_another_name_on_each() -> None:
     found = compile_lens.compare(attention, torch.randn(2, 4, 64, 64))
     assert kinds(found) == {"library"}
@@ -103,6 +104,7 @@ def test_targets_that_are_no_list_of_targets_are_refused(options: dict[str, Any]
         compile_lens.compare(softmax, torch.randn(4), **options)
 
 
+@pytest.mark.full
 def test_options_and_keywords_reach_every_capture() -> None:
     x = torch.randn(16, requires_grad=True)
     found = compile_lens.compare(torch.sin, kwargs={"input": x}, targets=["cpu", "mps"], backward=False)

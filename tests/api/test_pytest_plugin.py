@@ -115,6 +115,7 @@ def test_it_is_inert(suite: Suite) -> None:
     ]
 
 
+@pytest.mark.full
 def test_the_fixture_alone_loads_nothing(suite: Suite) -> None:
     code, said = suite("def test_nothing(compile_lens):\n    pass\n", conftest=LOADED)
     assert code == 0 and "compile_lens.results" not in said.partition("LOADED")[2], said
@@ -204,6 +205,7 @@ def test_one(compile_lens, name):
     assert "4 failed" in said and len(list((tmp_path / "pages").iterdir())) == 4
 
 
+@pytest.mark.full
 def test_what_raises_its_own_errors_is_left_alone(suite: Suite, tmp_path: Path) -> None:
     program = """
 class Odd(Exception):

@@ -296,6 +296,7 @@ def test_a_number_of_another_type_is_not_one_of_another_value(values: tuple[floa
     assert "at the first call" not in advice and "few different values" not in advice
 
 
+@pytest.mark.full
 def test_a_value_by_which_torchs_own_code_decides_is_no_symbol() -> None:
     def call(dynamic: bool | None) -> tuple[int, Any]:
         torch._dynamo.reset()

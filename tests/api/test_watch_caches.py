@@ -96,6 +96,7 @@ def test_hits_and_misses_are_those_that_torch_counts(tmp_path: Path) -> None:
     torch._dynamo.reset()
 
 
+@pytest.mark.full
 def test_a_torch_without_that_lookup_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     find = hook_points.find
     monkeypatch.setattr(hook_points, "find", lambda path: None if path == events.LOADS else find(path))

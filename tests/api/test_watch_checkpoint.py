@@ -197,6 +197,7 @@ def test_a_body_that_is_compiled_by_itself_is_both(both: Both) -> None:
     assert "return x.asin()" not in both.lines or "eager" not in both.lines["return x.asin()"].states
 
 
+@pytest.mark.full
 def test_why(both: Both) -> None:
     found = inside(both)
     assert "the graph broke inside of this call" in found["body"].cause.reason

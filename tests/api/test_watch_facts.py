@@ -205,6 +205,7 @@ def seen(program: Program) -> tuple[Cause, ...]:
     return watched.causes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.cases(full=2)
 def test_a_value_that_changes_is_one_cause_of_all_that_its_change_compiled(name: str) -> None:

@@ -43,6 +43,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.full
 def test_a_call_that_raises_rather_than_is_compiled(tmp_path: Path) -> None:
     script, saved = tmp_path / "script.py", tmp_path / "seen.json"
     script.write_text(PROGRAM)

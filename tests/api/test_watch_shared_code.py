@@ -88,6 +88,7 @@ def test_compiled_functions_that_share_a_code_are_not_to_be_compiled_once_each(
     assert "one function for each" not in full(program)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not NEW, reason="torch 2.13 isolates recompiles")
 @pytest.mark.parametrize(("function", "graphs"), [(closures, 12), (modules, 10)])
 def test_what_is_advised_works(function: Callable[..., None], graphs: int) -> None:

@@ -234,6 +234,7 @@ def test_nothing_is_said_of_what_no_graph_shows() -> None:
     )
 
 
+@pytest.mark.full
 def test_the_advice_fits_the_bytes() -> None:
     """Twice as wide numbers move more bytes without a large result in between."""
 

@@ -100,6 +100,7 @@ def test_only_right_numbers_of_one_graph_have_figures() -> None:
         assert none == () and why in " ".join(reasons) and reasons
 
 
+@pytest.mark.full
 def test_what_hides_in_an_operator_has_no_place() -> None:
     @torch.library.custom_op("leaderboard::hidden", mutates_args=())
     def hidden(

@@ -94,6 +94,7 @@ def test_tensors_are_let_go() -> None:
     assert found.kernels  # the record itself is still here
 
 
+@pytest.mark.full
 def test_tensors_of_a_failed_capture_are_let_go() -> None:
     def fails(x: torch.Tensor) -> torch.Tensor:
         y = torch.sin(x)

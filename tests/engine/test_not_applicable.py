@@ -38,6 +38,7 @@ GOOD: dict[str, tuple[Callable[..., Any], Callable[[], torch.Tensor], dict[str, 
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", GOOD)
 def test_nothing_is_missing(name: str) -> None:
     fn, make, options, wanted = GOOD[name]
@@ -79,6 +80,7 @@ def grown(x: torch.Tensor, factor: float) -> torch.Tensor:
     return torch.nn.functional.interpolate(x[None, None], scale_factor=factor)
 
 
+@pytest.mark.full
 def test_a_frame_that_was_begun_again_is_one_compilation() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         for factor in (2.0, 2.5, 3.0):

@@ -454,6 +454,7 @@ def test_graphviz_is_started_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(nest.layouts) <= sum(asked) < len(nest.bodies)
 
 
+@pytest.mark.full
 def test_the_same_graphs_give_the_same_drawings_in_every_process() -> None:
     script = (
         "from test_nest import *; nest = nest_all([encoder(2, width=30), training(4), hostile()], opened=9); "

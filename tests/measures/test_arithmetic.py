@@ -39,6 +39,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_those_that_torch_counts(name: str) -> None:
     f, args = CASES[name]

@@ -54,6 +54,7 @@ def test_what_is_told_is_what_torch_would_save() -> None:
     assert all(f"{name} = {value}" in saved for name, value in told.items() if "_inductor" in name)
 
 
+@pytest.mark.full
 def test_what_if_names_the_setting_that_it_turned() -> None:
     def chain(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         for _ in range(3):

@@ -61,6 +61,7 @@ def lines(capture: Capture, function: Two) -> list[set[int]]:
     return [{frame.line - first for frame in capture.chain.lines(kernel)} for kernel in capture.kernels]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("function", [scalar, iota, view_of_iota, made_of_constants, clamped])
 def test_a_kernel_is_linked_to_the_line_that_uses_the_constant_there(function: Two) -> None:
     capture = seen(function)

@@ -108,6 +108,7 @@ def test_compile_time_is_by_stage_and_not_that_of_the_run(made: Capture) -> None
     assert even is not None and (even.calls is None) == (even.saved <= 0)
 
 
+@pytest.mark.full
 @builds
 def test_what_computed_the_same_is_not_noted(made: Capture) -> None:
     found = measured(made)

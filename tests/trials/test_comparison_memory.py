@@ -184,6 +184,7 @@ def with_a_part(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x, x * 3])[:1]
 
 
+@pytest.mark.full
 @pytest.mark.torch
 @pytest.mark.parametrize("f", [with_a_ring, with_a_part])
 def test_results_in_the_memory_of_the_program_keep_their_values(f: object) -> None:

@@ -90,6 +90,7 @@ def test_what_was_tried_whole_is_whole() -> None:
     assert not found.interrupted and len(found.trials) == 1, "nothing was left to end"
 
 
+@pytest.mark.full
 def test_comparing_ends_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("compile_lens.api.compare")
     whole, asked = module.capture, []

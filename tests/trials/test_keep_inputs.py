@@ -13,6 +13,7 @@ from compile_lens import UsageError, capture
 pytestmark = pytest.mark.torch
 
 
+@pytest.mark.full
 def test_inputs_that_are_gone_are_reported_with_the_option_that_keeps_them() -> None:
     found = capture(lambda x, *, y: x * y, torch.rand(4), kwargs={"y": torch.rand(4)})
     gc.collect()
@@ -33,6 +34,7 @@ def test_kept_inputs_are_verified_and_go_with_the_capture() -> None:
     assert gone() is None
 
 
+@pytest.mark.full
 def test_a_capture_keeps_no_inputs_by_itself() -> None:
     x = torch.rand(4)
     gone = weakref.ref(x)

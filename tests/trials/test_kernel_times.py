@@ -72,6 +72,7 @@ def test_the_slow_operator_is_the_slow_kernel(profile: Profile) -> None:
     assert next(iter(by_module(profile))) == "sleeper"
 
 
+@pytest.mark.full
 def test_launches_lie_within_wrappers_and_these_within_calls(profile: Profile) -> None:
     (graph,) = profile.graphs
     assert profile.calls >= 7 and graph.calls == profile.calls and graph.missing == ()

@@ -102,6 +102,7 @@ def test_writes_in_place_are_no_difference() -> None:
     assert any(v.compared for v in values) and {v.outcome for v in values if v.compared} == {AGREES}
 
 
+@pytest.mark.full
 def test_random_numbers_and_their_readers_are_not_compared() -> None:
     def noisy(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return (x + torch.rand_like(x)).sum(0), x.cumsum(0)

@@ -45,6 +45,7 @@ def test_the_answers_of_a_long_function() -> None:
     assert answers_of(curved)["Memory"] == f"{answers['Memory']}; budget 0.5: −50 %"
 
 
+@pytest.mark.full
 def test_recompiles_that_were_not_observed_are_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = capture(lambda x: [x.sin() + n for n in range(24)], torch.rand(4))
     assert answers_of(whole)["Eager"].endswith("0 recompiles")

@@ -28,6 +28,7 @@ def text(fn: nn.Module) -> str:
     return " ".join(compile_lens.capture(fn, torch.rand(256, 16)).text("short").split())
 
 
+@pytest.mark.full
 def test_activations_that_fill_the_peak() -> None:
     assert ADVICE in text(nn.Sequential(*(Block() for _ in range(4))))
 

@@ -86,6 +86,7 @@ def test_no_text_is_longer_than_its_lines(one: Summary, width: int, ascii: bool)
     assert short_text.issue(one).count("\n") <= 30
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=60)
 @given(summaries, st.integers(200, 2500))
 def test_a_brief_keeps_its_budget_and_its_headings(one: Summary, budget: int) -> None:
@@ -182,6 +183,7 @@ class Decorated(torch.nn.Module):
         return x.sin()
 
 
+@pytest.mark.full
 @pytest.mark.torch
 @pytest.mark.parametrize("function", [decorated, broken, Decorated()])
 def test_the_place_of_a_function_is_its_own(function: Callable[[torch.Tensor], torch.Tensor]) -> None:

@@ -56,6 +56,7 @@ def check(found: Capture, size: Size) -> None:
     assert any(f"blocks.{size.layers - 1}" in m or f"blocks[{size.layers - 1}]" in m for m in modules)
 
 
+@pytest.mark.full
 def test_two_layers(tmp_path: Path) -> None:
     model, inputs = example(TINY)
     found, loss = run(model, *inputs)

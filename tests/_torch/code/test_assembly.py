@@ -158,6 +158,7 @@ def test_an_instruction_is_linked_to_the_line_that_asks_for_it(
         assert nodes and set(nodes) <= set(origins), (said, nodes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_line_that_computes_has_instructions(kernels: dict[str, Kernel], name: str) -> None:
     """But for buffers of the loop's own, which the compiler may keep in registers."""

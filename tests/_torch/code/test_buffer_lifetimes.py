@@ -98,6 +98,7 @@ def test_the_waves_keep_x_and_the_default_would_keep_three(captured: dict[str, C
     assert {o for k in (*partition.saved, *partition.default) for o in k.origins} <= joint
 
 
+@pytest.mark.full
 def test_memory_is_reused_donated_and_freed(captured: dict[str, Capture]) -> None:
     backward = memories(captured["attention"])["backward"]
     assert {b.name for b in backward.donated} == {"bmm", "div"}, "the rest are views of the caller's inputs"

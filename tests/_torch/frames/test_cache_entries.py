@@ -131,6 +131,7 @@ def test_the_function_stops_compiling_no_sooner() -> None:
     assert (before, after) == (1, 2)
 
 
+@pytest.mark.full
 def test_several_entries_keep_their_order_and_their_guards() -> None:
     global SCALE
     compiles = Compiles()
@@ -153,6 +154,7 @@ def test_several_entries_keep_their_order_and_their_guards() -> None:
         SCALE = 2.0
 
 
+@pytest.mark.full
 def test_functions_of_every_signature() -> None:
     factor = torch.tensor(3.0)
 

@@ -63,6 +63,7 @@ WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.cases(full=4)

@@ -45,6 +45,7 @@ def test_one_line_that_breaks_two_frames_is_told_as_one_place() -> None:
     assert "2 graph breaks at 1 place, 1 function skipped" in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_what_a_tensor_holds_is_no_size(target: str | None) -> None:
     """Dynamo has a symbol for what each integer on the CPU holds, such as the count of batches that every batch norm

@@ -88,6 +88,7 @@ def test_graphs_are_copied_for_the_minifier_if_it_may_run(monkeypatch: pytest.Mo
     assert without and copied.count == without + 2  # forward and backward
 
 
+@pytest.mark.full
 def test_a_graph_is_written_as_a_program_for_torchs_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     written = Calls(monkeypatch, after_aot, "generate_compiler_repro_string")
     monkeypatch.setattr(TRACE, "handlers", [])  # pytest reads along

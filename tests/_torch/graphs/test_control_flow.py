@@ -185,6 +185,7 @@ def test_two_loops_are_told_apart() -> None:
     assert "per iteration of loop 1" in full(found) and "per iteration of loop 2" in full(found)
 
 
+@pytest.mark.full
 def test_bytes_are_told_in_the_same_way_on_both_sides() -> None:
     total = compile_lens.capture(loop, torch.tensor(3), X).ledger.total
     for moved in (total.bytes_before, total.bytes_after):
@@ -197,6 +198,7 @@ def test_bytes_are_told_in_the_same_way_on_both_sides() -> None:
     assert total.bytes_after.most - total.bytes_after.least == (2 * 192 + 2 * 128) - 128
 
 
+@pytest.mark.full
 def test_every_view_says_by_the_turn_and_none_adds_up_what_a_call_does_not_do(tmp_path: Any) -> None:
     capture = compile_lens.capture(loop, torch.tensor(10), X)
     said = str(capture.ledger.total.launches)
@@ -215,6 +217,7 @@ def test_every_view_says_by_the_turn_and_none_adds_up_what_a_call_does_not_do(tm
     assert capture.roofline().seconds is None
 
 
+@pytest.mark.full
 def test_a_record_without_the_flow_does_not_guess() -> None:
     import dataclasses
 

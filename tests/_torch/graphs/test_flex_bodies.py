@@ -40,6 +40,7 @@ needs_triton = pytest.mark.skipif(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "learns"),
     [

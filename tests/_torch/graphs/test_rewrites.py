@@ -128,6 +128,7 @@ def test_a_pattern_that_fits_but_may_not_be_applied() -> None:
     assert told and all("nodes fit at %amax, but it was not applied" in m for m in told)
 
 
+@pytest.mark.full
 def test_what_only_a_cpu_has_is_not_near_elsewhere() -> None:
     """After a product, ``gelu`` is near what oneDNN makes of a convolution and ``gelu``."""
 

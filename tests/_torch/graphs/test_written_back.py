@@ -42,6 +42,7 @@ def lines(made: Capture, key: str, names: list[str]) -> list[set[int]]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", ["joint", "forward"])
 def test_what_is_written_back_in_a_training_step_is_of_the_line_that_changed_it(key: str) -> None:
     made = capture(Statistics(), torch.rand(5, 4))

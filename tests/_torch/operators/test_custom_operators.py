@@ -218,6 +218,7 @@ print(json.dumps([[k.phase, k.name.rstrip("_0123456789"), "tl.load(x + i" in k.s
     assert len(found) == 4
 
 
+@pytest.mark.full
 def test_operators_of_a_module_come_with_it(tmp_path: Path) -> None:
     """Held, named after an import that the function does not hold, and defined with a library there."""
     (tmp_path / "has_operators.py").write_text(

@@ -38,6 +38,7 @@ def literals(found: Capture) -> list[Any]:
     return [getattr(a, "value", a) for n in graph.calls for a in n.args if not hasattr(a, "name")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["h100", "mps"])
 @unchanged
 def test_a_capture_in_the_child_changes_nothing_here(target: str) -> None:

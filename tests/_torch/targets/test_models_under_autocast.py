@@ -69,6 +69,7 @@ def denoiser() -> tuple[nn.Module, Any]:
     return Denoiser(), (torch.rand(2, 32, 8, 8, requires_grad=True), torch.rand(2, 32))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", [gpt2, experts, denoiser], ids=lambda f: f.__name__)
 def test_a_step_of_training(make: Callable[[], tuple[nn.Module, Any]]) -> None:
     model, inputs = make()

@@ -104,6 +104,7 @@ def test_a_step_that_is_inherited_is_hooked_as_well(child: Callable[..., str]) -
     assert child(INHERITED).splitlines()[-1] == "True ['wrapper', 'step']"
 
 
+@pytest.mark.full
 def test_a_step_does_what_the_optimizer_does() -> None:
     options = {"weight_decay": 0.1, "foreach": True}
     made, plain = optimizer("AdamW", **options), optimizer("AdamW", **options)

@@ -80,6 +80,7 @@ def test_what_is_made_on_the_cpu_is_made_where_torch_makes_it(
     )
 
 
+@pytest.mark.full
 def test_as_set_for_the_whole_process() -> None:
     with config.patch({"triton.cudagraphs": True}):
         found = perform(

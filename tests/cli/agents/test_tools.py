@@ -63,6 +63,7 @@ def test_a_capture_says_what_happened_and_what_to_ask_next(tools: Tools, answer:
     assert record in tools.records and '"kind"' in tools.text_of(record) and "<html" in tools.page_of(record)
 
 
+@pytest.mark.full
 def test_what_is_in_one_loop_is_not_called_separate(tools: Tools, answer: str) -> None:
     text = tools.why(name(answer), "sin@odd.py:10", "cos@odd.py:10", phase="forward")
     assert (
