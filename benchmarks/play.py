@@ -111,7 +111,8 @@ def cpu_seconds(server: int) -> tuple[float, float]:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:  # it ended meanwhile
             return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        # Its own, and that of processes that it started and that have ended.
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     return sum(map(used, family(server))), sum(map(used, family(os.getpid())[1:]))
 

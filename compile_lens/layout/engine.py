@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import queue
 import re
 import shutil
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from compile_lens.errors import LayoutError
+
+from .resident import PATIENCE, Dialect, Resident
 
 CHILD = Path(__file__).with_name("child.py")
 """The program that runs the Graphviz inside the pygraphviz wheel."""
@@ -39,15 +42,41 @@ Answer = str | LayoutError
 """Graphviz' ``plain`` output for one graph, or why there is none."""
 
 
+_resident: Resident | None = None
+
+
+def stay() -> None:
+    """Keep one process of Graphviz for all small graphs that this process will place, where pages follow each other. It
+    ends with this process. Windows cannot wait for the output of a process that goes on."""
+    global _resident
+    program = shutil.which("dot")
+    if os.name != "posix" or _resident is not None or not (program or embedded_folder()):
+        return
+    if program:
+        _resident = Resident(Dialect((program, "-Tplain"), str.encode, b"\nstop\n", bytes.decode))
+    else:
+        _resident = Resident(Dialect(_embedded_command(PATIENCE), _question, b"\n", _plain))
+
+
 def run(dots: Sequence[str], timeout: float) -> list[Answer]:
     """Place each DOT text; one answer for each, in order.
 
-    ``timeout`` is in seconds and for each graph. The system's ``dot`` is asked first, then the Graphviz
-    inside the pygraphviz wheel for what the first could not place for any reason but time.
+    ``timeout`` is in seconds and for each graph. A process that stays is asked first, if there is one (``stay``), then
+    the system's ``dot``, then the Graphviz inside the pygraphviz wheel for what the others could not place for any
+    reason but time.
 
     Raises:
         LayoutError: if neither is there; the message says what to install.
     """
+    if _resident is not None:
+        known = _resident.place([dot for dot in dots if len(dot) <= SMALL])
+        others = [dot for dot in dots if dot not in known]
+        rest = iter(_run(others, timeout) if others else [])
+        return [known[dot] if dot in known else next(rest) for dot in dots]
+    return _run(dots, timeout)
+
+
+def _run(dots: Sequence[str], timeout: float) -> list[Answer]:
     engines: list[Callable[[Sequence[str], float], list[Answer]]] = []
     if shutil.which("dot"):
         engines.append(_run_system)
@@ -139,8 +168,7 @@ def _run_embedded(dots: Sequence[str], timeout: float) -> list[Answer]:
 def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
     """Answers for as many of ``dots`` as one child gets through, at least one."""
     answers: list[Answer] = []
-    # -I and -S: neither the user's environment nor site hooks (which may import torch) get into the child.
-    command = [sys.executable, "-I", "-S", str(CHILD), embedded_folder() or "", str(timeout)]
+    command = _embedded_command(timeout)
     with tempfile.TemporaryFile() as errors:
         try:
             child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
@@ -176,6 +204,15 @@ def _one_child(dots: Sequence[str], timeout: float) -> list[Answer]:
     return answers
 
 
+def _embedded_command(timeout: float) -> tuple[str, ...]:
+    # -I and -S: neither the user's environment nor site hooks (which may import torch) get into the child.
+    return (sys.executable, "-I", "-S", str(CHILD), embedded_folder() or "", str(timeout))
+
+
+def _question(dot: str) -> bytes:
+    return json.dumps(dot).encode() + b"\n"
+
+
 def _await_end(child: subprocess.Popen[bytes]) -> None:
     try:
         child.wait(timeout=5)
@@ -187,7 +224,7 @@ def _await_end(child: subprocess.Popen[bytes]) -> None:
 def _talk(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[bytes]) -> None:
     try:
         for dot in dots:
-            to.write(json.dumps(dot).encode() + b"\n")
+            to.write(_question(dot))
             to.flush()
             line = back.readline()
             replies.put(line)
@@ -200,6 +237,12 @@ def _talk(to: IO[bytes], back: IO[bytes], dots: list[str], replies: queue.Queue[
             to.close()
         except OSError:  # closing flushes what a dead child will never read
             pass
+
+
+def _plain(reply: bytes) -> str:
+    """The ``plain`` output in an answer of the embedded child, ``""`` if there is none."""
+    answer = _answer(reply) if reply else ""
+    return answer if isinstance(answer, str) else ""
 
 
 def _answer(reply: bytes) -> Answer:

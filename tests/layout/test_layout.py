@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +21,9 @@ from samples_graph import F32, HOSTILE, call, chain, encoder, given, hostile, re
 
 from compile_lens.errors import LayoutError, UsageError
 from compile_lens.layout import Layout, OverBudget, engine, place, place_all
+from compile_lens.layout import resident as resident_module
 from compile_lens.layout.plan import make_plan
+from compile_lens.layout.resident import Resident
 from compile_lens.layout.text import clean, columns, outputs_text, shorten, tensor_text
 from compile_lens.record.graph import Graph, Node, Ref
 
@@ -509,3 +514,93 @@ def test_shortened_text_fits_and_can_be_written(text: str, limit: int) -> None:
     assert short == clean(short)
     short.encode()
     assert "\n" not in short
+
+
+# A process that stays
+
+
+@pytest.fixture
+def staying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Resident]]:
+    """Makes the process that stays; it is ended after the test."""
+    monkeypatch.setattr(engine, "_resident", None)
+
+    def make() -> Resident:
+        engine.stay()
+        assert engine._resident is not None
+        return engine._resident
+
+    yield make
+    if engine._resident is not None:
+        engine._resident.close()
+
+
+def process_of(resident: Resident) -> int:
+    assert resident._process is not None
+    return resident._process.pid
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process stays on Windows")
+@pytest.mark.parametrize("which", ["system", "embedded"])
+def test_a_process_that_stays_places_as_one_for_each_page(
+    staying: Callable[[], Resident], monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    if which == "embedded":
+        monkeypatch.setattr(engine.shutil, "which", lambda name: None)
+    elif not shutil.which("dot"):
+        pytest.skip("no system dot")
+    pages = [[sin_cos(), chain(3)], [chain(3), encoder(2)], [chain(900), sin_cos()]]
+    wanted = [place_all(page) for page in pages]
+    resident = staying()
+    assert [place_all(pages[0]), place_all(pages[1])] == wanted[:2]
+    process = process_of(resident)
+    assert place_all(pages[2]) == wanted[2], "large ones have a process each"
+    assert process_of(resident) == process
+    os.kill(process, signal.SIGKILL)
+    assert place_all([chain(3), sin_cos()]) == [wanted[0][1], wanted[0][0]], "what is remembered needs none"
+    engine._resident = None
+    alone = place_all([chain(4)])
+    engine._resident = resident
+    assert place_all([chain(4)]) == alone, "after its end it is asked in the ordinary way"
+    assert place_all([chain(5)]) and process_of(resident) != process
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no process stays on Windows")
+def test_half_an_answer_is_not_taken_for_the_next(
+    staying: Callable[[], Resident], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt may come while it is waited for."""
+    if not shutil.which("dot"):
+        pytest.skip("no system dot")
+    wanted = [place_all([graph]) for graph in (chain(3), chain(4), chain(5))]
+    resident = staying()
+    assert place_all([chain(3)]) == wanted[0]
+    first = process_of(resident)
+    with monkeypatch.context() as interrupted:
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        interrupted.setattr(resident_module.select, "select", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            place_all([chain(4)])
+    assert place_all([chain(5)]) == wanted[2] and process_of(resident) != first
+    assert place_all([chain(4)]) == wanted[1]
+    assert not alive(first)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs scripts with a #! line")
+def test_a_dot_that_answers_only_at_its_end_does_not_stay(
+    staying: Callable[[], Resident], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("pygraphviz")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    wanted = place_all([sin_cos(), chain(3)])
+    started = tmp_path / "started"
+    system_dot(
+        tmp_path,
+        f"open({str(started)!r}, 'a').write('.')\n{EACH}for text in texts: print(placed(text), end='')",
+    )
+    monkeypatch.setattr(resident_module, "PATIENCE", 0.2)
+    staying()
+    assert [place_all([sin_cos(), chain(3)]) for _ in range(2)] == [wanted, wanted]
+    assert len(started.read_text()) <= 3, "one that should have stayed, and one for each page"

@@ -110,9 +110,11 @@ class Answerer:
         with worker.quick_imports():
             from ..._torch import preload as preload
             from ..._torch.targets import torch_settings
+            from ...layout import engine
             from . import program_capture as program_capture
 
             self.settings = torch_settings.snapshot()[0]
+            engine.stay()
             gc.freeze()
             with contextlib.suppress(Exception):  # the reader's program says what is wrong
                 self._answer({"program": {"source": FIRST}, "file": "first.py"}, lambda _: None)
