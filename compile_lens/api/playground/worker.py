@@ -67,7 +67,11 @@ class Interrupt:
 
 
 class EarlyReports:
-    """Reports the graphs of a program that were traced, each time that one is about to be lowered."""
+    """Reports the graphs of a program that were traced, each time that one is about to be lowered.
+
+    Attributes:
+        seconds: that it took.
+    """
 
     REST = 0.25
     """Seconds between two reports, at least: a program may have many graphs."""
@@ -75,16 +79,19 @@ class EarlyReports:
     def __init__(self, report: worker.Report) -> None:
         self._report = report
         self._last = -self.REST
+        self.seconds = 0.0
 
     def __call__(self, traced: Callable[[], Capture]) -> None:
         from ...views.live import page
 
-        if time.monotonic() - self._last < self.REST:
+        began = time.monotonic()
+        if began - self._last < self.REST:
             return
-        parts = page.plain_parts(traced())
+        parts = page.traced_parts(traced())
         with Interrupt.put_off():
             self._report({"traced": parts})
         self._last = time.monotonic()
+        self.seconds += self._last - began
 
 
 def _reap() -> None:
@@ -166,6 +173,7 @@ class Answerer:
         first = captures[0]
         return {
             "parts": live.plain_parts(shown),
+            "reported": early.seconds if early else 0.0,
             **({"error": fault} if fault else {}),
             "functions": first.functions,
             "function": first.function,

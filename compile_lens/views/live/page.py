@@ -202,6 +202,19 @@ def plain_parts(capture: Record, language: str = ENGLISH) -> dict[str, str]:
         return {name: _json(part) for name, part in parts(capture, language).items()}
 
 
+def traced_parts(capture: Record) -> dict[str, str]:
+    """The same of what was traced, before it is lowered: what a page needs to show its sources and graphs."""
+    with no_collection():
+        items = Items(capture)
+        texts = Texts(capture, items)
+        graphs = Graphs(capture, items, texts)
+        data = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
+        data.update(
+            (part_name(seen), graphs.of(seen)) for seen in items.stages if isinstance(seen.stage, Graph)
+        )
+        return {name: _json(part) for name, part in data.items()}
+
+
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
     """Pauses the collector of reference cycles: here are none, and millions of objects to look through."""

@@ -45,9 +45,23 @@ def runs(source: str, language: str, limit: int) -> list[tuple[int, int]]:
     head = _head(source, limit)
     if lexer is None or not head:
         return []
+    return list(_remembered(head, lexer) if len(head) <= SHORT else _runs(head, lexer))
+
+
+SHORT = 20_000
+"""Characters of the longest text whose colours are remembered: stages of a capture share texts, and so do the captures
+of a program that is edited."""
+
+
+@functools.lru_cache(maxsize=128)
+def _remembered(text: str, lexer: str) -> tuple[tuple[int, int], ...]:
+    return tuple(_runs(text, lexer))
+
+
+def _runs(text: str, lexer: str) -> list[tuple[int, int]]:
     inks: list[tuple[int, int]] = []
     length, ink = 0, 0
-    for kind, value in _lexer(lexer).get_tokens(head):
+    for kind, value in _lexer(lexer).get_tokens(text):
         new = ink if value.isspace() else _ink(kind)
         if new != ink:
             if length:

@@ -95,6 +95,10 @@ def test_graphs_are_reported_before_they_are_lowered(
     assert early == {key: whole[key] for key in early}
     operators = {"sin", "pow_1", "cos", "pow_2", "add"}  # counted in the program
     assert operators <= set(early[call])
+    stages = json.loads(report["traced"]["index"])["stages"]
+    graphs = {stage["part"] for stage in stages if stage["key"] != "python"}
+    assert set(report["traced"]) == {"core", "index", *graphs}, "what a page shows of it"
+    assert 0 < answer["reported"] < answer["seconds"]
     core = json.loads(report["traced"]["core"])
     steps = [step for lane in core["compilations"][0]["lanes"] for step in lane["steps"]]
     lowered = [step for step in steps if "." in step["key"]]
@@ -150,7 +154,7 @@ def test_an_interrupt_in_a_report_waits_for_its_end(monkeypatch: pytest.MonkeyPa
     from compile_lens.api.playground.worker import EarlyReports, Interrupt
     from compile_lens.views.live import page
 
-    monkeypatch.setattr(page, "plain_parts", lambda capture: {})
+    monkeypatch.setattr(page, "traced_parts", lambda capture: {})
     monkeypatch.setattr(Interrupt, "running", True)
     sent: list[Any] = []
 

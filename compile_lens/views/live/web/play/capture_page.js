@@ -41,7 +41,7 @@ export class CapturePage {
   async showTraced(parts, wanted) {
     const { newest, now } = this;
     if (!now || !("panes" in now.page)) return false;
-    const traced = await traceOver(parts, now.page);
+    const traced = await traceOver(parts, now.page, wanted);
     if (newest !== this.newest || !wanted() || !traced.frames.length) {
       traced.remove();
       return false;

@@ -131,6 +131,9 @@ export interface PlayAnswer {
   /** Parts of the page that are otherwise than before, and the names of all. */
   parts?: Record<string, string>;
   names?: string[];
+  /** Seconds that the child took, and how many of them for what was traced. */
+  seconds?: number;
+  reported?: number;
   functions?: string[];
   function?: string;
   inputs?: string[];

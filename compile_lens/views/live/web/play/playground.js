@@ -15,7 +15,7 @@ const ADDRESS_REST = 500;
 const NARROW = "(max-width: 719px)";
 /** Key of the last address that this tab wrote. */
 const OWN = "compile-lens-own";
-/** Seconds to a page from which on its graphs are shown before it. */
+/** Seconds that a page takes without its graphs before it, from which on these are shown first. */
 const SLOW = 0.3;
 /** Code of the server for a page whose place another has taken. */
 const ELSEWHERE = 4001;
@@ -37,8 +37,10 @@ export class Playground {
     /** The number of the edit whose graphs are shown, and seconds from the key to them. */
     this.traced = 0;
     this.tracedAfter = 0;
-    /** True if the last page took so long that its graphs are shown before it. */
+    /** True if the last page took so long, its graphs left out, that they are shown before the next one. */
     this.slow = false;
+    /** The number of the last edit whose page has come. */
+    this.answered = 0;
     /** Parts of the page by name. @type {Record<string, string>} */
     this.parts = {};
     /** The program of the page, which is what is saved. @type {PlayProgram | null} */
@@ -164,12 +166,14 @@ export class Playground {
   /** @param {PlayAnswer} answer */
   async answer(answer) {
     const { of, parts, names, page, traced } = answer;
+    const arrived = performance.now();
     if (traced) await this.paintTraced(of, traced);
     else if (page !== undefined) this.download(page);
     else if (answer.starting && of === this.edit) this.tell("waits", "starting torch …", "Torch is starting.");
     else if (parts && names) {
+      this.answered = of;
       this.parts = Object.fromEntries(names.map((name) => [name, parts[name] ?? this.parts[name]]));
-      await this.paint(answer);
+      await this.paint(answer, arrived);
     } else if (of === this.edit) this.refuse(answer);
   }
 
@@ -179,9 +183,9 @@ export class Playground {
    * @param {Record<string, string>} parts
    */
   async paintTraced(of, parts) {
-    const wanted = () => of === this.edit && this.shown < of;
+    const wanted = () => of === this.edit && this.answered < of;
     if (!wanted() || !(await this.page.showTraced(parts, wanted))) return;
-    const capture = this.page.traced?.shell;
+    const capture = this.page.traced ?? undefined;
     this.traced = of;
     this.tracedAfter = this.seconds();
     this.editor.reportFault(null);
@@ -196,9 +200,13 @@ export class Playground {
     return (performance.now() - this.editedAt) / 1000;
   }
 
-  /** Shows the page of an answer. @param {PlayAnswer} answer */
-  async paint(answer) {
-    const { of } = answer;
+  /**
+   * Shows the page of an answer.
+   * @param {PlayAnswer} answer
+   * @param {number} arrived milliseconds
+   */
+  async paint(answer, arrived) {
+    const { of, seconds: captured = 0, reported = 0 } = answer;
     const program = this.sent.get(of) ?? null;
     if (!(await this.page.show({ ...this.parts }))) return;
     this.shown = of;
@@ -209,7 +217,7 @@ export class Playground {
     this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n")));
     put(this.inputs, (answer.inputs ?? []).join(" · "));
     const seconds = this.seconds();
-    this.slow = seconds > SLOW;
+    this.slow = captured - reported + (performance.now() - arrived) / 1000 > SLOW;
     this.tell("fresh", `up to date · ${seconds.toFixed(2)} s`, "");
     this.state.title = this.traced === of ? `graph after ${this.tracedAfter.toFixed(2)} s` : "";
   }
