@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...record.memory import UNKNOWN_KIND, Memory
+from ..ground.quantized import quantized_dtype
 from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
@@ -91,7 +92,9 @@ def allocated(lowering: Any, buffer: Any) -> int | None:
     if not _has_size(buffer):
         return None
     known = _number(lowering.get_allocation_storage_size(buffer), lowering.sizevars)
-    return None if known is None else known * int(buffer.get_dtype().itemsize)
+    node = getattr(buffer, "origin_node", None)
+    dtype = None if node is None else quantized_dtype(node)
+    return None if known is None else known * int((dtype or buffer.get_dtype()).itemsize)
 
 
 def shared(graph: torch.fx.Graph) -> dict[str, str]:

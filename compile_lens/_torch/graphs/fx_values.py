@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import re
@@ -12,6 +13,7 @@ import torch
 import torch.fx
 
 from ...record.graph import Literal, Ref, Tensor, Value
+from ..ground.quantized import quantized_dtype
 
 _MAX_TEXT = 400
 
@@ -71,6 +73,15 @@ def tensors(node: torch.fx.Node) -> tuple[Tensor, ...]:
     """Return the tensors of a node, from the fake value that the compiler keeps for it."""
     collected: list[Tensor] = []
     _collect(made(node), collected)
+    dtype = quantized_dtype(node)
+    if dtype is not None:
+        name = str(dtype).removeprefix("torch.")
+        return tuple(
+            dataclasses.replace(
+                t, dtype=name, nbytes=None if t.nbytes is None else t.nbytes // 4 * dtype.itemsize
+            )
+            for t in collected
+        )
     return tuple(collected)
 
 

@@ -520,3 +520,21 @@ def test_what_quantizes_moves_bytes_that_are_not_known(quantized: Callable[..., 
     ledger = capture(lambda x: quantized(x.sin()), given).ledger.total
     for figure in (ledger.eager_bytes, ledger.bytes_before, ledger.bytes_after):
         assert isinstance(figure, AtLeast) and figure.least >= 2 * given.nbytes, figure
+
+
+@pytest.mark.skipif(versions.torch_version() < (2, 13), reason="this torch has no fake quantized tensors")
+@pytest.mark.parametrize("dtype", [torch.quint8, torch.qint32])
+def test_what_is_quantized_has_its_own_type_and_memory(dtype: torch.dtype) -> None:
+    given = torch.ones(64, 64)
+    real = torch.quantize_per_tensor(given, 0.1, 0, dtype)
+    nbytes = real.numel() * real.element_size()
+    (compilation,) = capture(
+        lambda x: torch.quantize_per_tensor(x, 0.1, 0, dtype).dequantize(), given
+    ).compilations
+    nodes = [
+        n for g in compilation.graphs.values() for n in g.nodes if n.target.find(".quantize_per_tensor") > 0
+    ]
+    assert {(t.dtype, t.nbytes) for n in nodes for t in n.outputs} == {(str(dtype)[6:], nbytes)}
+    (memory,) = compilation.memory
+    assert [b.nbytes for b in memory.buffers] == [given.nbytes, nbytes, given.nbytes]
+    assert memory.peak == 2 * given.nbytes + nbytes
