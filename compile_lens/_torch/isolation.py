@@ -25,7 +25,7 @@ import torch
 
 from ..record import claims
 from .code import compiler_probe
-from .frames import dynamo
+from .frames import dynamo, skipped_frames
 from .ground import cache_entries, counters, hook_points, log_filters
 from .ground.hooks import free_hook
 from .ground.recorder import Recorder
@@ -221,6 +221,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     undo.add(_trim, edits := _metric_edits(), len(edits))
     undo.add(_settle, recorder)
     undo.add(recorder.leftovers.codes.clear)
+    skipped_frames.observe_layers()
     before = dict(convert_frame.FRAME_COMPILE_COUNTER)
     undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
     undo.add(_forget, recorder)

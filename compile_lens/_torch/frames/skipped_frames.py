@@ -30,6 +30,10 @@ _OF_THE_PROGRAM = ("nn", "optim")
 """Folders of torch whose functions count as the program's: they hold layers and optimizers, not the compiler."""
 
 
+LAYER = "Dynamo compiles a layer of torch only as a part of a function of the program, and its caller runs eagerly"
+"""Reason why the ``forward`` of a layer runs eagerly."""
+
+
 @free_hook("torch._dynamo.convert_frame:ConvertFrameAssert.__call__", claims.SKIPS)
 @with_stack_room
 def convert_frame(real: Any, converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
@@ -92,9 +96,45 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     mode = str(getattr(result, "skip_reason", None) or "")
     if skip is None and "dispatch mode" in mode:
         skip = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
+    if skip is None and "skipfiles" in mode and _runs_alone(recorder, frame.f_code):
+        layer = type(frame.f_locals.get("self")).__name__
+        skip = dataclasses.replace(
+            _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, LAYER)), function=f"{layer}.forward"
+        )
     if skip is not None:
         record_skip(recorder, skip, frame.f_code)
     return result
+
+
+def observe_layers() -> None:
+    """Have Dynamo ask again about the layers of torch that an earlier call left to Python."""
+    cache_entries.forget_skips(_layer_codes())
+
+
+@functools.cache
+def _layer_codes() -> tuple[types.CodeType, ...]:
+    layers = [kind for kind in vars(torch.nn).values() if isinstance(kind, type)]
+    forwards = [getattr(kind, "forward", None) for kind in layers if issubclass(kind, torch.nn.Module)]
+    return tuple({f.__code__: None for f in forwards if isinstance(f, types.FunctionType)})
+
+
+def _runs_alone(recorder: Recorder, code: types.CodeType) -> bool:
+    """Return True for the ``forward`` of a layer of torch that no line calls of which a skip says that it runs
+    eagerly."""
+    layers = f"{_roots()[1]}nn{os.sep}"
+    if code.co_name != "forward" or not code.co_filename.startswith(f"{layers}modules{os.sep}"):
+        return False
+    caller: Any = sys._getframe(1)
+    while caller is not None and (
+        caller.f_code.co_filename.startswith(layers)
+        or caller.f_globals.get("__name__", "").startswith("compile_lens.")
+    ):
+        caller = caller.f_back
+    return caller is None or not any(
+        skip.file == caller.f_code.co_filename and first <= caller.f_lineno <= last
+        for skip in recorder.frames.skipped
+        for first, last in skip.lines
+    )
 
 
 def record_skip(recorder: Recorder, skip: Skip, code: Any) -> None:

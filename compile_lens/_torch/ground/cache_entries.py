@@ -13,7 +13,7 @@ import inspect
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch._C._dynamo import eval_frame
@@ -131,18 +131,32 @@ def _invalidate(entry: Any) -> None:
         state.invalidate(entry_in_c, DeletedGuardManagerWrapper("the capture that made it is over"))
 
 
+def forget_skips(codes: Iterable[types.CodeType]) -> None:
+    """Have Dynamo evaluate frames again that it was told to skip; codes with entries, or in progress, stay as they
+    are."""
+    in_progress = _codes_in_progress()
+    for code in codes:
+        if not _entries(code) and not any(code is other for other in in_progress):
+            eval_frame.reset_code(code)
+
+
 def _in_progress(code: types.CodeType) -> bool:
     """Return True if Dynamo is compiling a frame of the code now, on any thread."""
+    return any(code is other for other in _codes_in_progress())
+
+
+def _codes_in_progress() -> list[types.CodeType]:
     from torch._dynamo.convert_frame import CatchErrorsWrapper
 
     catch_errors = inspect.unwrap(CatchErrorsWrapper.__call__).__code__
+    codes: list[types.CodeType] = []
     for top in sys._current_frames().values():
         frame: types.FrameType | None = top
         while frame is not None:
-            if frame.f_code is catch_errors and getattr(frame.f_locals.get("frame"), "f_code", None) is code:
-                return True
+            if frame.f_code is catch_errors:
+                codes.append(getattr(frame.f_locals.get("frame"), "f_code", catch_errors))
             frame = frame.f_back
-    return False
+    return codes
 
 
 @functools.cache

@@ -1,0 +1,77 @@
+"""Layers of torch that run eagerly since the graph breaks in a container around them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from compile_lens import capture
+
+pytestmark = pytest.mark.torch
+
+X = torch.rand(4, 4)
+
+
+class Broken(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+
+class Around(nn.Module):
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers, self.norm = nn.Sequential(*layers), nn.LayerNorm(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.layers(x * 2))
+
+
+class Loop(Around):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Dispatched(TorchDispatchMode):
+    """Operators that eager PyTorch dispatches while the layers run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def eager_functions(module: nn.Module) -> set[str]:
+    return {skip.function for skip in capture(module, X).skipped}
+
+
+@pytest.mark.full
+def test_layers_beside_a_break_in_a_container() -> None:
+    layers = nn.Linear(4, 4), Broken(), nn.ReLU(), nn.Sequential(nn.Tanh())
+    named = {"Sequential.forward", "Linear.forward", "ReLU.forward", "Tanh.forward"}
+    assert eager_functions(nn.Sequential(*layers)) == named
+    assert eager_functions(Around(*layers)) == named  # the norm is compiled, in what follows the break
+    compiled = {
+        n.target
+        for c in capture(nn.Sequential(*layers), X).compilations
+        for g in c.phases
+        for n in c.graphs[g].nodes
+    }
+    with Dispatched() as dispatched:
+        nn.Sequential(*layers)(X)
+    assert {"relu", "tanh"} <= dispatched.names
+    assert not {"aten.relu.default", "aten.tanh.default", "aten.addmm.default"} & compiled
+
+
+@pytest.mark.full
+def test_layers_that_are_compiled_or_whose_caller_is_named() -> None:
+    assert eager_functions(nn.Sequential(nn.Linear(4, 4), nn.ReLU())) == set()
+    assert eager_functions(nn.TransformerEncoderLayer(4, 1, 8)) == set()
+    assert eager_functions(Loop(nn.Linear(4, 4), Broken(), nn.ReLU())) == {"forward"}
