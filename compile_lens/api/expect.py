@@ -98,8 +98,11 @@ def absence(op: Any) -> str:
     if importlib.util.find_spec("torch") is None:
         return ""
     from .._torch.operators import support as asked
+    from ..measures.operators import plain_name
 
-    overloads = asked.overloads(op.removeprefix("extern_kernels."))
+    if asked.is_higher_order(plain_name(op)):
+        return ""
+    overloads = asked.overloads(op.strip().removeprefix("extern_kernels."))
     functional = {asked.functional_name(overload.name) for overload in overloads}
     if "" not in functional:
         name = min(functional)

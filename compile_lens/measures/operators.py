@@ -29,6 +29,7 @@ def uses(capture: Record, op: str = "", phase: str = "") -> tuple[list[Use], lis
 
     A name without an overload stands for all of them, one without a namespace for those of any.
     """
+    op = plain_name(op)
     uses_of_op: list[Use] = []
     unknown: list[str] = []
     for compilation in capture.compilations:
@@ -68,6 +69,13 @@ def _calls(cid: str, code: Code | None, op: str) -> Iterator[Use]:
         if op and kernel.language == "extern" and matches_operator(name, op):
             for group in kernel.groups[:1]:
                 yield Use((cid, f"{kernel.phase}.groups", group), name)
+
+
+def plain_name(op: str) -> str:
+    """Return a user's name for an operator as records have it: ``aten.exp`` for ``"torch.ops.aten.exp"`` and
+    ``"aten::exp"``."""
+    name = op.strip().removeprefix("torch.ops.").removeprefix("higher_order.")
+    return name.replace("::", ".")
 
 
 def operator(target: str) -> str:

@@ -317,6 +317,29 @@ def test_an_operator_that_writes_in_place_is_refused(name: str, functional: str,
         expect(call, X).no(name)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["exp", " exp ", "aten::exp", "torch.ops.aten.exp", "aten.exp.default", "torch.ops.aten.exp.default"],
+)
+def test_an_operator_has_one_name(name: str) -> None:
+    captured = compile_lens.capture(torch.exp, X)
+    with pytest.raises(ExpectationError, match="found it"):
+        expect(captured).no(name)
+    expect(captured).dtype("float32", of=name)
+    expect(compile_lens.capture(torch.sin, X)).no(name)
+
+
+def test_higher_order_operators_are_expected() -> None:
+    def either(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+    expect(torch.sin, X).no("cond").no("torch.ops.higher_order.while_loop").no("flex_attention")
+    captured = compile_lens.capture(either, X)
+    for name in ("cond", "higher_order.cond", "torch.ops.higher_order.cond"):
+        with pytest.raises(ExpectationError, match="found it"):
+            expect(captured).no(name)
+
+
 def test_writes_that_inductor_makes_are_expected() -> None:
     def scattered(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         return x.index_put_((i,), torch.ones(2, 64), accumulate=True)

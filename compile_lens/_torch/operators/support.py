@@ -118,6 +118,11 @@ def overloads(op: Any) -> tuple[Overload, ...]:
     return tuple(_overload(table, n) for n in names)
 
 
+def is_higher_order(name: str) -> bool:
+    """Return True for an operator that runs functions, such as ``cond``."""
+    return name in getattr(torch._ops, "_higher_order_ops", ())
+
+
 KEPT_IN_PLACE = frozenset(
     "_amp_update_scale_ as_strided_ bernoulli_ copy_ fill_ index_put_ resize_ resize_as_ scatter_ scatter_add_ "
     "scatter_reduce_ set_ unsqueeze_".split()
