@@ -20,7 +20,7 @@ from ..graphs import fx
 from ..ground.hooks import free_hook
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import LoggedBreak
-from ..ground.source_places import is_internal
+from ..ground.source_places import is_entry, is_internal
 from . import dynamo, eager_lines
 
 _PLACEHOLDERS = {
@@ -104,7 +104,14 @@ def cause(error: Any, kind: str = BREAK) -> Ending:
         summaries = (
             torch._guards.TracingContext.extract_stack() if torch._guards.TracingContext.try_get() else ()
         )
-    return messages.ending(str(error), stack(summaries), kind)
+    ended = messages.ending(str(error), stack(summaries), kind)
+    last = next(reversed(list(summaries)), None)
+    return (
+        dataclasses.replace(ended, hint=_OF_ENTRY) if last is not None and is_entry(last.filename) else ended
+    )
+
+
+_OF_ENTRY = "Call compile_lens outside of what is compiled: Dynamo does not trace it."
 
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:

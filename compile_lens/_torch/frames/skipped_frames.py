@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 import torch
-from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER
+from torch._dynamo.convert_frame import FRAME_COMPILE_COUNTER, ConvertFrameReturn
 
 from ...record import claims, messages
 from ...record.breaks import BREAK, LIMIT, NEVER_RAN, NOT_TRACED, REST, WHOLE, Ending, Skip
@@ -86,6 +86,10 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
 @free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__", claims.SKIPS)
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a frame whose error Dynamo swallowed: Python runs the function."""
+    if source_places.is_entry(
+        frame.f_code.co_filename
+    ):  # the program calls us, which is none of its own frames
+        return ConvertFrameReturn()
     result = real(wrapper, frame, *args, **kwargs)
     if getattr(result, "guarded_code", None) is not None:
         return result

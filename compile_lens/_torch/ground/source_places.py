@@ -61,9 +61,16 @@ def is_torch_file(file: str) -> bool:
 
 def is_internal(file: str) -> bool:
     """Return True for our files and for torch's wrapper around a captured callable: no line of the program."""
-    return "/compile_lens/_torch/" in file.replace("\\", "/") or file.endswith(
-        "/torch/_dynamo/external_utils.py"
+    return (
+        "/compile_lens/_torch/" in file.replace("\\", "/")
+        or is_entry(file)
+        or file.endswith("/torch/_dynamo/external_utils.py")
     )
+
+
+def is_entry(file: str) -> bool:
+    """Return True for the wrapper around our public functions, of which a program calls one where it is compiled."""
+    return file.replace("\\", "/").endswith("/compile_lens/engine/entry.py")
 
 
 def place_in_torch(code: types.CodeType, line: int) -> str:

@@ -1,4 +1,4 @@
-"""Layers of torch that run eagerly since the graph breaks in a container around them."""
+"""Functions of torch and of ours that run eagerly around a graph break."""
 
 from __future__ import annotations
 
@@ -75,3 +75,16 @@ def test_layers_that_are_compiled_or_whose_caller_is_named() -> None:
     assert eager_functions(nn.Sequential(nn.Linear(4, 4), nn.ReLU())) == set()
     assert eager_functions(nn.TransformerEncoderLayer(4, 1, 8)) == set()
     assert eager_functions(Loop(nn.Linear(4, 4), Broken(), nn.ReLU())) == {"forward"}
+
+
+def test_a_capture_in_a_captured_function_breaks_at_its_own_line() -> None:
+    def within(x: torch.Tensor) -> torch.Tensor:
+        capture(torch.sin, x)
+        return x + 1
+
+    captured = capture(within, X)
+    (ending,) = captured.breaks
+    (frame,) = ending.frames
+    assert (frame.file, frame.text) == (__file__, "capture(torch.sin, x)")
+    assert "Call compile_lens outside" in ending.hint
+    assert all("within" in c.function for c in captured.compilations)
