@@ -100,7 +100,7 @@ def absence(op: Any) -> str:
     from .._torch.operators import support as asked
     from ..measures.operators import plain_name
 
-    if asked.is_higher_order(plain_name(op)):
+    if asked.is_higher_order(plain_name(op)) or asked.is_of_library(plain_name(op)):
         return ""
     overloads = asked.overloads(op.strip().removeprefix("extern_kernels."))
     functional = {asked.functional_name(overload.name) for overload in overloads}

@@ -329,6 +329,17 @@ def test_an_operator_has_one_name(name: str) -> None:
     expect(compile_lens.capture(torch.sin, X)).no(name)
 
 
+def test_an_operator_of_a_library_needs_no_namespace() -> None:
+    @torch.library.custom_op("compile_lens_expected::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    doubled.register_fake(torch.empty_like)
+    with pytest.raises(ExpectationError, match="found it"):
+        expect(lambda x: doubled(x) + 1, X).no("doubled")
+    expect(torch.sin, X).no("doubled").no("compile_lens_expected::doubled")
+
+
 def test_higher_order_operators_are_expected() -> None:
     def either(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))

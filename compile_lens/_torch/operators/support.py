@@ -239,6 +239,14 @@ def _registered() -> frozenset[str]:
     return frozenset(torch._C._dispatch_get_all_op_names())
 
 
+def is_of_library(name: str) -> bool:
+    """Return True for a bare name that ATen does not have, and an operator of another library in this process has."""
+    libraries = {
+        full.partition("::")[0] for full in _registered() if full.partition("::")[2].partition(".")[0] == name
+    }
+    return bool(libraries) and "aten" not in libraries
+
+
 def _dispatches(name: str, backend: str) -> bool:
     """Return True if this process has a kernel for an operator on a backend."""
     try:
