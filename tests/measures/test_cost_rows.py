@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -437,3 +438,13 @@ def test_repeated_modules_tell_how_often_a_call_launches_each(loops: bool, words
     assert launches_of_each(dataclasses.replace(total, launched=(Figure(5), *total.launched))) == (
         "at least 2 launches" if loops else "2 to 5 launches"
     )
+
+
+def test_kernels_of_both_phases_are_told_apart() -> None:
+    a, b = (torch.randn(16, 16, requires_grad=True) for _ in range(2))
+    text = str(compile_lens.capture(lambda a, b: a @ b, a, b).cost("kernel"))
+    assert re.findall(r"extern_kernels.mm +(\d launch\w* in \w+)", text) == [
+        "2 launches in backward",
+        "1 launch in forward",
+    ]
+    assert " in inference" not in str(compile_lens.capture(torch.sin, a.detach()).cost("kernel"))

@@ -177,13 +177,15 @@ def text(cost: Cost) -> str:
         lines.append(
             f"{head}  {len(one.paths)} × {one.type or 'module'} ({one.pattern}): {launches_of_each(one)} each"
         )
+    several = cost.by == "kernel" and len({phase for row in cost.rows for phase in row.phases}) > 1
     width = max(len(_name(row)) for row in cost.rows[:LISTED])
     for row in cost.rows[:LISTED]:
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {_name(row):<{width}}"
+        phases = " and ".join(row.phases)
         detail = (
             flat(row.expression)
             if cost.by == "line"
-            else f"{launch_words(row.launched)}  {places(row.lines)}"
+            else f"{launch_words(row.launched)}{f' in {phases}' * several}  {places(row.lines)}"
         )
         lines.append(f"{head}  {detail or row.note}".rstrip())
     if len(cost.rows) > LISTED:
