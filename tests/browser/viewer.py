@@ -207,7 +207,7 @@ class Viewer:
     def ready(self, *keys: str, compilation: int = 0) -> None:
         """Waits until open panes have built all that they show."""
         places = [self._place(key, compilation) for key in keys]
-        self.page.wait_for_function(_READY, arg=[self.app.element_handle(), places], timeout=10_000)
+        self.page.wait_for_function(_READY, arg=[self.app.element_handle(), places], timeout=60_000)
 
     def kernel(self, key: str, number: int = 1, compilation: int = 0) -> None:
         """Shows a kernel of an open module, counted from 1."""

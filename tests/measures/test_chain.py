@@ -351,11 +351,11 @@ def test_twenty_thousand_nodes_link_in_seconds() -> None:
 
     keys = ["dynamo", "joint", "forward", "forward.post_grad", "forward.loops"]
     big = capture(*(stage(key, before, 4000) for key, before in zip(keys, ["", *keys], strict=False)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     chain = Chain(big)
     assert len(chain.descendants(line_address(SIN.file, SIN.line))) == 20_000
     assert len(chain.ancestors(("0/0", "forward.loops", "forward.loops3999"))) == 5
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 40  # 1 s on an idle laptop; minutes if each node looked at all
 
 
 def test_lines_of_kernels_go_up_to_the_nodes_they_compute() -> None:

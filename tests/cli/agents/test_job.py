@@ -55,11 +55,9 @@ def test_a_job_that_works_leaves_its_result(tmp_path: Path) -> None:
 def test_a_job_that_ends_otherwise_has_an_outcome(
     tmp_path: Path, name: str, limits: Limits, code: int | None, limit: str
 ) -> None:
-    began = time.monotonic()
     outcome = shown(name, tmp_path / "r.json", limits)
     assert (outcome.code, outcome.limit) == (code, limit)
     assert not (tmp_path / "r.json").exists() and len(outcome.stdout) <= 4000
-    assert time.monotonic() - began < limits.seconds + 60
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not refuse memory by a limit")
