@@ -35,6 +35,16 @@ def test_a_slider_changes_graph_code_and_counts(page: Page, watch: Watch, tmp_pa
 
     shows("f32[15]")
     assert page.locator(".cl-static").is_hidden()
+    for width, height in ((1280, 1600), (390, 1000), (1280, 600)):
+        page.set_viewport_size({"width": width, "height": height})
+        whole, settings, side = (
+            page.locator(one).bounding_box() for one in (".compile-lens", ".settings", ".side-page")
+        )
+        assert whole and settings and side
+        assert settings["y"] - whole["y"] < 10, "the slider is at the top"
+        assert 0 <= side["y"] - settings["y"] - settings["height"] < 10, "the page is right below it"
+        assert 0 <= whole["y"] + whole["height"] - side["y"] - side["height"] < 10, "and fills the rest"
+        assert side["height"] > 500 and side["width"] > width - 40
     slider = page.get_by_label("numbers")
     slider.focus()
     page.keyboard.press("End")
