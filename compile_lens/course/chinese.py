@@ -30,7 +30,7 @@ QUESTIONS: dict[str, str] = {
     "11.roundings": "tanh(x * sigmoid(x) / 3) * x 的内核把一个数舍入成 bfloat16 几次？",
     "12.loop": "40 个行列式，一个一个地算：几次启动？",
     "12.batch": "2,000 个行列式，同时算：几次启动？",
-    "12.buckets": "六层，每层 1 MiB，桶的大小是 25 MB：编译几个图？",
+    "12.buckets": "六层，每层 1 MiB，桶的大小是 25 MiB：编译几个图？",
     "13.launches": "本课的块在 eager PyTorch 里运行 25 个算子。编译之后：几次启动？",
     "13.graphs": "块在中间要一个数，x.abs().max().item()。Dynamo 产生几个图？",
     "14.phases": "一个模型分别在训练模式、评估模式，以及 no_grad 下的评估模式各调用一遍：编译几次？",

@@ -22,7 +22,7 @@ QUESTIONS = (
     Question("12.batch", "2,000 determinants, all at once: how many launches?", (("launches", "launches"),)),
     Question(
         "12.buckets",
-        "Six layers of 1 MiB each, and buckets of 25 MB: how many graphs are compiled?",
+        "Six layers of 1 MiB each, and buckets of 25 MiB: how many graphs are compiled?",
         (("graphs", "handed"),),
     ),
 )
