@@ -78,7 +78,7 @@ class MemoryUse:
 
     Attributes:
         by: ``line`` or ``name``.
-        rows: what is largest at the peak first, then what saves most.
+        rows: what holds most first: at the peak, or saved for the backward.
         peak: bytes that are live at once, at most, in one graph; ``None`` if it is not known for any.
         place: the compile id and the phase of the peak: ``"0/0 backward"``.
         saved: bytes saved for the backward by all graphs; ``None`` if a size is not known, or nothing was seen.
@@ -247,9 +247,16 @@ class _Table:
                 one.unknown |= tensor.nbytes is None
 
     def rows(self, peak: int | None) -> tuple[MemoryRow, ...]:
-        """The rows, the largest at the peak first."""
+        """The rows, those that hold most first: at the peak, or saved for the backward."""
         rows = [self._row(one, peak) for one in self._sums.values()]
-        rows.sort(key=lambda row: (-(row.peak or 0), -(row.saved or 0), row.name))
+        rows.sort(
+            key=lambda row: (
+                -max(row.peak or 0, row.saved or 0),
+                -(row.peak or 0),
+                -(row.saved or 0),
+                row.name,
+            )
+        )
         return tuple(rows)
 
     def _row(self, one: _Sum, peak: int | None) -> MemoryRow:

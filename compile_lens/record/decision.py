@@ -50,7 +50,8 @@ REASONS: dict[str, Reason] = {
     ),
     "reduction barrier": Reason(
         "The second needs finished results of a reduction, and the first has them only after its loop has run.",
-        "Reduce over the last dimension, so that each row is finished before the next.",
+        "Reduce over the last dimension, so that each row is finished before the next. Data that lies in another order "
+        "has to be transposed first, which moves all of it once more.",
     ),
     "split reduction": Reason(
         "They are two steps of one reduction, which Inductor split so that more of the device works at once: the "

@@ -289,3 +289,11 @@ def test_what_is_saved_is_known_where_a_check_may_raise(call: Any, saved: int) -
     of the matrix that may raise makes the forward return one value more, which is no result."""
     given = (torch.eye(4) + torch.ones(4, 4)).requires_grad_()
     assert capture(call, given).memory("name").saved == saved
+
+
+def test_what_saves_most_stands_where_it_would_at_the_peak() -> None:
+    net = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64), nn.GELU())
+    for by in ("line", "name"):
+        rows = capture(net, torch.rand(512, 64)).memory(by).rows
+        largest = [max(row.peak or 0, row.saved or 0) for row in rows]
+        assert largest == sorted(largest, reverse=True) and any(row.saved for row in rows)

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from compile_lens import capture
+from compile_lens.measures.unfused_pairs import unfused_pairs
+from compile_lens.views.live.page import plain_parts as parts
 from compile_lens.views.story import between
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm")]
@@ -78,3 +80,39 @@ def test_why_groups_kernels_and_launches_differ(f: Any, sizes: Any) -> None:
 def test_nothing_is_said_where_they_agree() -> None:
     found = capture(lambda x: torch.sin(x) ** 2 + torch.cos(x) ** 2, torch.rand(1000, requires_grad=True))
     assert not [s for s in found.story().sentences if s.key == "counts"]
+
+
+def test_it_says_what_to_try_once_for_all_pairs_of_one_remedy() -> None:
+    found = capture(lambda x: torch.softmax(x, 0), torch.rand(64, 64))
+    remedies = {pair.why.remedy for pair in unfused_pairs(found, "0/0", "inference")} - {""}
+    tried = [one for one in found.story().sentences if one.key == "to_try"]
+    assert remedies and len(tried) == len(remedies)
+    assert all(remedy in str(found.story()).replace("\n  ", " ") for remedy in remedies)
+    (chinese,) = (one.text for one in found.story("zh").sentences if one.key == "to_try")
+    assert "转置" in chinese and not re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", chinese)
+
+
+def test_no_shared_data_is_explained_where_both_touch_a_buffer() -> None:
+    data = str(parts(capture(lambda x: torch.softmax(x, 0), torch.rand(512, 512))))
+    quoted = re.findall(r"“no shared data”(.{0,30})|\\u201cno shared data\\u201d(.{0,30})", data)
+    assert quoted and all("".join(rest).startswith(" (it counts only") for rest in quoted)
+
+
+def two(x: torch.Tensor) -> torch.Tensor:
+    y = torch.sin(x)
+    return torch.cos(y)
+
+
+def seven(x: torch.Tensor) -> torch.Tensor:
+    x = torch.sin(x)
+    x = torch.cos(x)
+    x = torch.tan(x)
+    x = torch.exp(x)
+    x = torch.tanh(x)
+    x = torch.neg(x)
+    return torch.log(x)
+
+
+def test_dashes_are_explained_where_a_colour_comes_again() -> None:
+    notes = [str(parts(capture(function, torch.rand(8)))) for function in (two, seven)]
+    assert ["Dashed border" in note for note in notes] == [False, True]

@@ -124,7 +124,7 @@ def _shown(pair: UnfusedPair, words: UserWords) -> list[str]:
         last = pair.why.decisions[0]
         parts = [
             words.evidence(last.evidence),
-            f"Inductor: “{last.torch_message}”" if last.torch_message else "",
+            _quoted(last),
             last.where,
         ]
         if any(parts):
@@ -182,6 +182,15 @@ def _decisions(capture: Record, place: Place) -> Table | None:
     return Table(f"{place.title}: every decision", head, kinds, rows, words, left, WHERE, LIVE)
 
 
+def _quoted(decision: Decision) -> str:
+    """Inductor's own words, and what they mean where both touch one buffer all the same; ``""`` where it gave none."""
+    message = decision.torch_message
+    quoted = f"Inductor: “{message}”" if message else ""
+    if message.startswith("no shared data") and decision.reason != "no shared data":
+        quoted += " (it counts only the same elements in the same order)"
+    return quoted
+
+
 def _decision(place: Place, decision: Decision, words: UserWords) -> Row:
     outcome = "fused" if decision.fused else f"not fused: {decision.reason}"
     if decision.through_others:
@@ -189,7 +198,7 @@ def _decision(place: Place, decision: Decision, words: UserWords) -> Row:
     known = decision.reason in REASONS
     parts = [
         words.evidence(decision.evidence),
-        f"Inductor: “{decision.torch_message}”" if decision.torch_message else "",
+        _quoted(decision),
         decision.where,
     ]
     if known and not any(parts):

@@ -7,7 +7,7 @@ import importlib.resources
 import json
 
 from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
-from compile_lens.record.decision import REASONS
+from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
 
 from ..story.chinese import REASONS as ABSENT
 from ..story.chinese import WORDS
@@ -15,6 +15,8 @@ from ..words.sentences import CHINESE, in_language
 
 _CLAUSES = {
     **{reason.sentence: f"apart.{key}" for key, reason in REASONS.items()},
+    **{reason.remedy: f"try.{key}" for key, reason in REASONS.items() if reason.remedy},
+    CUSTOM_REMEDY: "try.custom",
     LIBRARY_CALL_BETWEEN: "apart.wall",
     NOT_PROPOSED: "apart.never proposed",
     DECISIONS_NOT_SEEN: "apart.not seen",

@@ -92,6 +92,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "groups": ("融合之后有 {n}。",) * 2,
     "apart": "{first} 和 {second} 没有融合：{clause}",
     "apart_more": "另有 {n}也是如此。",
+    "to_try": "{names} 可以试一试：{clause}",
     "kernels": "生成的代码里有 {n}，语言是 {language}：{names}。",
     "calls": ("有 {n}，代码不是 Inductor 写的：{names}。",) * 2,
     "together": "{name} 分成几部分计算，分别在 {kernels} 中。",
@@ -211,6 +212,22 @@ WORDS = {
     "apart.backend": "后端拒绝了，没有给出原因。",
     "apart.unsaid": "Inductor 拒绝了，没有给出原因。",
     "apart.other": "Inductor 拒绝了，原因是这个版本不认识的。",
+    "try.different sizes": "让两者的形状相同。",
+    "try.different loops": "两者保持同一种布局和形状（中间不要 reshape 或转置）。",
+    "try.reduction barrier": (
+        "在最后一维上归约，这样每一行都在下一行之前完成。按别的顺序存放的数据要先转置，这会把它全部再搬运一遍。"
+    ),
+    "try.split reduction": (
+        "设置 torch._inductor.config.split_reductions = False 得到一个循环，并测量：可能更慢。"
+    ),
+    "try.little shared data": ("调低 torch._inductor.config.score_fusion_memory_threshold，并测量。"),
+    "try.different indices": (
+        "让两者以相同的顺序访问相同的元素：两者之间不要切片、移位、gather、reshape 或转置，并在相同的维度上归约。"
+    ),
+    "try.too large": (
+        "调高上限（max_fusion_size、cpp.max_horizontal_fusion_size、max_fusion_unique_io_buffers），并测量。"
+    ),
+    "try.custom": "用普通的 PyTorch 算子来写这个自定义算子，Inductor 就能融合。",
     "apart.wall": "两者之间有一次对库或手写 kernel 的调用：它必须整个在一个之后、另一个之前运行。",
     "apart.never proposed": "Inductor 没有考虑过这一对。",
     "apart.not seen": "没有看到它们未被融合的原因。",

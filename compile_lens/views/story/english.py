@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
-from compile_lens.record.decision import REASONS
+from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
 from compile_lens.record.figures import AtLeast, Figure
 
 from ..words.quantities import amount
@@ -119,6 +119,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "groups": ("After fusion there is {n}.", "After fusion there are {n}."),
     "apart": "{first} and {second} were not fused. {clause}",
     "apart_more": "Nor were {n} more.",
+    "to_try": "To try for {names}: {clause}",
     "kernels": "The generated code has {n} in {language}: {names}.",
     "calls": (
         "There is {n}, whose code Inductor did not generate: {names}.",
@@ -209,6 +210,8 @@ WORDS = {
     "realised.layout": "certain strides are required",
     "realised.other": "for a reason that this version does not know",
     **{f"apart.{key}": reason.sentence for key, reason in REASONS.items()},
+    **{f"try.{key}": reason.remedy for key, reason in REASONS.items() if reason.remedy},
+    "try.custom": CUSTOM_REMEDY,
     "apart.wall": LIBRARY_CALL_BETWEEN,
     "apart.never proposed": NOT_PROPOSED,
     "apart.not seen": DECISIONS_NOT_SEEN,

@@ -9,7 +9,7 @@ from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record import claims
 from compile_lens.record.compilation import PHASES, Compilation
-from compile_lens.record.decision import REASONS
+from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
 from compile_lens.record.figures import MODELLED, AtLeast, Figure
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code, Kernel
@@ -113,6 +113,10 @@ def _fusion(here: Teller, compilation: Compilation, phase: str, row: Row) -> Non
         here.say("apart", groups.key, about, first=pair.first, second=pair.second, clause=_clause(pair))
     if len(pairs) > SOME:
         here.say("apart_more", groups.key, n=Amount(len(pairs) - SOME, "pair"))
+    for remedy in dict.fromkeys(pair.remedy for pair in pairs[:SOME] if pair.remedy):
+        alike = [pair for pair in pairs[:SOME] if pair.remedy == remedy]
+        apart = tuple(dict.fromkeys(name for pair in alike for name in (pair.first, pair.second)))
+        here.say("to_try", groups.key, apart, names=Names(apart), clause=_remedy(remedy))
 
 
 def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
@@ -141,6 +145,13 @@ def _clause(pair: UnfusedPair) -> Value:
         return Word(_CLAUSES[sentence])
     key = next((key for key, reason in REASONS.items() if reason.sentence == sentence), "")
     return Word(f"apart.{key}") if key else sentence
+
+
+def _remedy(remedy: str) -> Value:
+    """A remedy in the words of the language; as it is where it has none."""
+    key = "custom" if remedy == CUSTOM_REMEDY else ""
+    key = key or next((key for key, reason in REASONS.items() if reason.remedy == remedy), "")
+    return Word(f"try.{key}") if key else remedy
 
 
 def _kernels(here: Teller, code: Code, origins: Origins) -> None:
