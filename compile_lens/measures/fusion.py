@@ -272,6 +272,7 @@ class _Place:
             one, two, where, NOT_FUSED, reason or NEVER_PROPOSED, sentence, tuple(facts), tuple(decisions),
             saved, note, remedy, calls, (self.words.groups(ga), self.words.groups(gb)),
             library, called_code(self.groups[g] for g in extern),
+            tuple(frame for names in (ga, gb) if (frame := self.words.frame(names)) is not None),
         )  # fmt: skip
 
     def _decided(self, decision: Decision, reason: str) -> str:

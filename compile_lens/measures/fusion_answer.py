@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compile_lens.record.decision import REASONS, Decision
+from compile_lens.record.graph import Frame
 from compile_lens.record.messages import all_names
 
 from .user_words import A_PART
@@ -55,6 +56,7 @@ class Why:
             ``""`` where no line is known.
         library: the same of each library call that keeps them apart.
         called: what these call: ``a library``, ``a custom operator``, ``a Triton kernel of the program``.
+        lines: the lines that ``words`` name.
     """
 
     a: str
@@ -72,6 +74,7 @@ class Why:
     words: tuple[str, str] = ("", "")
     library: tuple[str, ...] = ()
     called: str = "a library"
+    lines: tuple[Frame, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, int]:

@@ -54,6 +54,13 @@ class UserWords:
         """Return what several groups compute; ``""`` if no line is known of any."""
         return self.of([self._address("groups", name) for name in names])
 
+    def frame(self, names: Collection[str]) -> Frame | None:
+        """Return the line that the words for several groups name; None if no line is known of any."""
+        frames = self._frames(
+            address for name in names if (address := self._address("groups", name)) in self._chain
+        )
+        return max(frames, key=_last) if frames else None
+
     def loops(self, names: Collection[str]) -> str:
         """Return what several loops compute; ``""`` if no line is known of any."""
         return self.of([self._address("loops", name) for name in names])
@@ -90,13 +97,10 @@ class UserWords:
     def of(self, addresses: Iterable[Address]) -> str:
         """The last and outermost expression with its line, and how many more there are; ``""`` if there is none."""
         known = [address for address in addresses if address in self._chain]
-        frames: dict[tuple[str, str], Frame] = {}
-        for address in known:
-            for frame in self._chain.lines(address, derivatives=False):
-                frames.setdefault((frame.file, frame.within), frame)
+        frames = self._frames(known)
         if not frames:
             return ""
-        last = max(frames.values(), key=lambda f: (f.line, -(f.column or 0), f.end_column or 0))
+        last = max(frames, key=_last)
         fewer = "at least " if self._origins_unknown else ""  # what was not followed to a line is not counted
         count = len(frames) - 1
         lines = "" if last.call else " line" if count == 1 else " lines"
@@ -108,8 +112,21 @@ class UserWords:
             return f"{name}, or the gradient of it: not known which"
         return name
 
+    def _frames(self, addresses: Iterable[Address]) -> Collection[Frame]:
+        """Return the lines of code, each expression once."""
+        frames: dict[tuple[str, str], Frame] = {}
+        for address in addresses:
+            for frame in self._chain.lines(address, derivatives=False):
+                frames.setdefault((frame.file, frame.within), frame)
+        return frames.values()
+
     def _address(self, stage: str, name: str) -> Address:
         return self._at[0], f"{self._at[1]}.{stage}", name
+
+
+def _last(frame: Frame) -> tuple[int, int, int]:
+    """A key by which the last and outermost expression is the greatest."""
+    return frame.line, -(frame.column or 0), frame.end_column or 0
 
 
 def _expression(frame: Frame) -> str:

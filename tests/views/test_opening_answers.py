@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import torch
 from samples_findings import CURVE
 
 from compile_lens import capture
+from compile_lens.measures.unfused_pairs import all_unfused_pairs
 from compile_lens.views.live.items import Items
 from compile_lens.views.live.opening import opening
 from compile_lens.views.words.answers import answers
@@ -100,3 +102,15 @@ def test_a_remedy_names_the_lines_of_the_loops_that_it_is_for() -> None:
     )
     assert "last dimension" in parts["Try"] and kernel.saved < 4 * 16 * 64 * 128 * 4
     assert f"{kernel.loops} in #1: {kernel.gain}" in answers_of(whole)["Try first"]
+
+
+def test_the_lines_that_words_name_are_data() -> None:
+    def around(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin() * (lambda: 3)()
+        return (y @ y).cos()
+
+    first = around.__code__.co_firstlineno
+    pairs = all_unfused_pairs(capture(around, torch.rand(8, 8)))
+    (why,) = (pair.why for pair in pairs if "sin" in pair.why.words[0])
+    assert {(frame.file, frame.line) for frame in why.lines} == {(__file__, first + 1), (__file__, first + 2)}
+    assert all(f"({Path(__file__).name}:{frame.line})" in words for frame, words in zip(why.lines, why.words))

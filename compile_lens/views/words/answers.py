@@ -15,6 +15,7 @@ from compile_lens.measures.timing import seconds_text
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.measures.written_attention import written_attention
 from compile_lens.record.capture import Record
+from compile_lens.record.comparison import place
 from compile_lens.record.messages import all_names
 
 from .attention import attention_by_lines, attention_place, attention_words
@@ -52,8 +53,6 @@ class Answer:
 
 
 _EXPLAINED = re.compile(r": | times |; | \(|, (?=which|and measure|so that)")
-_PLACE = re.compile(r"\(([^()`]+:\d+)\)")
-"""The line in the words of an expression: "`torch.softmax(x, -1)` (model.py:7)"."""
 
 
 @memoized
@@ -77,8 +76,8 @@ def answers(capture: Record) -> Mapping[Address, Answer]:
         key = number, pair.why.reason, pair.remedy
         known = own.setdefault(key, _Neighbour(number, other, pair))
         saved = known.saved + (size(pair.why.saved) or 0)
-        places = tuple(dict.fromkeys((*known.places, *_PLACE.findall(" ".join(pair.why.words)))))
-        own[key] = replace(known, saved=saved, pairs=known.pairs + 1, places=places)
+        lines = frozenset((frame.file, frame.line) for frame in pair.why.lines)
+        own[key] = replace(known, saved=saved, pairs=known.pairs + 1, lines=known.lines | lines)
     return {
         address: _answer(
             bounds.get(address), list(neighbours.get(row, {}).values()), total, gain, attentions.get(row)
@@ -126,7 +125,7 @@ class _Neighbour:
     pair: UnfusedPair
     saved: int = 0
     pairs: int = 0
-    places: tuple[str, ...] = ()
+    lines: frozenset[tuple[str, int]] = frozenset()
 
     def words(self, others: list[_Neighbour]) -> str:
         """The reason, also for others with the same one, and what it costs."""
@@ -157,12 +156,12 @@ def _not_fused(neighbours: list[_Neighbour]) -> str:
 
 def _own_loops(one: _Neighbour) -> str:
     """Return for which loops of a kernel a remedy is: ``for loops of model.py:7, 9``."""
-    if not one.places:
+    if not one.lines:
         return "for its two loops"
-    parts = sorted((place.rpartition(":") for place in one.places), key=lambda part: (part[0], int(part[2])))
-    files = [None, *(file for file, _, _ in parts)]
-    lines = (line if file == before else f"{file}:{line}" for before, (file, _, line) in zip(files, parts))
-    return f"for loops of {', '.join(lines)}"
+    parts = sorted(one.lines)
+    files = [None, *(file for file, _ in parts)]
+    names = (str(line) if file == before else place(file, line) for before, (file, line) in zip(files, parts))
+    return f"for loops of {', '.join(names)}"
 
 
 def _called(one: _Neighbour) -> str:
