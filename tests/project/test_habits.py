@@ -123,3 +123,15 @@ def _installed(cell: str, there: bool) -> list[str]:
         patch.setattr(importlib.util, "find_spec", lambda name: found)
         exec(cell, {"get_ipython": Shell})
     return asked
+
+
+def test_no_test_holds_to_a_wall_clock() -> None:
+    """A busy machine takes seconds for anything: a test may tell an end from a wait of minutes, not more."""
+    clock = re.compile(r"assert\b.*\b(?:perf_counter|monotonic|time\.time)\(\).*< *\d\d?(?:\.\d+)?\b(?! \*)")
+    held = {
+        (path.relative_to(ROOT).as_posix(), line.strip())
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if clock.search(line)
+    }
+    assert not held
