@@ -44,6 +44,7 @@ class Tensors:
             type(tensor) is torch.nn.Parameter,
             tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
             {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)},
+            _is_result(tensor),
         )
         return _tensor, (self._shared(plain), *facts)
 
@@ -99,9 +100,36 @@ def is_fake(tensor: Any) -> bool:
     return fake is not None and isinstance(tensor, fake.FakeTensor)
 
 
+def _is_result(tensor: torch.Tensor) -> bool:
+    """Return True for a tensor that autograd computed, and that is no view of a leaf."""
+    base = tensor._base if not tensor.is_leaf and tensor._is_view() else None
+    return not tensor.is_leaf and (base is None or not base.is_leaf)
+
+
 def _raw(storage: Any) -> bytes:
     here = storage.cpu()
     return ctypes.string_at(here.data_ptr(), here.nbytes())
+
+
+class Result(torch.autograd.Function):  # type: ignore[misc]  # torch gives it no type
+    """Make a tensor the result of an operator, in place, so that its gradient is that of a leaf of its shape."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return *gradients, None
+
+
+def as_result(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor, no longer a leaf: torch refuses to write in place to a leaf that requires grad."""
+    leaf = torch.zeros((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
+    with torch.enable_grad():
+        result: torch.Tensor = Result.apply(leaf.requires_grad_(), tensor)
+    return result
 
 
 # In the child ----------------------------------------------------------------------------------------------
@@ -132,9 +160,13 @@ def _tensor(
     parameter: bool,
     grad: torch.Tensor | None = None,
     marks: dict[str, Any] | None = None,
+    result: bool = False,
 ) -> torch.Tensor:
     tensor = torch.empty(0, dtype=dtype, device=storage.device).set_(storage, offset, shape, stride)
-    tensor = torch.nn.Parameter(tensor, requires_grad) if parameter else tensor.requires_grad_(requires_grad)
+    if parameter:
+        tensor = torch.nn.Parameter(tensor, requires_grad)
+    else:
+        tensor = as_result(tensor) if result else tensor.requires_grad_(requires_grad)
     if grad is not None:
         tensor.grad = grad
     for name, value in (marks or {}).items():

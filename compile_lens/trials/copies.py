@@ -18,6 +18,7 @@ import torch
 
 from .._torch.ground.storage import is_zero
 from .._torch.ground.values import ATOMS
+from ..child.tensors import Result, as_result
 from .snapshot import has_own_dispatch, is_wrapper, unreadable
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -236,42 +237,22 @@ class _Copier:
         return duplicate
 
     def _typed(self, tensor: torch.Tensor, duplicate: torch.Tensor) -> torch.Tensor:
+        if tensor.requires_grad and not tensor.is_leaf and _plain(tensor):
+            duplicate = as_result(duplicate)
         if type(tensor) is torch.nn.Parameter:
             duplicate = torch.nn.Parameter(duplicate, tensor.requires_grad)
         elif type(duplicate) is not type(tensor):
-            duplicate = duplicate.as_subclass(type(tensor))
+            with torch.set_grad_enabled(duplicate.requires_grad):
+                duplicate = duplicate.as_subclass(type(tensor))
         if duplicate.requires_grad == tensor.requires_grad:
             return duplicate
-        if not tensor.is_leaf and _plain(tensor):
-            return _as_result(duplicate)
         return duplicate.requires_grad_(tensor.requires_grad)
-
-
-class _Result(torch.autograd.Function):  # type: ignore[misc]  # torch gives it no type
-    """Make a tensor the result of an operator, in place, so that its gradient is that of a leaf of its shape."""
-
-    @staticmethod
-    def forward(ctx: Any, leaf: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-        ctx.mark_dirty(tensor)
-        return tensor
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return *gradients, None
-
-
-def _as_result(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor, no longer a leaf: torch refuses to write in place to a leaf that requires grad."""
-    leaf = torch.zeros((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
-    with torch.enable_grad():
-        result: torch.Tensor = _Result.apply(leaf.requires_grad_(), tensor)
-    return result
 
 
 def leaf_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """Return the leaf whose gradient is that of a copy of a tensor that autograd computed; None for another tensor."""
     function = tensor.grad_fn
-    if function is None or getattr(function, "_forward_cls", None) is not _Result:
+    if function is None or getattr(function, "_forward_cls", None) is not Result:
         return None
     leaf: torch.Tensor = function.next_functions[0][0].variable
     return leaf

@@ -837,3 +837,12 @@ def test_what_insisted_on_a_backward_is_not_verified_without_one() -> None:
     with pytest.raises(UsageError, match=r"backward=True, but nothing in torch\.sin is differentiable"):
         insisting.verify(torch.sin, x)
     assert capture(torch.sin, x.clone().requires_grad_()).verify(torch.sin, x).ok
+
+
+def test_a_tensor_that_autograd_computed_is_written_to_on_a_target() -> None:
+    def written(h: torch.Tensor) -> torch.Tensor:
+        return h.exp_() * 2
+
+    made = torch.rand(4, 4, requires_grad=True) * 2
+    on_target = capture(written, made, target="h100")
+    assert not on_target.failure and {k.phase for k in on_target.kernels} == {"forward", "backward"}
