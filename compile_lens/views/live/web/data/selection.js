@@ -1,9 +1,7 @@
 // The hovered and the pinned items, and the items that light up for them.
 
-import { Chain } from "./chain.js";
-
 /** @import { Marks, Pin } from "./app.d.ts" */
-/** @import { Model } from "./model.js" */
+/** @import { Chain } from "./chain.js" */
 
 /** Colours of pins. */
 export const COLOURS = 6;
@@ -169,14 +167,4 @@ function add(marks, chain, items, bit) {
  */
 function same(one, other) {
   return one.length === other.length && one.every((item, i) => item === other[i]);
-}
-
-/** The selection of a page of one capture. @param {Model} model */
-export function selectionOf({ index, units }) {
-  const chain = new Chain(index);
-  return new Selection(chain, (items) => {
-    const own = units.ofAll(items);
-    // A line that only calls others keeps the colours of what it calls.
-    return own.length ? own : units.ofAll(items.flatMap((item) => chain.below(item)));
-  });
 }

@@ -185,7 +185,7 @@ export class Playground {
   async paintTraced(of, parts) {
     const wanted = () => of === this.edit && this.answered < of;
     if (!wanted() || !(await this.page.showTraced(parts, wanted))) return;
-    const capture = this.page.traced ?? undefined;
+    const capture = this.page.traced?.shell;
     this.traced = of;
     this.tracedAfter = this.seconds();
     this.editor.reportFault(null);

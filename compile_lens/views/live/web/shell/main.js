@@ -1,9 +1,10 @@
 // The page of a capture: its parts below each other, and what they tell each other.
 
+import { Chain } from "../data/chain.js";
 import { Model, PYTHON } from "../data/model.js";
 import { Payload } from "../data/payload.js";
 import { Reach } from "../data/reasons.js";
-import { selectionOf } from "../data/selection.js";
+import { Selection } from "../data/selection.js";
 import { h, plural, put, turnOfOthers } from "../dom.js";
 import { additions } from "../code/additions.js";
 import { AddressBar, noteTrouble } from "./address_bar.js";
@@ -27,26 +28,17 @@ import { Strip } from "../chain/strip.js";
 /** @import { OpeningAnswer } from "../types.d.ts" */
 
 /**
- * @param {Record<string, string>} parts the page's data by name, packed
- * @param {(packed: string) => Promise<string>} unpack
- */
-export async function openModel(parts, unpack) {
-  const payload = new Payload(parts, unpack);
-  const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
-  return new Model(core, index, payload);
-}
-
-/**
  * @param {HTMLElement} host
  * @param {Record<string, string>} parts the page's data by name, packed
  * @param {(packed: string) => Promise<string>} unpack
  * @param {boolean} standalone whether the page is its own, and has an address
  */
 export async function openCapture(host, parts, unpack, standalone) {
-  const model = await openModel(parts, unpack);
+  const payload = new Payload(parts, unpack);
+  const [core, index] = await Promise.all([payload.get("core"), payload.get("index")]);
   // The page may draw and answer between the steps.
   await turnOfOthers();
-  const shell = new Shell(host, model, standalone);
+  const shell = new Shell(host, new Model(core, index, payload), standalone);
   await turnOfOthers();
   return shell;
 }
@@ -64,8 +56,13 @@ class Shell {
     this.standalone = standalone;
     this.compilation = 0;
     this.voice = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
-    const selection = selectionOf(model);
-    const { chain } = selection;
+    const chain = new Chain(model.index);
+    const selection = new Selection(chain, (items) => {
+      const { units } = model;
+      const own = units.ofAll(items);
+      // A line that only calls others keeps the colours of what it calls.
+      return own.length ? own : units.ofAll(items.flatMap((item) => chain.below(item)));
+    });
     /** @type {App} */
     this.app = {
       model,
