@@ -437,10 +437,12 @@ def _forget_dead_codes() -> None:
 
 
 def _clear_memos() -> None:
-    """Clear the unbounded caches of ``ShapeEnv`` methods, which are keyed by compile and keep each alive for ever;
-    only time is lost."""
+    """Clear caches that are keyed by objects of a compile and keep it alive, those of ``ShapeEnv`` for ever, that of
+    tilings for 32 kernels; only time is lost."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    for method in vars(ShapeEnv).values():
+    simd = getattr(sys.modules.get("torch._inductor.codegen.simd"), "SIMDScheduling", None)
+    tilings = getattr(simd, "candidate_tilings", None)
+    for method in (*vars(ShapeEnv).values(), tilings):
         if hasattr(method, "cache_clear"):
             method.cache_clear()

@@ -112,6 +112,19 @@ def test_the_collector_looks_through_little_after_each_answer(captures: CaptureP
     assert int(answer["error"]["message"]) < 40_000
 
 
+def test_captures_for_a_gpu_leave_no_graphs(captures: CaptureProcess) -> None:
+    count = (
+        "import gc, torch\nraise ValueError(sum(isinstance(one, torch.fx.Graph) for one in gc.get_objects()))"
+    )
+    left = []
+    for _ in range(3):
+        assert "parts" in ask(
+            captures, "import torch\n\n\ndef f(x): return torch.softmax(x, -1)\n", target="h100"
+        )
+        left.append(ask(captures, count)["error"]["message"])
+    assert left[1:] == left[:-1]
+
+
 def test_a_report_changes_nothing_of_the_answer(captures: CaptureProcess) -> None:
     ask(captures, SIN)
     _, reported = early_reports(captures, SIN, requires_grad=True)
