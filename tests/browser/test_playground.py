@@ -122,6 +122,18 @@ def test_the_last_good_page_stays_and_says_so(
     assert play.locator(".pages").evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
+def test_a_page_that_waits_is_dimmed_after_a_moment(play: Page) -> None:
+    typed(play, TWO)
+    play.click(".cm-content")
+    play.keyboard.press("Control+a")
+    play.keyboard.insert_text(f"import time\ntime.sleep(3)\n{TWO}")
+    play.wait_for_selector(".play[data-state=waits].play-stale")
+    opacity = "e => getComputedStyle(e).opacity"
+    assert float(play.locator(".pages").evaluate(opacity)) < 0.8 and play.is_visible(".stale-note")
+    settled(play, "fresh")
+    assert play.locator(".pages").evaluate(opacity) == "1" and not play.is_visible(".stale-note")
+
+
 SLOW = """import time
 
 import torch

@@ -12,6 +12,32 @@ import { foldsOf, placesOf, scrolledIn, scrollTo, takeOverCapture, takeOverCompa
 /** @import { ComparePage, Place, Shell } from "./take_over.js" */
 /** @import { TracedGraphs } from "./traced_graphs.js" */
 
+/** Milliseconds until a page that waits is dimmed: a capture of a moment shall not flash, and each change is a page to draw. */
+const MOMENT = 300;
+
+/** How a page stands to what is in the editor: fresh, or dimmed. */
+export class PageState {
+  /** @param {HTMLElement} element what says it to the style */
+  constructor(element) {
+    this.element = element;
+    this.timer = 0;
+  }
+
+  /** @param {"fresh" | "waits" | "lowering" | "failed"} state */
+  set(state) {
+    const { classList, dataset } = this.element;
+    dataset.state = state;
+    if (state === "waits") {
+      // A transition with a delay would have each frame until then drawn anew.
+      this.timer ||= setTimeout(() => classList.add("play-stale"), MOMENT);
+      return;
+    }
+    clearTimeout(this.timer);
+    this.timer = 0;
+    classList.toggle("play-stale", state === "failed");
+  }
+}
+
 export class CapturePage {
   /**
    * @param {string} style of the inside

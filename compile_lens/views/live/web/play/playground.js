@@ -3,7 +3,7 @@
 
 import { openCompare } from "../compare/page.js";
 import { button, h, plural, put } from "../dom.js";
-import { CapturePage } from "./capture_page.js";
+import { CapturePage, PageState } from "./capture_page.js";
 import { Controls } from "./controls.js";
 import { fragmentOf, programIn } from "./link.js";
 
@@ -84,6 +84,7 @@ export class Playground {
       ),
       this.tabs(),
     );
+    this.standing = new PageState(this.element);
     root.append(this.element);
     this.editor = createEditor({
       holder: editor,
@@ -250,7 +251,7 @@ export class Playground {
    * @param {string} reason
    */
   tell(state, words, reason) {
-    this.element.dataset.state = state;
+    this.standing.set(state);
     put(this.state, words);
     this.state.title = "";
     if (state === "failed") this.page.dropTraced();

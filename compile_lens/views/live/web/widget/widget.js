@@ -3,7 +3,7 @@
 
 import { openCompare } from "../compare/page.js";
 import { h, put } from "../dom.js";
-import { CapturePage } from "../play/capture_page.js";
+import { CapturePage, PageState } from "../play/capture_page.js";
 import { Controls } from "../play/controls.js";
 
 /** @import { PlayAnswer, WidgetHello, WidgetModel } from "../play/play.d.ts" */
@@ -35,6 +35,7 @@ export class Widget {
       this.controls.popover.element,
       h("section", { class: "side-page", "aria-label": "capture" }, this.note, this.page.element),
     );
+    this.standing = new PageState(this.element);
     this.hear = (/** @type {PlayAnswer} */ answer) => void this.answer(answer);
     model.on("msg:custom", this.hear);
   }
@@ -74,7 +75,7 @@ export class Widget {
    * @param {string} reason
    */
   tell(state, words, reason) {
-    this.element.dataset.state = state;
+    this.standing.set(state);
     put(this.state, words);
     this.note.hidden = state === "fresh";
     put(this.note, this.page.now ? `Last settings that compiled. ${reason}` : reason);
