@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from compile_lens.views import language
 from compile_lens.views.live import translation
 from compile_lens.views.live.page import encoded, fragment, page, parts
 from compile_lens.views.words.sentences import CHINESE, ENGLISH
+from compile_lens.views.words.translator import Translator
 
 HAN = re.compile("[\u4e00-\u9fff]")
 PLACE = re.compile(r"\{([nwc=]?)\}")
@@ -71,3 +73,44 @@ def test_each_entry_is_chinese_and_keeps_its_places() -> None:
         assert set(numbered) <= set(range(1, len(places) + 1)), key
         assert numbered or len(used) <= len(places), key
         assert len(used) == len(places), f"{key!r} loses a place"
+
+
+def _examples(script: str) -> list[tuple[str, str]]:
+    """What the tests of the page's own script expect: a text, and its translation."""
+    pairs = re.findall(r'assert\.equal\(translate\(("(?:[^"\\]|\\.)*")\), ("(?:[^"\\]|\\.)*")\)', script)
+    return [(json.loads(text), json.loads(expected)) for text, expected in pairs]
+
+
+def test_the_static_layer_is_translated_as_the_scripts_do() -> None:
+    """By the table and the examples of the tests of ``translator.js``."""
+    script = (Path(__file__).parents[1] / "viewer" / "translation.test.mjs").read_text("utf-8")
+    rows = re.search(r"new Translator\((\[.*?\n  \])\)", script, re.DOTALL)
+    assert rows is not None
+    table = json.loads(re.sub(r",\s*\]$", "]", rows[1]))
+    translate = Translator(table).translate
+    examples = _examples(script)
+    assert len(examples) > 10
+    for text, expected in examples:
+        assert translate(text) == expected, text
+
+
+def test_the_static_layer_is_chinese_but_for_code_and_names() -> None:
+    capture = samples.sample()
+    english, chinese = (fragment(capture, one).partition("<script")[0] for one in (ENGLISH, CHINESE))
+    assert not HAN.search(english)
+    for kind in ("pre", "code"):
+        code = re.compile(rf"<{kind}\b.*?</{kind}>", re.DOTALL)
+        assert code.findall(english) == code.findall(chinese)
+    assert len(re.findall("<[a-z]", english)) == len(re.findall("<[a-z]", chinese))
+    plain = re.sub(
+        r"<(pre|code|style)\b.*?</\1>|<(\w+)[^>]*monospace[^>]*>.*?</\2>", "", chinese, flags=re.DOTALL
+    )
+    left = [words for words in re.findall(">([^<>]+)<", plain) if re.search(r"(?:\b[a-z]{2,} ){3}", words)]
+    assert left == []
+
+
+def test_sentences_of_a_picture_are_translated_and_names_are_not() -> None:
+    svg = '<svg><style>.a b{fill:none}</style><text class="a">3 nodes, 2 calls</text><text>view</text></svg>'
+    shown = translation.picture(svg, CHINESE)
+    assert "3 个节点" in shown and ">view<" in shown and ".a b{fill:none}" in shown
+    assert translation.picture(svg, ENGLISH) == svg

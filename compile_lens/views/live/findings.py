@@ -29,6 +29,8 @@ from ..words.characters import block, clean, line
 from ..words.highlight import runs
 from ..words.labels import phase_of
 from ..words.quantities import printed
+from ..words.sentences import ENGLISH
+from . import translation
 from .items import Items
 from .texts import Text, made
 
@@ -60,9 +62,9 @@ def finding_head(finding: Finding) -> dict[str, object]:
     }
 
 
-def findings_data(finding: Finding, items: Items) -> dict[str, object]:
-    """The ``FindingData`` of a finding."""
-    maker = _Maker(items)
+def findings_data(finding: Finding, items: Items, language: str = ENGLISH) -> dict[str, object]:
+    """The ``FindingData`` of a finding; in a drawing of it no script translates words, so they are in ``language``."""
+    maker = _Maker(items, language)
     return {
         "where": line(finding.where),
         "sections": [maker.section(section) for section in finding.sections],
@@ -70,8 +72,8 @@ def findings_data(finding: Finding, items: Items) -> dict[str, object]:
 
 
 class _Maker:
-    def __init__(self, items: Items) -> None:
-        self._items = items
+    def __init__(self, items: Items, language: str) -> None:
+        self._items, self._language = items, language
         self._inks = COLOURED
 
     def section(self, section: Section) -> dict[str, Any]:
@@ -81,7 +83,11 @@ class _Maker:
             paragraphs = [block(words) for words in section.paragraphs]
             return {"kind": "prose", "title": line(section.title), "paragraphs": paragraphs}
         if isinstance(section, Picture):
-            picture = {"title": line(section.title), "svg": section.svg, "alt": line(section.alt)}
+            picture = {
+                "title": line(section.title),
+                "svg": translation.picture(section.svg, self._language),
+                "alt": line(section.alt),
+            }
             spots = [self._spot(spot) for spot in section.spots]
             return {"kind": "picture", **picture, "spots": spots}
         if isinstance(section, Changes):

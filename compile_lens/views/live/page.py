@@ -35,7 +35,7 @@ from .graphs import Graphs
 from .index import index, part_name
 from .items import Items
 from .texts import Texts
-from .translation import translation
+from .translation import in_language, translation
 
 
 def fragment(capture: Record, lang: str | None = None, *, standalone: bool = False) -> str:
@@ -54,7 +54,7 @@ def fragment(capture: Record, lang: str | None = None, *, standalone: bool = Fal
     # Both wait for Graphviz, each for a process of its own.
     with no_collection(), ThreadPoolExecutor(max_workers=1) as beside:
         alive = beside.submit(live, capture, standalone, language)
-        shown = static(capture, standalone)
+        shown = in_language(static(capture, standalone), language)
         return f'<div class="compile-lens"{own}>\n{shown}{alive.result()}</div>\n'
 
 
@@ -173,7 +173,7 @@ def parts(capture: Record, language: str = ENGLISH) -> dict[str, object]:
     data["story"] = story_data(capture, items, language)
     for finding in findings(capture):
         if not finding.missing:
-            data[finding_part(finding)] = findings_data(finding, items)
+            data[finding_part(finding)] = findings_data(finding, items, language)
     return data
 
 

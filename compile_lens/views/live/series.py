@@ -11,6 +11,9 @@ from ..language import chosen
 from ..render import html
 from ..subjects.series import document
 from .page import alive, packed, plain_parts
+from .translation import in_language
+
+END = "</div>\n"
 
 
 def fragment(name: str, captures: Mapping[str, Record]) -> str:
@@ -19,4 +22,5 @@ def fragment(name: str, captures: Mapping[str, Record]) -> str:
     parts = {"comparison": packed(json.dumps({"name": name, "values": list(captures)}))}
     for number, capture in enumerate(captures.values()):
         parts[f"column {number}"] = packed(json.dumps(plain_parts(capture, language)))
-    return html.fragment(document(name, captures), live=alive(parts, "series", language))
+    shown = in_language(html.fragment(document(name, captures)), language).removesuffix(END)
+    return f"{shown}{alive(parts, 'series', language)}{END}"

@@ -9,9 +9,12 @@ import json
 from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
 
+from ..render.html.in_language import drawing, translated
 from ..story.chinese import REASONS as ABSENT
 from ..story.chinese import WORDS
-from ..words.sentences import CHINESE, in_language
+from ..words import sentences
+from ..words.sentences import CHINESE, ENGLISH
+from ..words.translator import Translator
 
 _CLAUSES = {
     **{reason.sentence: f"apart.{key}" for key, reason in REASONS.items()},
@@ -31,10 +34,25 @@ def translation(language: str) -> tuple[tuple[str, str], ...]:
     """The English of the page and what stands for it in ``language``."""
     file = importlib.resources.files(__package__).joinpath("translations").joinpath(f"{language}.json")
     sections: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
-    table = dict(in_language(_STORY, language, "story of the live page"))
+    table = dict(sentences.in_language(_STORY, language, "story of the live page"))
     for section in sections.values():
         table.update(section)
     return tuple((_whole(english), _whole(other)) for english, other in table.items())
+
+
+def in_language(markup: str, language: str) -> str:
+    """Static HTML with the words of a language, as the scripts of the page would show it."""
+    return markup if language == ENGLISH else translated(markup, _translator(language).translate)
+
+
+def picture(svg: str, language: str) -> str:
+    """A drawing with its sentences in a language."""
+    return svg if language == ENGLISH else drawing(svg, _translator(language).translate)
+
+
+@functools.cache
+def _translator(language: str) -> Translator:
+    return Translator(translation(language))
 
 
 def _whole(sentence: str) -> str:
