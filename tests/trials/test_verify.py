@@ -673,6 +673,7 @@ class Computed(nn.Module):
         return (x * self.buffer).sin() * self.weight
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("row", [False, True])
 def test_a_tensor_that_autograd_computed_is_written_to(row: bool) -> None:
     module, x = Computed(row), torch.rand(4)
@@ -685,6 +686,7 @@ def test_a_tensor_that_autograd_computed_is_written_to(row: bool) -> None:
     assert "buffer" in {c.name for c in verification.comparisons if c.kind == CHANGED}
 
 
+@pytest.mark.full
 def test_an_input_that_autograd_computed_is_written_to() -> None:
     x = torch.rand(4, requires_grad=True)
     captured = capture(lambda h: h.mul_(3).sin(), x * 2, keep_inputs=True)
@@ -839,6 +841,7 @@ def test_what_insisted_on_a_backward_is_not_verified_without_one() -> None:
     assert capture(torch.sin, x.clone().requires_grad_()).verify(torch.sin, x).ok
 
 
+@pytest.mark.full
 def test_a_tensor_that_autograd_computed_is_written_to_on_a_target() -> None:
     def written(h: torch.Tensor) -> torch.Tensor:
         return h.exp_() * 2
