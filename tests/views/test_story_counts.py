@@ -96,23 +96,3 @@ def test_no_shared_data_is_explained_where_both_touch_a_buffer() -> None:
     data = str(parts(capture(lambda x: torch.softmax(x, 0), torch.rand(512, 512))))
     quoted = re.findall(r"“no shared data”(.{0,30})|\\u201cno shared data\\u201d(.{0,30})", data)
     assert quoted and all("".join(rest).startswith(" (it counts only") for rest in quoted)
-
-
-def two(x: torch.Tensor) -> torch.Tensor:
-    y = torch.sin(x)
-    return torch.cos(y)
-
-
-def seven(x: torch.Tensor) -> torch.Tensor:
-    x = torch.sin(x)
-    x = torch.cos(x)
-    x = torch.tan(x)
-    x = torch.exp(x)
-    x = torch.tanh(x)
-    x = torch.neg(x)
-    return torch.log(x)
-
-
-def test_dashes_are_explained_where_a_colour_comes_again() -> None:
-    notes = [str(parts(capture(function, torch.rand(8)))) for function in (two, seven)]
-    assert ["Dashed border" in note for note in notes] == [False, True]

@@ -10,8 +10,6 @@ from compile_lens.measures.chain import walk
 from compile_lens.measures.cost import cost
 from compile_lens.measures.launch_costs import NodeCost, node_costs
 from compile_lens.measures.ledger import MODELLED, Figure
-from compile_lens.measures.memo import memoized
-from compile_lens.measures.source_units import units
 from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record.capture import Record
 from compile_lens.record.graph import Frame, Graph, Literal, Node, Ref, Tensor, Value
@@ -19,7 +17,6 @@ from compile_lens.record.graph import Frame, Graph, Literal, Node, Ref, Tensor, 
 from ..findings.cost import amount as cost_amount
 from ..words import sentences
 from ..words.characters import Strings, block, line
-from ..words.palette import UNITS
 from ..words.quantities import amount, plural
 from .core import frame_line
 from .index import Path, full_title, modules
@@ -89,13 +86,9 @@ class Graphs:
             "lineOf": [
                 [number, seen.locals[name]] for number, name in defining_lines(graph, str(code["text"]))
             ],
-            **drawn(self._nest, self._scenes[seen.number], seen.locals, self._legend(seen)),
+            **drawn(self._nest, self._scenes[seen.number], seen.locals),
             "strings": strings.all(),
         }
-
-    def _legend(self, seen: SeenStage) -> str:
-        """What a dashed border means, where a unit of the stage has the colour of another one."""
-        return DASHES if (seen.id, seen.stage.key) in _dashed(self._capture) else ""
 
     def _module(self, seen: SeenStage, name: str) -> Path:
         return self._modules[seen.item(name)]
@@ -203,30 +196,12 @@ def _text(value: Value) -> str:
     return value.text if isinstance(value, Literal) else repr(value)
 
 
-DASHES = "Dashed border: another line or call of the same colour."
-
-
-@memoized
-def _dashed(capture: Record) -> frozenset[tuple[str, str]]:
-    """The stages in which a colour comes again, by compile id and key."""
-    again = range(len(UNITS), 2 * len(UNITS))
-    return frozenset(
-        (address[0], address[1])
-        for own in units(capture).values()
-        for address, numbers in own.of.items()
-        if any(number % again.stop in again for number in numbers)
-    )
-
-
-def drawn(
-    nest: Nest, scenes: Sequence[tuple[str, str, int]], locals: Mapping[str, int], legend: str = ""
-) -> dict[str, object]:
+def drawn(nest: Nest, scenes: Sequence[tuple[str, str, int]], locals: Mapping[str, int]) -> dict[str, object]:
     """``scenes``, ``bodies`` and ``layouts`` of a stage.
 
     Args:
         scenes: for each graph of the stage its title, the path of its names, and its number in ``nest``.
         locals: numbers of the stage's nodes by full name.
-        legend: what stands above each of them, beside its own note.
     """
     taken = _Taken(nest, locals)
     drawings = []
@@ -237,7 +212,7 @@ def drawn(
                 "name": title,
                 "whole": taken.body(drawing.whole, path),
                 "folded": taken.body(drawing.folded, path),
-                "note": line(f"{drawing.note} {legend}".strip()),
+                "note": line(drawing.note),
             }
         )
     return {"scenes": drawings, "bodies": taken.bodies, "layouts": taken.layouts}
