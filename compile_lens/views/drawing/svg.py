@@ -225,7 +225,7 @@ def _cards(boxes: Sequence[Box], saved: frozenset[str], derived: frozenset[str])
     by_class: dict[str, list[str]] = {}
     for box in boxes:
         kept = [name for name in box.members if name in saved]
-        by_class.setdefault(_classes(box, kept, derived), []).append(_card(box, kept))
+        by_class.setdefault(_classes(box, kept, derived), []).append(_card(box, kept, plain=True))
     return [f'<g class="{names}">{"".join(cards)}</g>' for names, cards in by_class.items()]
 
 
@@ -235,7 +235,7 @@ def _classes(box: Box, kept: Sequence[str], derived: frozenset[str]) -> str:
     return f"node kind-{known_kind(box.kind)}" + (" saved" if kept else "") + suffix
 
 
-def _card(box: Box, kept: Sequence[str]) -> str:
+def _card(box: Box, kept: Sequence[str], plain: bool = False) -> str:
     several = len(box.members) > 1
     parts = []
     if several:  # a second edge behind, as of a stack of cards
@@ -246,7 +246,9 @@ def _card(box: Box, kept: Sequence[str]) -> str:
     for line in box.lines:
         y += line.size * LINE_HEIGHT
         baseline = px(y - line.size * 0.36)
-        parts.append(f'<text class="{line.role}" x="{middle}" y="{baseline}">{escape(line.text)}</text>')
+        # The style has no rule of its own for a target.
+        role = "" if plain and line.role == "target" else f' class="{line.role}"'
+        parts.append(f'<text{role} x="{middle}" y="{baseline}">{escape(line.text)}</text>')
     if kept:
         parts.append(_badge(box, "saved" if not several else f"{len(kept)} saved"))
     return "".join(parts)
