@@ -73,7 +73,7 @@ class Row:
         bytes_before: bytes read and written if each ATen compute operator ran by itself.
         bytes_after: bytes read and written by the groups. Both count what is accessed: of each tensor the elements
             that are looked at, once; by an index as many as are gathered or placed (which ones depends on data).
-        notes: why each figure that is ``None`` is; figures with one reason share a line.
+        notes: why each figure that is ``None`` is, and what else to know of one; figures with one reason share a line.
         exists: whether the capture has such a phase at all, seen or not.
         eager_bytes: bytes that eager PyTorch's own operators read and write: one of them may be many ATen operators,
             of which ``bytes_before`` is the sum.
@@ -231,6 +231,8 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
             value.figure if isinstance(value, _Partial) else None if isinstance(value, str) else value
         )
     notes = [f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()]
+    if figures["eager_ops"] is not None and compilation.eager_note:
+        notes.append(f"{phase} eager ops: {compilation.eager_note}")
     return Row(
         phase,
         **figures,

@@ -118,11 +118,11 @@ class Compilation:
     """One Dynamo compile: id ``"0/0"``; ``"0/1"`` is a recompile, ``"1/0"`` another frame.
 
     Frames are numbered from 0 in each capture. ``eager`` is ``None`` when the eager operators could not be
-    counted (``eager_note`` says why). ``decisions`` are those of the scheduler, by phase; a phase that is not
-    there was not overheard. ``lowered`` says what lowering made of each ATen node, ``passes`` what Inductor's
-    passes changed in the graphs, ``memory`` which buffers the generated code holds, ``partition`` what the
-    forward keeps for the backward, ``autotuning`` what ``max-autotune`` would time on a device that was not there,
-    ``cuda_graphs`` which parts torch would record as CUDA graphs.
+    counted; ``eager_note`` says why, or what else to know of the count. ``decisions`` are those of the scheduler, by
+    phase; a phase that is not there was not overheard. ``lowered`` says what lowering made of each ATen node,
+    ``passes`` what Inductor's passes changed in the graphs, ``memory`` which buffers the generated code holds,
+    ``partition`` what the forward keeps for the backward, ``autotuning`` what ``max-autotune`` would time on a device
+    that was not there, ``cuda_graphs`` which parts torch would record as CUDA graphs.
     """
 
     id: str

@@ -30,7 +30,7 @@ from ...record.graph import Frame
 from ..ground import program_hooks, values
 from ..ground.source_places import frames
 from ..ground.undo import Undo
-from . import accesses, eager_bodies, fx_values, operator_kinds
+from . import accesses, dynamo_decompositions, eager_bodies, fx_values, operator_kinds
 
 _DEVICE = torch.ops.prim.device.default
 
@@ -147,7 +147,8 @@ class _Operators:
 def count(
     gm: torch.fx.GraphModule, example_inputs: list[Any], backward: bool, device: torch.device | None = None
 ) -> tuple[tuple[EagerOp, ...] | None, str]:
-    """Return the eager operators of a graph, forward and backward, or None and why they could not be counted.
+    """Return the eager operators of a graph, forward and backward, with what to know of them (``""``: nothing), or None
+    and why they could not be counted.
 
     Inputs are treated as tensors of ``device``, if one is given: autocast casts those of its own device alone. Runs
     under a fake mode of its own, with static sizes, so that the compile in progress is not affected.
@@ -173,7 +174,7 @@ def count(
             fake = _Counting()
             runner = _Faked(gm, fake, device is not None, backward, gives_zeros)
             inputs = _with_sizes(gm, [_fake(fake, x, device) for x in example_inputs], example_inputs)
-            return _run(runner, fake, inputs, backward), ""
+            return _run(runner, fake, inputs, backward), dynamo_decompositions.other_path(gm.graph)
     except eager_bodies.UnknownOperators as unknown:
         return None, unknown.reason
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
@@ -240,6 +241,7 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
         self.at: torch.fx.Node = next(iter(gm.graph.nodes))
         self.tensors: dict[str, torch.Tensor] = {}
         self.rows = Rows(gm.graph)
+        self.calls = dynamo_decompositions.calls(gm.graph)
         self.views = _RebasedViews()
         for node in gm.graph.nodes:
             if node.op == "get_attr" and node.target not in self.tensors:
@@ -250,8 +252,19 @@ class _Faked(torch.fx.Interpreter):  # type: ignore[misc]  # torch is not typed 
 
     def run_node(self, node: torch.fx.Node) -> Any:
         self.at = node
+        if node in self.calls:
+            return self._call(self.calls[node])
         row = self.rows.of(node, self.env.get(node.args[0])) if node in self.rows else None
         value = super().run_node(node) if row is None else row
+        self.views.add(value)
+        return value
+
+    def _call(self, call: dynamo_decompositions.Call | None) -> Any:
+        """Run a call as the program wrote it, in the place of the last of its parts."""
+        if call is None:
+            return None
+        args, kwargs = torch.fx.map_arg((call.args, call.kwargs), lambda node: self.env[node])
+        value = call.function(*self.views.current(args), **self.views.current(kwargs))
         self.views.add(value)
         return value
 

@@ -126,7 +126,7 @@ class Draft:
             recompile_reasons=tuple(self.recompile_reasons),
             dynamic=self.dynamic,
             eager=self._eager_ops(),
-            eager_note="" if self.eager is not None else self.eager_note,
+            eager_note=self.eager_note,
             decisions=() if claims.DECISIONS in lacking else tuple(self.decisions.items()),
             lowered=() if claims.LOWERING in lacking else tuple(self.lowered),
             passes=() if claims.REWRITES in lacking else tuple(self.passes),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -200,3 +202,107 @@ def test_a_view_in_place_and_a_question_are_no_work(
     counted = {op.name.split(".")[1]: op.count for op in found.compilations[0].eager or ()}
     assert counted == dict.fromkeys(work.split(), 1)
     assert len(plain.work) > len(counted), "plain torch dispatches what is no work too"
+
+
+def sums_in_place(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.addcmul_(a, b, value=0.5).addcdiv_(a, b + 2, value=-1)
+    return y.add_(a, alpha=3).sin()
+
+
+def quotients(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    y = torch.addcdiv(x, a, b + 2, value=0.5)
+    return torch.add(y, torch.mul(torch.div(a, b + 2), 3)).addcdiv(a, b + 2, value=2)
+
+
+def means_of_lists(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    means, squares = [x.detach() + 1, x.detach() * 2], [a.detach() + 1, b.detach() * 2]
+    torch._foreach_lerp_(means, squares, 0.1)
+    torch._foreach_lerp_(squares, means, 0.9)
+    torch._foreach_addcmul_(means, squares, means)
+    return means[0] + squares[1]
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("function", [sums_in_place, quotients, means_of_lists])
+def test_what_dynamo_writes_in_other_operators_is_counted_as_the_program_calls_it(
+    function: Callable[..., torch.Tensor],
+) -> None:
+    given = [torch.rand(4, 3, requires_grad=function is not means_of_lists) for _ in range(3)]
+    compiled = perform(Call.read(function, tuple(given)))[0].compilations[0]
+    with Dispatched() as plain:
+        out = function(*given)
+        if out.requires_grad:
+            ones = torch.ones_like(out)
+            plain.work["aten.ones_like.default"] -= 1
+            torch.autograd.grad(out, given, ones)
+    counted: Counter[str] = Counter()
+    for op in compiled.eager or ():
+        counted[op.name] += op.count
+    no_work = ("aten.detach.default", "aten.empty_like.default")
+    assert counted == Counter({k: n for k, n in plain.work.items() if n and k not in no_work})
+
+
+def by_a_tensor(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return x.add_(a, alpha=b.sum())  # type: ignore[arg-type]
+
+
+def lists_by_a_tensor(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    torch._foreach_lerp_([x], [a], b.sum())  # type: ignore[call-overload]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("function", [by_a_tensor, lists_by_a_tensor])
+def test_what_the_graph_does_not_tell_is_not_counted(function: Callable[..., torch.Tensor | None]) -> None:
+    given = tuple(torch.rand(4) for _ in range(3))
+    if not getattr(torch._dynamo.config, "enable_dynamo_decompositions", False):
+        pytest.skip("this torch breaks the graph there")
+    compiled = perform(Call.read(function, given))[0].compilations[0]
+    assert compiled.eager is None
+    assert "its graph does not say" in compiled.eager_note
+
+
+OPTIMIZERS = [
+    *(
+        ("SGD", {"momentum": 0.9}),
+        ("SGD", {"foreach": True, "weight_decay": 0.1}),
+        ("Adadelta", {"foreach": True}),
+    ),
+    *(
+        ("RMSprop", {}),
+        ("AdamW", {}),
+        ("AdamW", {"foreach": True}),
+        ("Rprop", {}),
+        ("NAdam", {"foreach": True}),
+    ),
+]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
+def test_a_step_is_counted_as_plain_torch_runs_it_or_says_that_it_is_not(
+    kind: str, options: dict[str, Any]
+) -> None:
+    def optimizer() -> torch.optim.Optimizer:
+        weights = [torch.nn.Parameter(torch.rand(4)) for _ in range(3)]
+        made: torch.optim.Optimizer = getattr(torch.optim, kind)(weights, lr=0.1, **options)
+        for weight in weights:
+            weight.grad = torch.rand(4)
+        made.step()
+        return made
+
+    step = optimizer().step
+    with Dispatched() as plain:
+        step()
+    work = {
+        name for name in plain.work if "profiler" not in name and name not in ("aten.lift_fresh.default",)
+    }
+    compilations = [c for c in perform(Call.read(optimizer().step, ()))[0].compilations if c.eager]
+    count = sum(op.count for compiled in compilations for op in compiled.eager or ())
+    notes = " ".join(compiled.eager_note for compiled in compilations)
+    if kind in ("AdamW", "Rprop", "NAdam"):
+        assert "of torch.optim runs other operators" in notes
+    else:
+        assert (count, notes) == (sum(plain.work[name] for name in work), "")

@@ -133,7 +133,7 @@ def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["Adam", "AdamW", "ASGD", "RAdam", "Adamax", "Adadelta", "SGD"])
 def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
-    """They are those that run of the graph which plain Dynamo makes of the step."""
+    """They are those that run of the graph which plain Dynamo makes of the step, each call as it is written."""
     options: dict[str, Any] = {"foreach": True} | ({"momentum": 0.9} if kind == "SGD" else {})
     made, plain = optimizer(kind, **options), optimizer(kind, **options)
     made.step()
@@ -152,7 +152,15 @@ def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
     found, _ = perform(Call.read(made.step, (), None, CaptureOptions(target="h100"), model=resolve("h100")))
     (compilation,) = [c for c in found.compilations if c.graphs]
     assert compilation.eager is not None, compilation.eager_note
-    assert {op.name: op.count for op in compilation.eager} == seen.work
+    if kind in ("Adam", "AdamW", "RAdam", "Adamax"):  # Dynamo writes their one _foreach_lerp_ in these
+        parts = {
+            "_foreach_sub.List": 1,
+            "full_like.default": len(parameters(made)),
+            "_foreach_addcmul_.Scalar": 1,
+        }
+        seen.work.subtract({f"aten.{name}": count for name, count in parts.items()})
+        seen.work["aten._foreach_lerp_.Scalar"] += 1
+    assert {op.name: op.count for op in compilation.eager} == +seen.work
 
 
 @pytest.mark.full

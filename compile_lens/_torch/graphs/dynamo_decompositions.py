@@ -1,0 +1,181 @@
+"""Calls of the program that Dynamo writes in other operators while it traces, found again in its graph.
+
+Eager PyTorch runs ``x.addcmul_(a, b, value=2)`` as one operator; Dynamo's graph has three for it. Each form below was
+read in torch's ``TensorVariable``, ``TorchInGraphFunctionVariable`` and polyfills, and is torch's own: the operators of
+one call have one stack trace, whose text names the call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..ground.source_places import frames, is_torch_file
+from .eager_bodies import UnknownOperators
+
+_NODE = torch.fx.Node
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as the program wrote it, with nodes for values; ``parts`` are the nodes that Dynamo made of it."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    parts: tuple[torch.fx.Node, ...] = ()
+
+
+def calls(graph: torch.fx.Graph) -> dict[torch.fx.Node, Call | None]:
+    """Return each call by the node that ends it, and None for the nodes before it.
+
+    Raises:
+        UnknownOperators: the graph has such a form, and does not say of which call it is.
+    """
+    found: dict[torch.fx.Node, Call | None] = {}
+    for node in graph.nodes:
+        for form in (_ternary, _addcdiv, _scaled_add, _foreach_lerp):
+            call = form(node)
+            if call is not None:
+                found |= dict.fromkeys(call.parts)
+                found[node] = call
+                break
+    return found
+
+
+def other_path(graph: torch.fx.Graph) -> str:
+    """Return a sentence on a graph of torch's optimizers that is not what runs where they are not compiled; ``""`` for
+    other graphs."""
+    for node in graph.nodes:
+        trace = _trace(node)
+        if "optim" in trace:
+            for frame in frames(trace):
+                if _has_other_path(frame.file, frame.function):
+                    return f"of the captured graph; not compiled, {frame.function} of torch.optim runs other operators"
+    return ""
+
+
+_PATHS = ("_get_value(", "if capturable:")
+"""Text of functions that run other operators under the compiler: ``_get_value`` leaves in tensors there what it makes
+numbers of elsewhere, and Dynamo sets ``capturable``."""
+
+
+@functools.cache
+def _has_other_path(file: str, function: str) -> bool:
+    if not is_torch_file(file):
+        return False
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch.optim.") and getattr(module, "__file__", None) == file:
+            inner = getattr(module, function, None)
+            if not isinstance(inner, types.FunctionType):  # a method such as step calls those that compute
+                return False
+            try:
+                text = inspect.getsource(inspect.unwrap(inner))
+            except OSError:
+                return True  # not seen to have one path alone
+            return any(path in text for path in _PATHS)
+    return False
+
+
+def _ternary(node: torch.fx.Node) -> Call | None:
+    """``x.addcmul_(a, b, value=v)`` and ``x.addcdiv_``: a product or quotient, ``prims.fma``, ``copy_``."""
+    if node.op != "call_method" or node.target != "copy_" or not _is_fma(source := node.args[1]):
+        return None
+    product, value, base = source.args
+    names = {torch.mul: "addcmul_", torch.div: "addcdiv_"}
+    own = isinstance(product, _NODE) and product.target in names and base is node.args[0]
+    if not own or isinstance(value, _NODE) or not _only(product, source) or not _only(source, node):
+        raise UnknownOperators(
+            "Dynamo wrote a call with a tensor for its factor as fused multiply-add: which operators eager PyTorch "
+            "runs for it, its graph does not say"
+        )
+    method = getattr(torch.Tensor, names[product.target])
+    return Call(method, (base, *product.args), {"value": value}, (product, source))
+
+
+def _addcdiv(node: torch.fx.Node) -> Call | None:
+    """``torch.addcdiv(x, a, b, value=v)``: a quotient, a product, a sum."""
+    if node.target is not torch.add or not _of_call(node, "addcdiv("):
+        return None
+    base, product = node.args
+    if not isinstance(product, _NODE) or product.target is not torch.mul or not _same(product, node):
+        return None
+    quotient, value = product.args
+    if not isinstance(quotient, _NODE) or quotient.target is not torch.div or not _same(quotient, node):
+        return None
+    if isinstance(value, _NODE) or not _only(quotient, product) or not _only(product, node):
+        return None
+    return Call(torch.addcdiv, (base, *quotient.args), {"value": value}, (quotient, product))
+
+
+def _scaled_add(node: torch.fx.Node) -> Call | None:
+    """``x.add_(a, alpha=v)``, of torch 2.11: a product, ``add_``."""
+    if node.op != "call_method" or node.target != "add_" or not _of_call(node, "alpha="):
+        return None
+    product = node.args[1]
+    if node.kwargs or not isinstance(product, _NODE) or product.target is not torch.mul:
+        return None
+    other, value = product.args
+    if isinstance(value, _NODE) or not _same(product, node) or not _only(product, node):
+        return None
+    return Call(torch.Tensor.add_, (node.args[0], other), {"alpha": value}, (product,))
+
+
+def _foreach_lerp(node: torch.fx.Node) -> Call | None:
+    """``torch._foreach_lerp_(x, ends, weight)``: differences, weights, ``torch._foreach_addcmul_``."""
+    if node.target is not torch._foreach_addcmul_ or not _of_call(node, "_foreach_lerp_("):
+        return None
+    differences = node.args[2]
+    sources = {item.args[0] for item in differences if isinstance(item, _NODE) and _same(item, node)}
+    if len(sources) != 1:
+        return None
+    (difference,) = sources
+    if difference.target is not torch._foreach_sub:
+        return None
+    parts = tuple(_between(difference, node))
+    if any(part.target is torch.where for part in parts):
+        raise UnknownOperators(
+            "Dynamo wrote torch._foreach_lerp_ with a tensor for its weight in other operators: which ones eager "
+            "PyTorch runs for it, its graph does not say"
+        )
+    ends, starts = difference.args
+    return Call(torch._foreach_lerp_, (starts, ends, 0.5), {}, parts)  # the weight changes no count
+
+
+def _between(first: torch.fx.Node, last: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """Yield the nodes of a call before the last one."""
+    node = first
+    while node is not last:
+        if _same(node, last):
+            yield node
+        node = node.next
+
+
+def _is_fma(value: Any) -> bool:
+    return isinstance(value, _NODE) and str(value.target) == "prims.fma.default"
+
+
+def _only(node: torch.fx.Node, user: torch.fx.Node) -> bool:
+    return list(node.users) == [user]
+
+
+def _trace(node: torch.fx.Node) -> str:
+    return str(node.meta.get("stack_trace") or "")
+
+
+def _same(node: torch.fx.Node, other: torch.fx.Node) -> bool:
+    return _trace(node) == _trace(other) != ""
+
+
+def _of_call(node: torch.fx.Node, words: str) -> bool:
+    """Return True if the innermost line of a node has these words."""
+    lines = [frame.text for frame in frames(_trace(node))]
+    return bool(lines) and words in lines[-1]
