@@ -79,6 +79,7 @@ class Row:
             of which ``bytes_before`` is the sum.
         copied_bytes: those of them that copy a tensor before a part of the copy is written, and that the graph handed
             to Inductor does not move: it writes in place.
+        as_captured: whether eager PyTorch runs other operators than those of the captured calls.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Row:
     exists: bool = True
     eager_bytes: Figure | AtLeast | None = None
     copied_bytes: int = 0
+    as_captured: bool = False
 
     @property
     def moved_before(self) -> Figure | AtLeast | None:
@@ -206,6 +208,7 @@ def _sum(name: str, leaves: list[tuple[str, Row]], nothing: str) -> Row:
         notes=tuple(dict.fromkeys(notes)),
         eager_bytes=eager_bytes,
         copied_bytes=copied,
+        as_captured=any(row.as_captured for _, row in rows),
     )
 
 
@@ -231,7 +234,8 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
             value.figure if isinstance(value, _Partial) else None if isinstance(value, str) else value
         )
     notes = [f"{phase} {', '.join(columns)}: {reason}" for reason, columns in reasons.items()]
-    if figures["eager_ops"] is not None and compilation.eager_note:
+    as_captured = figures["eager_ops"] is not None and bool(compilation.eager_note)
+    if as_captured:
         notes.append(f"{phase} eager ops: {compilation.eager_note}")
     return Row(
         phase,
@@ -239,6 +243,7 @@ def _row(compilation: Compilation, phase: str, declined: bool) -> Row:
         notes=(*notes, *(_outside(compilation) if phase == "inference" else ())),
         eager_bytes=_eager_bytes(compilation, phase) if isinstance(had["eager_ops"], Figure) else None,
         copied_bytes=_copied_bytes(compilation, phase),
+        as_captured=as_captured,
     )
 
 

@@ -312,6 +312,8 @@ EAGER = ", eager operators before"
 ATEN = ", ATen operators before"
 """What the bytes before are of: of eager PyTorch's own operators, said where those of ATen move others; of ATen's
 where eager's are not known."""
+AS_CAPTURED = ", as captured"
+"""What the operators before are where eager PyTorch runs others, as in the step of many optimizers."""
 IN_PLACE = "saved by writes in place"
 """What is not saved by fusion: eager PyTorch copies a tensor that the generated code writes to."""
 
@@ -337,6 +339,7 @@ def saving(ledger: Ledger) -> tuple[Saving, ...]:
         )
         if first == "eager_ops":
             worse = f", {UNSAVED}" if _no_fewer(before, after) else ""
+            some = (AS_CAPTURED if any(row.as_captured for row in known) else "") + some
             words = counted(before, "eager op"), counted(after, "launch", "launches")
             out.append(Saving(what + some + worse, *words, _much_fewer(before, after)))
         else:

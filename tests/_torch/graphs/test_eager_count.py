@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from dispatched import Dispatched
 
+from compile_lens import capture
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -306,3 +307,15 @@ def test_a_step_is_counted_as_plain_torch_runs_it_or_says_that_it_is_not(
         assert "of torch.optim runs other operators" in notes
     else:
         assert (count, notes) == (sum(plain.work[name] for name in work), "")
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize(("kind", "start"), [("AdamW", "work, as captured: "), ("SGD", "work, none saved: ")])
+def test_the_headline_says_of_which_program_its_operators_are(kind: str, start: str) -> None:
+    weight = torch.nn.Parameter(torch.rand(8))
+    optimizer = getattr(torch.optim, kind)([weight], lr=0.1)
+    weight.grad = torch.rand(8)
+    optimizer.step()
+    found = capture(optimizer.step)
+    assert any(line.startswith(start) for line in found.text().splitlines()), found.text()
+    assert found.ledger.total.as_captured is (kind == "AdamW")
