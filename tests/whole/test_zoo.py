@@ -301,7 +301,7 @@ def ledger_is_computed(entry: Entry) -> None:
         for figure in row.figures:
             assert figure is None or (figure.least if isinstance(figure, AtLeast) else figure) >= 0
         bounds = [f for f in row.figures if isinstance(f, AtLeast) and f.known < f.graphs]
-        assert (None in row.figures or bool(bounds)) == bool(row.notes)
+        assert (None in row.figures or bool(bounds) or row.as_captured) == bool(row.notes)
         if row.groups:
             launches = row.launches.least if isinstance(row.launches, AtLeast) else row.launches
             assert launches is not None and launches >= 1
