@@ -22,7 +22,7 @@ REMEMBERED = 500
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a program that runs Graphviz is started and talked with.
+    """A program that runs Graphviz: its command, and the form of its questions and answers.
 
     Attributes:
         question: makes a DOT text into what the program reads.

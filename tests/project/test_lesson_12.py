@@ -183,7 +183,7 @@ def test_a_layer_is_divided() -> None:
 
 
 def test_layers_in_a_line_wait_at_both_ends() -> None:
-    """Of s stages and n pieces, s · (s - 1) places of s · (n + s - 1) are empty (GPipe, section 2.3)."""
+    """By hand: of s stages and n pieces, s · (s - 1) places of s · (n + s - 1) are empty (GPipe, section 2.3)."""
     cells = _cells()
     rows = [row.partition("; ") for row in cells["pipeline"].splitlines()]
     assert [_numbers(row) for row, _, _ in rows] == [[n, 2, 0] for n in range(3)]

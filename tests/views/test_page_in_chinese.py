@@ -76,7 +76,7 @@ def test_each_entry_is_chinese_and_keeps_its_places() -> None:
 
 
 def _examples(script: str) -> list[tuple[str, str]]:
-    """What the tests of the page's own script expect: a text, and its translation."""
+    """Return the pairs that the tests of the page's own script expect: a text, and its translation."""
     pairs = re.findall(r'assert\.equal\(translate\(("(?:[^"\\]|\\.)*")\), ("(?:[^"\\]|\\.)*")\)', script)
     return [(json.loads(text), json.loads(expected)) for text, expected in pairs]
 

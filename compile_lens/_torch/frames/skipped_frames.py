@@ -86,9 +86,8 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
 @free_hook("torch._dynamo.convert_frame:CatchErrorsWrapper.__call__", claims.SKIPS)
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a frame whose error Dynamo swallowed: Python runs the function."""
-    if source_places.is_entry(
-        frame.f_code.co_filename
-    ):  # the program calls us, which is none of its own frames
+    # The program calls us, which is none of its own frames.
+    if source_places.is_entry(frame.f_code.co_filename):
         return ConvertFrameReturn()
     result = real(wrapper, frame, *args, **kwargs)
     if getattr(result, "guarded_code", None) is not None:

@@ -40,22 +40,21 @@ def calls(graph: torch.fx.Graph) -> dict[torch.fx.Node, Call | None]:
     Raises:
         UnknownOperators: the graph has such a form, and does not say of which call it is.
     """
-    found: dict[torch.fx.Node, Call | None] = {}
+    call_at: dict[torch.fx.Node, Call | None] = {}
     for node in graph.nodes:
         for form in (_ternary, _addcdiv, _scaled_add, _foreach_lerp):
             call = form(node)
             if call is not None:
-                found |= dict.fromkeys(call.parts)
-                found[node] = call
+                call_at |= dict.fromkeys(call.parts)
+                call_at[node] = call
                 break
-    return found
+    return call_at
 
 
 def other_path(graph: torch.fx.Graph) -> str:
     """Return a sentence on a graph of torch's optimizers that is not what runs where they are not compiled; ``""`` for
     other graphs."""
-    for node in graph.nodes:
-        trace = _trace(node)
+    for trace in dict.fromkeys(map(_trace, graph.nodes)):  # many operators are of one line
         if "optim" in trace:
             for frame in frames(trace):
                 if _has_other_path(frame.file, frame.function):

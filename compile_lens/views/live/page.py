@@ -164,16 +164,25 @@ def parts(capture: Record, language: str = ENGLISH) -> dict[str, object]:
     of each kernel, for each finding and for the story."""
     items = Items(capture)
     texts = Texts(capture, items)
-    data: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
-    graphs, codes = Graphs(capture, items, texts), Codes(capture, items, texts)
-    for seen in items.stages:
-        of = graphs.of if isinstance(seen.stage, Graph) else codes.of
-        data[part_name(seen)] = of(seen)
-    data.update(codes.forms)
+    data = _stage_parts(capture, items, texts)
     data["story"] = story_data(capture, items, language)
     for finding in findings(capture):
         if not finding.missing:
             data[finding_part(finding)] = findings_data(finding, items, language)
+    return data
+
+
+def _stage_parts(capture: Record, items: Items, texts: Texts, code: bool = True) -> dict[str, object]:
+    """``core``, ``index`` and a part for each stage; without ``code``, for each graph alone."""
+    data: dict[str, object] = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
+    graphs, codes = Graphs(capture, items, texts), Codes(capture, items, texts) if code else None
+    for seen in items.stages:
+        if isinstance(seen.stage, Graph):
+            data[part_name(seen)] = graphs.of(seen)
+        elif codes is not None:
+            data[part_name(seen)] = codes.of(seen)
+    if codes is not None:
+        data.update(codes.forms)
     return data
 
 
@@ -206,12 +215,7 @@ def traced_parts(capture: Record) -> dict[str, str]:
     """The same of what was traced, before it is lowered: what a page needs to show its sources and graphs."""
     with no_collection():
         items = Items(capture)
-        texts = Texts(capture, items)
-        graphs = Graphs(capture, items, texts)
-        data = {"core": core(capture, items, texts), "index": index(capture, items, texts)}
-        data.update(
-            (part_name(seen), graphs.of(seen)) for seen in items.stages if isinstance(seen.stage, Graph)
-        )
+        data = _stage_parts(capture, items, Texts(capture, items), code=False)
         return {name: _json(part) for name, part in data.items()}
 
 

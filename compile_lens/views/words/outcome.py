@@ -313,7 +313,7 @@ ATEN = ", ATen operators before"
 """What the bytes before are of: of eager PyTorch's own operators, said where those of ATen move others; of ATen's
 where eager's are not known."""
 AS_CAPTURED = ", as captured"
-"""What the operators before are where eager PyTorch runs others, as in the step of many optimizers."""
+"""Words for operators before of a captured graph where eager PyTorch runs others, as in the step of many optimizers."""
 IN_PLACE = "saved by writes in place"
 """What is not saved by fusion: eager PyTorch copies a tensor that the generated code writes to."""
 

@@ -67,9 +67,9 @@ class Translator:
             lambda: self._cut(text, _SENTENCES, "", " "),
             lambda: self._ended(text, ""),
         )
-        found = next((found for way in ways if (found := way()) is not None), None)
-        if found is not None:
-            return found
+        other = next((words for way in ways if (words := way()) is not None), None)
+        if other is not None:
+            return other
         return text if re.fullmatch(r"\w+(?:, \w+)+", text, re.ASCII) else self._listed(text)
 
     def _listed(self, text: str) -> str:
@@ -97,8 +97,8 @@ class Translator:
     def _ended(self, text: str, begins: str) -> str | None:
         """By an entry, with or without the sign at its end."""
         end = _ENDS.get(text[-1:])
-        found = self._by_entry(text[:-1], begins) if end else None
-        return self._by_entry(text, begins) if found is None or end is None else found + end
+        other = self._by_entry(text[:-1], begins) if end else None
+        return self._by_entry(text, begins) if other is None or end is None else other + end
 
     def _by_entry(self, text: str, begins: str) -> str | None:
         if text in self._plain:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from dispatched import Dispatched
 
-from compile_lens import capture
+from compile_lens import capture, versions
 from compile_lens.devices.models import resolve
 from compile_lens.engine.call import Call
 from compile_lens.engine.local import perform
@@ -205,7 +205,7 @@ def test_a_view_in_place_and_a_question_are_no_work(
     assert len(plain.work) > len(counted), "plain torch dispatches what is no work too"
 
 
-OLD = torch.__version__.startswith(("2.11.", "2.12."))
+OLD = versions.torch_version() < (2, 13)
 """Torch whose Dynamo writes such calls in other forms, which are not found again."""
 
 
@@ -271,18 +271,14 @@ def test_what_the_graph_does_not_tell_is_not_counted(function: Callable[..., tor
 
 
 OPTIMIZERS = [
-    *(
-        ("SGD", {"momentum": 0.9}),
-        ("SGD", {"foreach": True, "weight_decay": 0.1}),
-        ("Adadelta", {"foreach": True}),
-    ),
-    *(
-        ("RMSprop", {}),
-        ("AdamW", {}),
-        ("AdamW", {"foreach": True}),
-        ("Rprop", {}),
-        ("NAdam", {"foreach": True}),
-    ),
+    ("SGD", {"momentum": 0.9}),
+    ("SGD", {"foreach": True, "weight_decay": 0.1}),
+    ("Adadelta", {"foreach": True}),
+    ("RMSprop", {}),
+    ("AdamW", {}),
+    ("AdamW", {"foreach": True}),
+    ("Rprop", {}),
+    ("NAdam", {"foreach": True}),
 ]
 
 
@@ -295,18 +291,16 @@ def test_a_step_is_counted_as_plain_torch_runs_it_or_says_that_it_is_not(
 ) -> None:
     def optimizer() -> torch.optim.Optimizer:
         weights = [torch.nn.Parameter(torch.rand(4)) for _ in range(3)]
-        made: torch.optim.Optimizer = getattr(torch.optim, kind)(weights, lr=0.1, **options)
+        stepped: torch.optim.Optimizer = getattr(torch.optim, kind)(weights, lr=0.1, **options)
         for weight in weights:
             weight.grad = torch.rand(4)
-        made.step()
-        return made
+        stepped.step()
+        return stepped
 
     step = optimizer().step
     with Dispatched() as plain:
         step()
-    work = {
-        name for name in plain.work if "profiler" not in name and name not in ("aten.lift_fresh.default",)
-    }
+    work = {name for name in plain.work if "profiler" not in name and name != "aten.lift_fresh.default"}
     compilations = [c for c in perform(Call.read(optimizer().step, ()))[0].compilations if c.eager]
     count = sum(op.count for compiled in compilations for op in compiled.eager or ())
     notes = " ".join(compiled.eager_note for compiled in compilations)
@@ -323,6 +317,6 @@ def test_the_headline_says_of_which_program_its_operators_are(kind: str, start: 
     optimizer = getattr(torch.optim, kind)([weight], lr=0.1)
     weight.grad = torch.rand(8)
     optimizer.step()
-    found = capture(optimizer.step)
-    assert any(line.startswith(start) for line in found.text().splitlines()), found.text()
-    assert found.ledger.total.as_captured is (kind == "AdamW")
+    captured = capture(optimizer.step)
+    assert any(line.startswith(start) for line in captured.text().splitlines()), captured.text()
+    assert captured.ledger.total.as_captured is (kind == "AdamW")
