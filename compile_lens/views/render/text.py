@@ -60,149 +60,149 @@ def page(document: Document, width: int | None = None, ascii: bool | None = None
             never under 40.
         ascii: use only ASCII; ``None`` asks standard output what it can encode.
     """
-    paper = paper_of(width, ascii)
-    paper.section(f"compile_lens: {document.heading}", document.created)
+    page = text_page(width, ascii)
+    page.section(f"compile_lens: {document.heading}", document.created)
     if document.facts:
-        paper.text_block(" · ".join(document.facts), "  ", limit=3)
+        page.text_block(" · ".join(document.facts), "  ", limit=3)
     for label, text in document.details:
-        paper.text_block(f"{label}: {text}" if label else text, "  ", "    ", limit=4)
+        page.text_block(f"{label}: {text}" if label else text, "  ", "    ", limit=4)
     if document.inputs is not None:
-        _inputs(paper, document.inputs)
-    _outcome(paper, document)
+        _inputs(page, document.inputs)
+    _outcome(page, document)
     for finding in document.findings:
         if finding.room in (ANY, TERMINAL):
-            _finding(paper, finding)
+            _finding(page, finding)
     if document.also or document.notes:
-        paper.section(document.notes_title or "also")
+        page.section(document.notes_title or "also")
     for fact in document.also:
-        paper.text_block(fact, "  ", "    ", limit=4)
+        page.text_block(fact, "  ", "    ", limit=4)
     for note in document.notes[:MANY]:
-        paper.text_block(note, "  note: ", "    ", limit=4)
-    paper.more(len(document.notes) - MANY, "note", document.notes_where)
-    return paper.text()
+        page.text_block(note, "  note: ", "    ", limit=4)
+    page.more(len(document.notes) - MANY, "note", document.notes_where)
+    return page.text()
 
 
-def _inputs(paper: Paper, inputs: Sequence[str]) -> None:
+def _inputs(page: TextPage, inputs: Sequence[str]) -> None:
     if not inputs:
-        paper.line("  no inputs")
+        page.line("  no inputs")
     for text in inputs[:MANY]:
-        paper.text_block(text, "  ", "      ", limit=2)
-    paper.more(len(inputs) - MANY, "input", "capture.inputs")
+        page.text_block(text, "  ", "      ", limit=2)
+    page.more(len(inputs) - MANY, "input", "capture.inputs")
 
 
-def _outcome(paper: Paper, document: Document) -> None:
-    paper.line()
-    paper.text_block(document.verdict, f"  {MARKS[document.state]} ", "    ", limit=6)
+def _outcome(page: TextPage, document: Document) -> None:
+    page.line()
+    page.text_block(document.verdict, f"  {MARKS[document.state]} ", "    ", limit=6)
     for change in document.changes:
-        paper.text_block(saved(change), "    ", "      ", limit=3)
+        page.text_block(saved(change), "    ", "      ", limit=3)
     for remark in document.remarks:
-        paper.text_block(remark, "    ", "      ")
+        page.text_block(remark, "    ", "      ")
     if document.failure is not None:
         for line in failed_at(document.failure):
-            paper.verbatim(line, "    ")
-        paper.text_block(document.failure.message, "    ", limit=MESSAGE)
+            page.verbatim(line, "    ")
+        page.text_block(document.failure.message, "    ", limit=MESSAGE)
         if document.below:
-            paper.line("    every stage before the failure is below")
+            page.line("    every stage before the failure is below")
 
 
-def _finding(paper: Paper, finding: Finding) -> None:
+def _finding(page: TextPage, finding: Finding) -> None:
     title = finding.title
     if title:
-        paper.section(title[:1].lower() + title[1:] if title[1:2].islower() else title, finding.fact)
+        page.section(title[:1].lower() + title[1:] if title[1:2].islower() else title, finding.fact)
     for section in finding.sections:
         if getattr(section, "room", ANY) in (ANY, TERMINAL):
-            _section(paper, section, finding)
+            _section(page, section, finding)
 
 
-def _section(paper: Paper, section: Section, finding: Finding) -> None:
+def _section(page: TextPage, section: Section, finding: Finding) -> None:
     if isinstance(section, (Table, Prose)):
-        _titled(paper, section)
+        _titled(page, section)
     if isinstance(section, Table) and section.ledger:
-        _ledger(paper, section, finding.few)
+        _ledger(page, section, finding.few)
     elif isinstance(section, Table) and section.rows:
-        _table(paper, section, finding.few, finding.where)
+        _table(page, section, finding.few, finding.where)
     elif isinstance(section, Entries):
         for entry in section.entries[: finding.few]:
             if section.listed:
-                _item(paper, entry)
+                _item(page, entry)
             else:
-                _entry(paper, entry, section.style)
+                _entry(page, entry, section.style)
         left = max(len(section.entries) - finding.few, 0) + section.left
-        paper.more(left, section.style, section.where)
+        page.more(left, section.style, section.where)
     elif isinstance(section, Flow):
-        _flow(paper, section)
+        _flow(page, section)
     elif isinstance(section, Group):
-        _group(paper, section)
+        _group(page, section)
 
 
-def _item(paper: Paper, entry: Entry) -> None:
+def _item(page: TextPage, entry: Entry) -> None:
     """Write one line of a list, and its facts."""
-    paper.text_block(f"{entry.head} {entry.detail}" if entry.detail else entry.head, "  ", "    ", limit=5)
+    page.text_block(f"{entry.head} {entry.detail}" if entry.detail else entry.head, "  ", "    ", limit=5)
     code = entry.code.text.splitlines() if entry.code is not None else []
     for label, text in entry.lines[:LONG]:
-        paper.text_block(f"{label}: {text}" if label else text, "      · ", "        ", limit=5)
+        page.text_block(f"{label}: {text}" if label else text, "      · ", "        ", limit=5)
     for line in code[:LONG]:
-        paper.line(f"      {line}")
+        page.line(f"      {line}")
     if "\n" in entry.whole:
-        paper.line("      · in whole on the page and in .json")
-    paper.more(max(len(entry.lines), len(code)) - LONG, "line", "", "      ")
+        page.line("      · in whole on the page and in .json")
+    page.more(max(len(entry.lines), len(code)) - LONG, "line", "", "      ")
 
 
-def _titled(paper: Paper, section: Table | Prose) -> None:
+def _titled(page: TextPage, section: Table | Prose) -> None:
     """Write the lines over the rows of a table, if there are any."""
     if isinstance(section, Prose) and section.inline:
-        paper.text_block(f"{section.title}: {' '.join(section.paragraphs)}", "  ", "    ")
+        page.text_block(f"{section.title}: {' '.join(section.paragraphs)}", "  ", "    ")
         return
     if section.title:
-        paper.text_block(section.title, "  ", "    ", limit=2)
+        page.text_block(section.title, "  ", "    ", limit=2)
     if isinstance(section, Table):
         for words in section.words:
-            paper.text_block(words, "    ", limit=6)
+            page.text_block(words, "    ", limit=6)
     elif len(section.paragraphs) > 1 and section.title:
         for words in section.paragraphs[:MANY]:
-            paper.text_block(words, "    · ", "      ", limit=6)
-        paper.more(len(section.paragraphs) - MANY, "thing", indent="    ")
+            page.text_block(words, "    · ", "      ", limit=6)
+        page.more(len(section.paragraphs) - MANY, "thing", indent="    ")
     else:
         for words in section.paragraphs:
-            paper.text_block(words, "    " if section.title else "  ", limit=6)
+            page.text_block(words, "    " if section.title else "  ", limit=6)
 
 
-def _table(paper: Paper, table: Table, limit: int, where: str) -> None:
+def _table(page: TextPage, table: Table, limit: int, where: str) -> None:
     columns = [i for i, kind in enumerate(table.kinds) if kind != NOTE]
     right = [table.kinds[i] == NUMBER for i in columns]
     rows = [quantities.cells(row) for row in table.rows[:limit]]
     shown = [[row[i] for i in columns] for row in rows]
-    if NOTE in table.kinds or not paper.table([[table.head[i] for i in columns], *shown], right):
+    if NOTE in table.kinds or not page.table([[table.head[i] for i in columns], *shown], right):
         heads = [table.head[i] for i in columns if table.head[i]]
         if len(heads) > 2:  # figures without their names would say nothing
-            paper.text_block(" · ".join(heads) + ":", "  ", "      ", limit=2)
+            page.text_block(" · ".join(heads) + ":", "  ", "      ", limit=2)
         for row, texts in zip(rows, shown, strict=True):
-            paper.text_block("  ".join(text for text in texts if text), "  ", "      ", limit=4)
+            page.text_block("  ".join(text for text in texts if text), "  ", "      ", limit=4)
             for text, kind in zip(row, table.kinds, strict=True):
                 if kind == NOTE and text:
-                    paper.text_block(text.strip("\n"), "      ", limit=10)
-    paper.more(max(len(table.rows) - limit, 0) + table.left, "row", where)
+                    page.text_block(text.strip("\n"), "      ", limit=10)
+    page.more(max(len(table.rows) - limit, 0) + table.left, "row", where)
 
 
-def _ledger(paper: Paper, table: Table, notes: int) -> None:
+def _ledger(page: TextPage, table: Table, notes: int) -> None:
     """The ledger; on a narrow terminal the table stands on its side, or else as a line for each figure."""
     rows = [list(table.head), *(list(quantities.cells(row)) for row in table.rows)]
     right = [False] + [True] * (len(table.head) - 1)
     turned = [list(column) for column in zip(*rows, strict=True)]
-    if not paper.table(rows, right) and not paper.table(turned, [False] + [True] * len(table.rows)):
+    if not page.table(rows, right) and not page.table(turned, [False] + [True] * len(table.rows)):
         for row in rows[1:]:
             for name, value in zip(table.head[1:], row[1:], strict=True):
-                paper.line(f"  {row[0]} {name}: {value}")
+                page.line(f"  {row[0]} {name}: {value}")
     basis, *reasons = table.notes
-    paper.text_block(basis, "  ", limit=3)
+    page.text_block(basis, "  ", limit=3)
     for reason in reasons[:notes]:
-        paper.text_block(reason, "  · ", "    ", limit=3)
-    paper.more(len(reasons) - notes, "note", table.where)
+        page.text_block(reason, "  · ", "    ", limit=3)
+    page.more(len(reasons) - notes, "note", table.where)
 
 
-def _flow(paper: Paper, flow: Flow) -> None:
+def _flow(page: TextPage, flow: Flow) -> None:
     for phase, words in flow.lines:
-        paper.text_block(
+        page.text_block(
             f"{phase}: {ARROW.join(words)}" if phase else ARROW.join(words), "  ", "    ", limit=6
         )
     rows: list[tuple[str, ...]] = []
@@ -214,56 +214,56 @@ def _flow(paper: Paper, flow: Flow) -> None:
             else:
                 rows.append((name, *(*step.facts, "")[:2], quantities.duration(step.seconds)))
     if not rows:
-        paper.line(f"  {sentences.NO_STAGE}")
+        page.line(f"  {sentences.NO_STAGE}")
         return
-    rows = [tuple(map(paper.say, row)) for row in rows]
+    rows = [tuple(map(page.say, row)) for row in rows]
     whole = [row for row in rows if len(row) == 4]
     widths = [max((cells(row[i]) for row in whole), default=0) for i in range(4)]
     widths[0] = max(cells(row[0]) for row in rows)
     for row in rows:
         if len(row) == 3:
-            paper.text_block(row[2], f"  {pad(row[0], widths[0])}  {row[1]} ", " " * 6, limit=3)
+            page.text_block(row[2], f"  {pad(row[0], widths[0])}  {row[1]} ", " " * 6, limit=3)
         else:
             line = "  ".join(
                 pad(text, width, i > 0) for i, (text, width) in enumerate(zip(row, widths, strict=True))
             )
-            paper.line(f"  {line}")
+            page.line(f"  {line}")
     if flow.dynamic:
-        paper.text_block(f"dynamic: {', '.join(flow.dynamic)}", "  ", "    ", limit=4)
+        page.text_block(f"dynamic: {', '.join(flow.dynamic)}", "  ", "    ", limit=4)
 
 
-def _group(paper: Paper, group: Group) -> None:
+def _group(page: TextPage, group: Group) -> None:
     for finding in group.findings:
-        paper.line(f"  {finding.title}: {finding.fact}")
+        page.line(f"  {finding.title}: {finding.fact}")
         for words in finding.brief[:BRIEF]:
-            room = 2 * (paper.width - 8)
-            paper.text_block(words if len(words) <= room else f"{words[: room - 1]}…", "    · ", "      ")
+            room = 2 * (page.width - 8)
+            page.text_block(words if len(words) <= room else f"{words[: room - 1]}…", "    · ", "      ")
         left = len(finding.brief) - BRIEF
-        paper.line(f"    {f'… and {left} more: ' if left > 0 else ''}{finding.where}")
+        page.line(f"    {f'… and {left} more: ' if left > 0 else ''}{finding.where}")
     for reason, titles in group.unknown:
-        paper.text_block(f"{', '.join(titles)}: {reason}", "  ", "    ", limit=2)
+        page.text_block(f"{', '.join(titles)}: {reason}", "  ", "    ", limit=2)
 
 
-def _entry(paper: Paper, entry: Entry, style: str) -> None:
-    if entry.detail and cells(paper.say(entry.head)) + cells(paper.say(entry.detail)) + 5 <= paper.width:
-        paper.line(f"  {entry.head}   {entry.detail}")
+def _entry(page: TextPage, entry: Entry, style: str) -> None:
+    if entry.detail and cells(page.say(entry.head)) + cells(page.say(entry.detail)) + 5 <= page.width:
+        page.line(f"  {entry.head}   {entry.detail}")
     else:
-        paper.text_block(entry.head, "  ", None if style == "source" else "    ", limit=5)
+        page.text_block(entry.head, "  ", None if style == "source" else "    ", limit=5)
         if entry.detail:
-            paper.text_block(entry.detail, "    ", "      ", limit=3)
+            page.text_block(entry.detail, "    ", "      ", limit=3)
     for label, text in entry.lines:
         hangs = label or entry.detail or text.startswith("· ")
         limit = 4 if entry.detail else 6
-        paper.text_block(text, f"    {label}: " if label else "    ", "      " if hangs else None, limit)
+        page.text_block(text, f"    {label}: " if label else "    ", "      " if hangs else None, limit)
     for frame in entry.frames[-5:]:
-        paper.line(f"    at {frame.file}:{frame.within} in {plain_name(frame.function)}")
+        page.line(f"    at {frame.file}:{frame.within} in {plain_name(frame.function)}")
         if frame.text.strip():
-            paper.line(f"       {frame.text.strip()}")
+            page.line(f"       {frame.text.strip()}")
     if entry.code is not None:
-        paper.verbatim(entry.code.text, "    ")
+        page.verbatim(entry.code.text, "    ")
 
 
-def paper_of(width: int | None, ascii: bool | None, signs: str = SIGNS) -> Paper:
+def text_page(width: int | None, ascii: bool | None, signs: str = SIGNS) -> TextPage:
     """An empty page; ``width`` and ``ascii`` as for ``page``."""
     known = getattr(sys.stdout, "encoding", None) or "utf-8"
     encoding = "utf-8"
@@ -271,10 +271,10 @@ def paper_of(width: int | None, ascii: bool | None, signs: str = SIGNS) -> Paper
         encoding = "ascii" if ascii else known
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
-    return Paper(max(width, LEAST_WIDTH), encoding)
+    return TextPage(max(width, LEAST_WIDTH), encoding)
 
 
-class Paper:
+class TextPage:
     """Lines that fit. Every text goes through here: cleaned, encodable, and cut or wrapped, but for code to copy."""
 
     def __init__(self, width: int, encoding: str) -> None:

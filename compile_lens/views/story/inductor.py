@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compile_lens.measures.control_flow import GENERATED, walk
 from compile_lens.measures.fusion_answer import DECISIONS_NOT_SEEN, LIBRARY_CALL_BETWEEN, NOT_PROPOSED
 from compile_lens.measures.ledger import Row
 from compile_lens.measures.ledger import ledger as ledger_of
-from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
+from compile_lens.measures.unfused_pairs import unfused_pairs
 from compile_lens.record import claims
 from compile_lens.record.compilation import PHASES, Compilation
 from compile_lens.record.decision import CUSTOM_REMEDY, REASONS
@@ -110,13 +112,14 @@ def _fusion(here: Teller, compilation: Compilation, phase: str, row: Row) -> Non
     pairs = unfused_pairs(here.capture, compilation.id, phase)
     for pair in pairs[:SOME]:
         about = (pair.first, pair.second)
-        here.say("apart", groups.key, about, first=pair.first, second=pair.second, clause=_clause(pair))
+        clause = _in_language(_SENTENCES, pair.why.sentence)
+        here.say("apart", groups.key, about, first=pair.first, second=pair.second, clause=clause)
     if len(pairs) > SOME:
         here.say("apart_more", groups.key, n=Amount(len(pairs) - SOME, "pair"))
     for remedy in dict.fromkeys(pair.remedy for pair in pairs[:SOME] if pair.remedy):
         alike = [pair for pair in pairs[:SOME] if pair.remedy == remedy]
         apart = tuple(dict.fromkeys(name for pair in alike for name in (pair.first, pair.second)))
-        here.say("to_try", groups.key, apart, names=Names(apart), clause=_remedy(remedy))
+        here.say("to_try", groups.key, apart, names=Names(apart), clause=_in_language(_REMEDIES, remedy))
 
 
 def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
@@ -131,27 +134,24 @@ def _joined(here: Teller, groups: Graph, count: Figure | AtLeast) -> None:
         here.say("groups", groups.key, n=Amount(count, "group"))
 
 
-_CLAUSES = {
+_SENTENCES = {
+    **{reason.sentence: f"apart.{key}" for key, reason in REASONS.items()},
     LIBRARY_CALL_BETWEEN: "apart.wall",
     NOT_PROPOSED: "apart.never proposed",
     DECISIONS_NOT_SEEN: "apart.not seen",
 }
+"""Names, in the table of a language, of the sentences that say why two were not fused."""
+
+_REMEDIES = {
+    **{reason.remedy: f"try.{key}" for key, reason in REASONS.items() if reason.remedy},
+    CUSTOM_REMEDY: "try.custom",
+}
+"""Names, in the table of a language, of the remedies."""
 
 
-def _clause(pair: UnfusedPair) -> Value:
-    """The reason why two were not fused, as a clause of the language; in the record's words where it has none."""
-    sentence = pair.why.sentence
-    if sentence in _CLAUSES:
-        return Word(_CLAUSES[sentence])
-    key = next((key for key, reason in REASONS.items() if reason.sentence == sentence), "")
-    return Word(f"apart.{key}") if key else sentence
-
-
-def _remedy(remedy: str) -> Value:
-    """A remedy in the words of the language; as it is where it has none."""
-    key = "custom" if remedy == CUSTOM_REMEDY else ""
-    key = key or next((key for key, reason in REASONS.items() if reason.remedy == remedy), "")
-    return Word(f"try.{key}") if key else remedy
+def _in_language(names: Mapping[str, str], sentence: str) -> Value:
+    """A sentence of the record in the words of the language; as it is where the language has none."""
+    return Word(names[sentence]) if sentence in names else sentence
 
 
 def _kernels(here: Teller, code: Code, origins: Origins) -> None:

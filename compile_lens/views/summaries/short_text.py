@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..brief import Brief, Question, quoted
 from ..render.markdown import code as in_code
 from ..render.markdown import escape as inline
-from ..render.text import DEFAULT_WIDTH, Paper, paper_of
+from ..render.text import DEFAULT_WIDTH, TextPage, text_page
 from ..words.characters import flat
 from .summary import REPORTED, Part, Row, Summary, sentence
 
@@ -19,12 +19,12 @@ _ROOM = ((5, 3, 3), (5, 2, 2), (4, 2, 1), (3, 2, 1), (3, 1, 1), (2, 1, 1), (2, 0
 def text(summary: Summary, width: int | None = None, ascii: bool | None = None) -> str:
     """The text, ending in a newline. Where it would be too long, later rows of each part are counted only."""
     for rows, lines, wrapped in _ROOM:
-        paper = paper_of(width, ascii)
-        _write(paper, summary, rows, lines, wrapped)
-        page = paper.text()
-        if page.count("\n") <= TEXT_LINES:
-            return page
-    shown = page.split("\n")  # parts without rows, still too many
+        page = text_page(width, ascii)
+        _write(page, summary, rows, lines, wrapped)
+        text = page.text()
+        if text.count("\n") <= TEXT_LINES:
+            return text
+    shown = text.split("\n")  # parts without rows, still too many
     return "\n".join([*shown[: TEXT_LINES - 1], shown[-2]]) + "\n"
 
 
@@ -33,36 +33,36 @@ def in_file(summary: Summary) -> str:
     return text(summary, DEFAULT_WIDTH, ascii=False)
 
 
-def _write(paper: Paper, summary: Summary, rows: int, lines: int, wrapped: int) -> None:
-    paper.text_lines(" · ".join((f"compile_lens: {summary.title}", *summary.facts)), "", "  ", wrapped)
+def _write(page: TextPage, summary: Summary, rows: int, lines: int, wrapped: int) -> None:
+    page.text_lines(" · ".join((f"compile_lens: {summary.title}", *summary.facts)), "", "  ", wrapped)
     for words in summary.verdict:
-        paper.text_lines(words, "", "  ", wrapped)
+        page.text_lines(words, "", "  ", wrapped)
     for part in summary.parts:
         if lines:
-            paper.line()
-        paper.text_lines(f"{part.title}: {part.fact}" if part.fact else part.title, "", "  ", wrapped)
-        if part.table and not (rows and paper.table(part.table, [False] + [True] * (len(part.table[0]) - 1))):
+            page.line()
+        page.text_lines(f"{part.title}: {part.fact}" if part.fact else part.title, "", "  ", wrapped)
+        if part.table and not (rows and page.table(part.table, [False] + [True] * (len(part.table[0]) - 1))):
             for row in part.table[1 : rows + 1]:
-                paper.line(f"  {'  '.join(row)}")
+                page.line(f"  {'  '.join(row)}")
         for entry in part.rows[:rows]:
             head = "  ".join(filter(None, (entry.head, entry.place, entry.code.strip())))
             indent = "      " if head else "  "
             if head:
-                paper.line(f"  {head}")
+                page.line(f"  {head}")
             for label, words in entry.lines[: lines if head else max(lines, 1)]:
                 if label == "code":
-                    paper.line(f"      {words}")
+                    page.line(f"      {words}")
                 else:
-                    paper.text_lines(f"{label}: {words}" if label else words, indent, f"{indent}  ", wrapped)
+                    page.text_lines(f"{label}: {words}" if label else words, indent, f"{indent}  ", wrapped)
         if left := _left(part, rows):
-            paper.line(f"  {left}")
+            page.line(f"  {left}")
     if lines:
-        paper.line()
+        page.line()
     calls = [f"{words}: {call}" for words, call in summary.calls]
-    if sum(map(len, calls)) + 3 * len(calls) <= paper.width + 3:
+    if sum(map(len, calls)) + 3 * len(calls) <= page.width + 3:
         calls = [" · ".join(calls)]
     for words in calls:
-        paper.text_lines(words, "", "  ", 2)
+        page.text_lines(words, "", "  ", 2)
 
 
 def _left(part: Part, rows: int) -> str:
