@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
 import linecache
@@ -15,6 +16,8 @@ from ...record.graph import Frame
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _MARKERS = re.compile(r"    [ ~^]*\^[ ~^]*")
+_INSIDE_WORD = re.compile(r"\w\w")
+_ELSE_IF = re.compile(r"^elif\b")
 
 
 @functools.lru_cache(maxsize=8192)
@@ -47,7 +50,40 @@ def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
     start, end = len(markers) - len(markers.lstrip()), len(markers.rstrip())
     # Markers under wide characters are as wide as these: they count no characters of the text.
     call = text[start:end].strip() if text.isascii() else ""
+    if call and not _is_part(text, start, end):
+        return frame  # the code was compiled from another text, such as one with other indentation
     return dataclasses.replace(frame, column=indent + start, end_column=indent + end, call=call)
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Return True if a piece of a line can be what Python marks: a node of its syntax. Of a line that is a part of a
+    statement, an expression between two words."""
+    nodes = _nodes(text)
+    if nodes is not None:
+        return (start, end) in nodes
+    if any(_INSIDE_WORD.fullmatch(text[max(at - 1, 0) : at + 1]) for at in (start, end)):
+        return False
+    try:
+        ast.parse(text[start:end].strip(), mode="eval")
+    except (SyntaxError, ValueError):
+        return end >= len(text.rstrip())  # it goes on below
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _nodes(text: str) -> frozenset[tuple[int, int]] | None:
+    """Return the columns of all nodes of a line, None for one that is no statement by itself."""
+    if text.startswith(("+", "-")):  # more likely the rest of an expression
+        return None
+    line = _ELSE_IF.sub("  if", text)
+    try:
+        tree = ast.parse(f"{line} pass" if line.endswith(":") else line)
+    except (SyntaxError, ValueError):
+        return None
+    places = (
+        (getattr(node, "col_offset", None), getattr(node, "end_col_offset", None)) for node in ast.walk(tree)
+    )
+    return frozenset((start, end) for start, end in places if start is not None and end is not None)
 
 
 TORCH = os.path.join(os.path.dirname(torch.__file__), "")
