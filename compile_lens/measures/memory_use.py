@@ -37,7 +37,9 @@ class MemoryRow:
 
     Attributes:
         name: ``"model.py:25"``; the qualified name of a parameter or buffer, the name of another input, the expression
-            that made a value. Equal tensors of repeated modules are one row: ``"blocks.*.up.weight"``.
+            that made a value. ``"gradient with respect to emb.weight"`` is a result of the backward; ``"backward of
+            self.emb(i)"`` is what the backward of that expression computes on the way. Equal tensors of repeated modules
+            are one row: ``"blocks.*.up.weight"``.
         kind: ``parameter``, ``buffer``, ``input``, ``value`` (of the forward, also if computed again), ``gradient``
             (of the backward), or ``unknown``; ``""`` for a line, which may have several.
         peak: bytes of it that are live at the peak; ``None`` if the peak is not known.
@@ -326,7 +328,7 @@ class _Table:
         if gradient is not None:
             return _Item(GRADIENT, *gradient, address=address)
         if node.op == "placeholder" and origin.startswith(TANGENT):
-            return _Item(GRADIENT, "gradient of a result", tensor, address=address)
+            return _Item(GRADIENT, "gradient with respect to a result", tensor, address=address)
         address = self._joint(address) or address
         viewed = self._without_views(address)
         for one in (address, viewed):
@@ -342,7 +344,7 @@ class _Table:
         module = source.module if source is not None else ""
         first = frames[0] if frames else None
         expression = (first.call or first.text).strip() if first is not None else ""
-        name = f"gradient at {expression}" if kind == GRADIENT and expression else expression or fallback
+        name = f"backward of {expression}" if kind == GRADIENT and expression else expression or fallback
         return _Item(kind if frames else UNKNOWN, name, tensor, frames, module, address)
 
     def _without_views(self, address: Address) -> Address:
@@ -369,8 +371,8 @@ class _Table:
 
 
 def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the nodes of the backward after passes that are results, each with what it is the gradient of, and its
-    dtype and shape."""
+    """Yield the nodes of the backward after passes that are results, each with the input that the gradient is with
+    respect to, and its dtype and shape."""
     graph, joint = compilation.graphs.get("backward.post_grad"), compilation.graphs.get("joint")
     if not isinstance(graph, Graph) or not isinstance(joint, Graph):
         return
@@ -386,7 +388,7 @@ def _gradients(compilation: Compilation, names: InputNames) -> Iterator[tuple[st
         if not isinstance(result, Ref) or name is None:
             continue
         while node is not None:
-            yield node.name, (f"gradient of {name.name}", _tensor(nodes[result.name]))
+            yield node.name, (f"gradient with respect to {name.name}", _tensor(nodes[result.name]))
             node = nodes.get(node.inputs[0]) if node.kind == "view" and node.inputs else None
 
 

@@ -21,6 +21,9 @@ LONG = 60
 A_PART = "a part of "
 """Begins the words for code of which the line is known, and not the expression, as on Python 3.10."""
 
+BACKWARD_OF = "the backward of "
+"""Begins the words for what computes the derivative of an expression; with respect to what, no line says."""
+
 _TOUCHED = re.compile(r"(?<=both touch )[^;]+")
 """The buffers in the evidence of a decision."""
 
@@ -87,7 +90,7 @@ class UserWords:
             return f"`{given.name}`"
         words = self.of([self._address("loops", name)])
         if words:
-            return words
+            return f"a value in {words}" if words.startswith(BACKWARD_OF) else words
         reads = [
             self._names.of(self._at[0], f"{self._at[1]}.post_grad", one) for one in self._inputs.get(name, ())
         ]
@@ -107,9 +110,9 @@ class UserWords:
         more = f" and {fewer}{count} more{lines}" if count else ""
         name = f"{_expression(last)}{more}"
         if any(self._chain.derivatives(address) for address in known):
-            return f"the gradient of {name}"
+            return f"{BACKWARD_OF}{name}"
         if self._joint_unknown:
-            return f"{name}, or the gradient of it: not known which"
+            return f"{name}, or the backward of it: not known which"
         return name
 
     def _frames(self, addresses: Iterable[Address]) -> Collection[Frame]:

@@ -23,6 +23,7 @@ columns = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python tells co
 pytestmark = pytest.mark.torch
 
 ROWS, WIDTH = 16, 32
+PREFIX = "gradient with respect to "
 
 
 class Block(nn.Module):
@@ -88,9 +89,25 @@ def test_parameters_have_the_names_that_torch_gives_them(through: str) -> None:
     assert used == {name: kind for name, kind in torch_names.items() if name in names}
     assert {"token.weight", "my_blocks.1.down.weight"} <= used.keys() and "head.weight" not in used
     gradients = {
-        n.removeprefix("gradient of ") for r in by_name.rows if r.kind == "gradient" for n in r.names
+        n.removeprefix(PREFIX) for r in by_name.rows if r.kind == "gradient" for n in r.names
     }
     assert gradients - {"a result"} <= torch_names.keys()
+
+
+@columns
+@pytest.mark.full
+def test_gradients_of_a_table_and_of_what_is_looked_up_are_told_apart() -> None:
+    """By hand: the table has 50 rows, what is looked up ROWS; the backward of what reads it computes its gradient."""
+    table, line = nn.Embedding(50, WIDTH), nn.Linear(WIDTH, 8)
+
+    def f(i: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(line(table(i))).sum()
+
+    rows = {row.name: row for row in both(f, tokens())[1].rows if row.kind == "gradient"}
+    assert {name for name in rows if name.endswith("table.weight")} <= {f"{PREFIX}table.weight"}
+    shapes = {name: row.tensor for name, row in rows.items()}
+    assert shapes["backward of line(table(i))"] == f"float32[{ROWS}, {WIDTH}]"
+    assert shapes[f"{PREFIX}line.weight"] == f"float32[8, {WIDTH}]"
 
 
 def test_several_modules_keep_the_names_that_tell_them_apart() -> None:
@@ -141,7 +158,7 @@ def test_equal_tensors_of_repeated_modules_are_one_row() -> None:
     assert (row.tensors, row.names) == (2, ("0.down.weight", "1.down.weight"))
     assert (
         pattern("layers.10.h2.w") == "layers.*.h2.w"
-        and pattern("gradient of 3.weight") == "gradient of *.weight"
+        and pattern(f"{PREFIX}3.weight") == f"{PREFIX}*.weight"
     )
 
 
