@@ -285,7 +285,8 @@ class BriefAnswer(TypedDict):
 
 
 class CostRow(TypedDict):
-    """Cost of a line or kernel; ``share`` of the total."""
+    """Cost of a line or kernel; ``share`` of the total. ``launches`` per call, null where they depend on iterations or
+    branches, and ``launched`` in words."""
 
     name: str
     address: str
@@ -294,7 +295,8 @@ class CostRow(TypedDict):
     share: float
     at_least: bool
     bytes: float
-    launches: float
+    launches: Count | None
+    launched: str
     kernels: list[str]
     lines: list[str]
     modules: list[str]
@@ -312,7 +314,8 @@ class CostOfModules(TypedDict):
     amount: float
     share: float
     at_least: bool
-    launches: list[float]
+    launches: list[Count | None]
+    launched: list[str]
 
 
 class Cost(TypedDict):

@@ -111,8 +111,7 @@ def _launches(code: Code, kernel: Kernel) -> dict[str, Any]:
     from ..measures.control_flow import launches
     from ..views.words.quantities import launched
 
-    count = launches(code, [kernel])
-    return {"launches": count.most if count.most == count.least else None, "launched": launched(code, kernel)}
+    return {"launches": launches(code, [kernel]).number, "launched": launched(code, kernel)}
 
 
 def _story(capture: Capture, lang: str) -> list[dict[str, Any]]:

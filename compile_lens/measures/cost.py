@@ -47,8 +47,7 @@ class CostRow:
         share: of the sum of all known amounts, from 0 to 1; ``None`` if the amount is not known.
         at_least: True if a part of it is not known.
         nbytes: modelled bytes moved; ``None`` if they are not known.
-        launches: in how many places the code launches a kernel of it.
-        launched: how often a call does, where loops and branches decide.
+        launches: how often a call launches its kernels, as in the ledger.
         order: the first of these in the order of the code, counted from 1. Sorting does not change it.
         kernels: names of these kernels, in that order. Equal library calls are one row.
         lines: the lines that it came from, what costs most first.
@@ -66,8 +65,7 @@ class CostRow:
     share: float | None = None
     at_least: bool = False
     nbytes: float | None = None
-    launches: int = 0
-    launched: Figure | AtLeast = NEVER
+    launches: Figure | AtLeast = NEVER
     order: int = 0
     kernels: tuple[str, ...] = ()
     lines: tuple[Frame, ...] = ()
@@ -93,8 +91,7 @@ class ModuleTotal:
         type: their class, ``""`` if none of their own operations was seen.
         paths: the path of each.
         amount, share: of all of them together, as in ``CostRow``.
-        launches: the fewest and the most places at which the code launches a kernel that one of them has a part in.
-        launched: how often a call launches these, where loops and branches decide: each number or range once.
+        launches: how often a call launches the kernels that one of them has a part in: each number or range once.
     """
 
     pattern: str
@@ -102,9 +99,8 @@ class ModuleTotal:
     paths: tuple[str, ...]
     amount: float
     share: float | None
-    launches: tuple[int, int]
+    launches: tuple[Figure | AtLeast, ...]
     at_least: bool = False
-    launched: tuple[Figure | AtLeast, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,7 @@ class Cost:
                     "share": row.share,
                     "at_least": row.at_least,
                     "bytes": row.nbytes,
-                    "launches": row.launches,
+                    **_launches(row.launches),
                     "kernels": list(row.kernels),
                     "lines": [frame.address for frame in row.lines],
                     "modules": list(row.modules),
@@ -174,7 +170,8 @@ class Cost:
                     "amount": group.amount,
                     "share": group.share,
                     "at_least": group.at_least,
-                    "launches": list(group.launches),
+                    "launches": [_launches(one)["launches"] for one in group.launches],
+                    "launched": [_launches(one)["launched"] for one in group.launches],
                 }
                 for group in self.modules
             ],
@@ -186,6 +183,11 @@ class Cost:
 
         text: str = delegate("Cost.__str__")(self)
         return text
+
+
+def _launches(count: Figure | AtLeast) -> dict[str, Any]:
+    """Return launches as plain JSON data: a number, or null where loops or branches decide; and the same in words."""
+    return {"launches": int(count) if isinstance(count, Figure) else None, "launched": f"{count}"}
 
 
 @memoized
@@ -285,7 +287,6 @@ class _Sum:
             self.amount / total if self.known and total else None,
             self.at_least,
             None if self.bytes_unknown else self.nbytes,
-            len(launches),
             self.launched(),
             launches[0].order if launches else 0,
             tuple(dict.fromkeys(key[2] for key in kernels)),
@@ -418,7 +419,6 @@ class _Table:
                     if path in sums:
                         sums[path].add(launch, share)
             amount = sum(one.amount for one in sums.values())
-            counts = [len(one.launches) for one in sums.values()]
             totals.append(
                 ModuleTotal(
                     pattern,
@@ -426,9 +426,8 @@ class _Table:
                     tuple(paths),
                     amount,
                     amount / self._total if self._total else None,
-                    (min(counts), max(counts)),
-                    any(one.at_least for one in sums.values()),
                     tuple(dict.fromkeys(one.launched() for one in sums.values())),
+                    any(one.at_least for one in sums.values()),
                 )
             )
         return tuple(sorted(totals, key=lambda one: -one.amount))

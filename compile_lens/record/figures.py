@@ -70,6 +70,11 @@ class Count:
             return None
         return self.fixed + sum(max(m for m in pair if m is not None) for pair in ways)
 
+    @property
+    def number(self) -> int | None:
+        """Number of every call; None where loops or branches decide."""
+        return self.least if self.least == self.most else None
+
     def text(self, number: Callable[[int], str] = "{:,}".format) -> str:
         """In words: ``7``, ``1 or 3``, ``2 to 6``, ``3 + 4 per iteration``."""
         if self.most is not None and (self.correlated or self._choices() > _FEW):

@@ -371,12 +371,15 @@ def turned(x: torch.Tensor) -> torch.Tensor:
 def test_a_row_tells_how_often_a_call_launches_it(program: Any, rows: dict[str, str]) -> None:
     """One branch of two runs; a body runs as often as its loop turns, and the condition once more."""
     capture = compile_lens.capture(program, torch.ones(8, 16))
-    lines = {row.expression: launch_words(row.launched) for row in capture.cost("line").rows}
+    lines = {row.expression: launch_words(row.launches) for row in capture.cost("line").rows}
     for text, words in rows.items():
         (own,) = (launched for expression, launched in lines.items() if text in expression)
         assert own.endswith(words)
     for row in capture.cost("kernel").rows:
-        assert launch_words(row.launched) in str(capture.cost("kernel"))
+        assert launch_words(row.launches) in str(capture.cost("kernel"))
+    numbers = {row["expression"]: row["launches"] for row in capture.cost("line").to_dict()["rows"]}
+    assert {numbers[text] for text, words in lines.items() if words == "1 launch"} <= {1}
+    assert {numbers[text] for text, words in lines.items() if " or " in words or "iteration" in words} == {None}
     assert "2 launches" not in capture.text().partition("Cost by line")[2]
 
 
@@ -434,8 +437,8 @@ def test_repeated_modules_tell_how_often_a_call_launches_each(loops: bool, words
     (total,) = captured.cost("module").modules
     assert total.paths == ("layers.0", "layers.1")
     assert f"(layers.*): {words} each" in str(captured.cost("module"))
-    assert total.launched == tuple({row.launched: None for row in captured.cost("module").rows})
-    assert launches_of_each(dataclasses.replace(total, launched=(Figure(5), *total.launched))) == (
+    assert total.launches == tuple({row.launches: None for row in captured.cost("module").rows})
+    assert launches_of_each(dataclasses.replace(total, launches=(Figure(5), *total.launches))) == (
         "at least 2 launches" if loops else "2 to 5 launches"
     )
 

@@ -213,7 +213,7 @@ def _cost_row(ranked: Cost, row: CostRow) -> str:
     )
     note = f"; {row.note}" if row.note else ""
     bound = f", {row.bound}-bound" if row.bound else ""
-    launches = f"{launch_words(row.launched)} in {', '.join(row.phases)}"
+    launches = f"{launch_words(row.launches)} in {', '.join(row.phases)}"
     return f"{head}{code}\n{launches}{bound}: {kernels}{note}"
 
 

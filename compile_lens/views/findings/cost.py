@@ -126,7 +126,7 @@ _HEADS = {
 
 def _row(cost: Cost, row: CostRow) -> Row:
     money: tuple[Cell, ...] = (share(row), amount(cost, row.amount, row.at_least))
-    launches = row.launched.text() if isinstance(row.launched, AtLeast) else f"{row.launched:,}"
+    launches = row.launches.text() if isinstance(row.launches, AtLeast) else f"{row.launches:,}"
     bound = row.bound or Absence("bound", "not known")
     if cost.by == "line":
         expression = row.expression or row.note
@@ -157,9 +157,9 @@ def _repeated(cost: Cost) -> Table:
 
 def launches_of_each(one: ModuleTotal) -> str:
     """In how many launches each of some modules has a part: ``5 launches``, ``4 to 6 launches``, ``0 or 1 launch``."""
-    if len(one.launched) == 1:
-        return launch_words(one.launched[0])
-    ends = [(n.least, n.most) if isinstance(n, AtLeast) else (n, n) for n in one.launched]
+    if len(one.launches) == 1:
+        return launch_words(one.launches[0])
+    ends = [(n.least, n.most) if isinstance(n, AtLeast) else (n, n) for n in one.launches]
     least = min(low for low, _ in ends)
     most = [high for _, high in ends if high is not None]
     if len(most) < len(ends):
@@ -185,7 +185,7 @@ def text(cost: Cost) -> str:
         detail = (
             flat(row.expression)
             if cost.by == "line"
-            else f"{launch_words(row.launched)}{f' in {phases}' * several}  {places(row.lines)}"
+            else f"{launch_words(row.launches)}{f' in {phases}' * several}  {places(row.lines)}"
         )
         lines.append(f"{head}  {detail or row.note}".rstrip())
     if len(cost.rows) > LISTED:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from compile_lens.measures.chain import kernel_lines
+from compile_lens.measures.control_flow import launches
 from compile_lens.record.capture import Record
 from compile_lens.record.kernel import Code, Form, Kernel
 from compile_lens.record.messages import first_names
@@ -89,7 +90,7 @@ class Codes:
             "language": line(kernel.language),
             "languageTitle": line(labels.LANGUAGES.get(kernel.language, kernel.language)),
             "kind": line(kernel.kind),
-            "launches": kernel.launches,
+            "launches": launches(code, [kernel]).number,
             "launched": line(launched(code, kernel)),
             "launchLines": [number for number in kernel.launch_lines if number > 0],
             "first": place.first if place else 0,

@@ -56,8 +56,8 @@ class Costs:
                     "words": share(row),
                     "amount": amount(self._kernels, row.amount, row.at_least),
                     "limit": row.bound,
-                    "times": 0 if isinstance(row.launched, AtLeast) else row.launched,
-                    "launched": figure(row.launched),
+                    "times": 0 if isinstance(row.launches, AtLeast) else row.launches,
+                    "launched": figure(row.launches),
                     "saved": answer.saved if answer else 0,
                     "answer": [[label, line(words)] for label, words in answer.parts] if answer else [],
                 }

@@ -133,9 +133,9 @@ def _kernels(row: CostRow) -> str:
     bound = f", {row.bound}-bound" if row.bound else ""
     left = len(row.kernels) - KERNELS
     named = first_names(row.kernels, KERNELS)
-    if left > 0 and row.launched != len(row.kernels):  # two launches may share a name
+    if left > 0 and row.launches != len(row.kernels):  # two launches may share a name
         named += f" {'name' if left == 1 else 'names'}"
-    return f"{launch_words(row.launched)}{bound}: {named}"
+    return f"{launch_words(row.launches)}{bound}: {named}"
 
 
 def _one_call(call: RepeatedCall) -> Iterator[str]:

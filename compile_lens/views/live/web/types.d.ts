@@ -519,8 +519,9 @@ export interface KernelData {
   language: string;
   languageTitle: string;
   kind: string;
-  launches: number;
-  /** In words how often a call launches it. */
+  /** How often a call launches it; `null` where loops or branches decide. */
+  launches: number | null;
+  /** The same in words. */
   launched: string;
   /** Lines of the module that launch it. */
   launchLines: number[];

@@ -68,7 +68,10 @@ export function kernelChips(kernel) {
   const costs = kernelCosts(kernel);
   // Equal library calls share a row, which counts all of them.
   const times = kernel.cost?.times ?? 0;
-  const launched = times > kernel.launches ? `${kernel.launches} of ${plural(times, "launch", "launches")}` : "";
+  const launched =
+    kernel.launches !== null && times > kernel.launches
+      ? `${kernel.launches} of ${plural(times, "launch", "launches")}`
+      : "";
   return [
     kernel.languageTitle,
     kernel.kind !== kernel.language ? kernel.kind : "",

@@ -37,7 +37,7 @@ export function launchRow(units, kernel, number, cost = null) {
       { class: "code-name" },
       kernel.name.replace(/^(cpp|triton_\w{3}|mps)_fused_(?=\D)|^extern_kernels\./, ""),
     ),
-    h("span", { class: "launch-times" }, cost?.launched ?? (kernel.launches > 1 ? `×${kernel.launches}` : "")),
+    h("span", { class: "launch-times" }, cost?.launched ?? (kernel.launches === 1 ? "" : kernel.launched)),
     h("span", { class: "launch-kind" }, cost?.limit || (kernel.language === "extern" ? "library" : kernel.kind)),
     h("span", { class: "launch-bytes" }, cost?.amount ?? kernel.traffic),
     cost ? h("span", { class: "launch-share", style: `--share:${cost.bar}` }, cost.words) : null,

@@ -188,15 +188,19 @@ function codeFacts(model, stage, item, code) {
     .flatMap((k) => k.launchLines)
     .slice(0, FACTS_LISTED)
     .join(", ");
-  const count = kernels.reduce((sum, k) => sum + k.launches, 0);
   // What a call launches per iteration or branch is no number to add to.
-  const plain = kernels.every((k) => k.launched === plural(k.launches, "launch", "launches"));
-  const launches = plain
-    ? plural(count, "launch", "launches")
-    : kernels
-        .map((k) => k.launched)
-        .slice(0, FACTS_LISTED)
-        .join(", ");
+  const counts = kernels.map((k) => k.launches).filter((n) => n !== null);
+  const launches =
+    counts.length === kernels.length
+      ? plural(
+          counts.reduce((sum, n) => sum + n, 0),
+          "launch",
+          "launches",
+        )
+      : kernels
+          .map((k) => k.launched)
+          .slice(0, FACTS_LISTED)
+          .join(", ");
   const traffic = kernels
     .map((k) => k.traffic)
     .filter(Boolean)
