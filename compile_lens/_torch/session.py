@@ -13,7 +13,7 @@ from ..record import messages
 from ..record.capture import Failure
 from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
-from .frames import code_copies, dynamo, skipped_frames
+from .frames import code_copies, dynamo, own_calls, skipped_frames
 from .frames.failure import failure
 from .ground import hook_points, hooks, log_filters, values
 from .ground.limit import Limit
@@ -107,6 +107,7 @@ def inductor_settings() -> dict[str, Any]:
 
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
+    own_calls.leave_out()
     recorder = Recorder(
         CaptureSpec(
             request.build,

@@ -127,7 +127,7 @@ def test_launches_and_the_names_beside_them_are_told_apart(launches: int, end: s
     """Two launches may be of one name: of five launches, four names are not all but one."""
     row = samples.sample().cost("line").rows[0]
     row = dataclasses.replace(
-        row, kernels=("a", "b", "c", "d"), launched=Figure(launches, MEASURED), bound=""
+        row, kernels=("a", "b", "c", "d"), launches=Figure(launches, MEASURED), bound=""
     )
     assert capture_summary._kernels(row) == f"{launches} launches: a, b, {end}"
 

@@ -21,7 +21,7 @@ from ..ground.hooks import free_hook
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import LoggedBreak
 from ..ground.source_places import is_entry, is_internal
-from . import dynamo, eager_lines
+from . import dynamo, eager_lines, own_calls
 
 _PLACEHOLDERS = {
     "step_unsupported": "a graph break that Dynamo could not resume from, so that it compiled no more of the "
@@ -106,12 +106,8 @@ def cause(error: Any, kind: str = BREAK) -> Ending:
         )
     ended = messages.ending(str(error), stack(summaries), kind)
     last = next(reversed(list(summaries)), None)
-    return (
-        dataclasses.replace(ended, hint=_OF_ENTRY) if last is not None and is_entry(last.filename) else ended
-    )
-
-
-_OF_ENTRY = "Call compile_lens outside of what is compiled: Dynamo does not trace it."
+    ours = own_calls.is_break(str(error)) or (last is not None and is_entry(last.filename))
+    return dataclasses.replace(ended, hint=own_calls.HINT) if ours else ended
 
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:

@@ -22,7 +22,7 @@ from ..ground.hooks import free_hook
 from ..ground.python_runtime import with_stack_room
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import Frame
-from . import dynamo, eager_lines, graph_breaks
+from . import dynamo, eager_lines, graph_breaks, own_calls
 
 _LIMITS = "recompile limit exceeded"
 
@@ -87,7 +87,7 @@ def convert_or_skip(real: Any, converter: Any, *args: Any, **kwargs: Any) -> Any
 def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Record a frame whose error Dynamo swallowed: Python runs the function."""
     # The program calls us, which is none of its own frames.
-    if source_places.is_entry(frame.f_code.co_filename):
+    if own_calls.is_within(frame):
         return ConvertFrameReturn()
     result = real(wrapper, frame, *args, **kwargs)
     if getattr(result, "guarded_code", None) is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from dispatched import Dispatched
+from plain_graphs import compiled
 from torch import nn
 
-from compile_lens import capture
+from compile_lens import Capture, capture, diff, expect, support, watch
 
 pytestmark = pytest.mark.torch
 
@@ -68,14 +71,50 @@ def test_layers_that_are_compiled_or_whose_caller_is_named() -> None:
     assert eager_functions(Loop(nn.Linear(4, 4), Broken(), nn.ReLU())) == {"forward"}
 
 
-def test_a_capture_in_a_captured_function_breaks_at_its_own_line() -> None:
-    def within(x: torch.Tensor) -> torch.Tensor:
-        capture(torch.sin, x)
-        return x + 1
+def captures(x: torch.Tensor) -> torch.Tensor:
+    capture(torch.sin, x)
+    return x + 1
 
-    captured = capture(within, X)
-    (ending,) = captured.breaks
-    (frame,) = ending.frames
-    assert (frame.file, frame.text) == (__file__, "capture(torch.sin, x)")
-    assert "Call compile_lens outside" in ending.hint
-    assert all("within" in c.function for c in captured.compilations)
+
+def expects(x: torch.Tensor) -> torch.Tensor:
+    expect(torch.sin, x).launches(1).graph_breaks(0)
+    return x + 1
+
+
+def reads(x: torch.Tensor) -> torch.Tensor:
+    str(SAVED[0])
+    return x + 1
+
+
+def differs(x: torch.Tensor) -> torch.Tensor:
+    y = x.sin()
+    diff(SAVED[0], SAVED[0])
+    return y + SAVED[0].cost().total
+
+
+def asks(x: torch.Tensor) -> torch.Tensor:
+    support("sin")
+    return x + 1
+
+
+def watches(x: torch.Tensor) -> torch.Tensor:
+    with watch():
+        y = x.sin()
+    return y + 1
+
+
+SAVED: list[Capture] = []
+
+
+@pytest.mark.parametrize("program", [captures, expects, reads, differs, asks, watches])
+def test_our_calls_in_a_captured_function_break_at_their_own_lines(program: Any) -> None:
+    """No line of ours stands for one of the program, and plain ``torch.compile`` makes as many graphs."""
+    SAVED[:] = [capture(torch.cos, X)]
+    captured = capture(program, X)
+    assert captured.breaks and not captured.missing
+    for ending in captured.breaks:
+        assert [frame.file for frame in ending.frames] == [__file__]
+        assert "Call compile_lens outside" in ending.hint
+    assert {skip.function for skip in captured.skipped} <= {program.__name__}
+    assert all(program.__name__ in c.function for c in captured.compilations)
+    assert compiled(program, [(X,)]) == sum(bool(c.phases) for c in captured.compilations)

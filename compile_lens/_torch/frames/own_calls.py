@@ -1,0 +1,63 @@
+"""Calls of compile_lens in a program that is compiled: Dynamo breaks there, and traces nothing of what they do."""
+
+from __future__ import annotations
+
+import functools
+import types
+from pathlib import Path
+
+from torch._dynamo import trace_rules
+
+HINT = "Call compile_lens outside of what is compiled: Dynamo does not trace it."
+
+_PACKAGE = Path(__file__).parents[2]
+
+_DATA = tuple(
+    f"{(_PACKAGE / name).as_posix()}/"
+    for name in ("devices", "layout", "measures", "record", "results", "views")
+)
+"""Folders of what calls no function of the program."""
+
+_OWN_CALLS = tuple((_PACKAGE / "api" / f"{name}.py").as_posix() for name in ("expect", "load", "support"))
+"""Public functions that call none but in a capture."""
+
+_SKIPPED = (
+    *(path.as_posix() for path in (_PACKAGE / "api").glob("*.py")),  # the playground's run its programs
+    *(f"{(_PACKAGE / name).as_posix()}/" for name in ("engine", "trials")),
+    *_DATA,
+)
+_CONTEXT = "(WatchContext)"
+"""Names the context of a watch, which Dynamo does not enter."""
+
+_TORCH = f"{(_PACKAGE / '_torch').as_posix()}/"
+_ROOT = f"{_TORCH}session.py"
+
+
+@functools.cache
+def leave_out() -> None:
+    """Have Dynamo skip what a program can call of ours, from now on: what it compiles later breaks as a capture does."""
+    trace_rules.SKIP_DIRS += [path for path in _SKIPPED if path not in trace_rules.SKIP_DIRS]
+    trace_rules._recompile_re()
+
+
+def is_break(reason: str) -> bool:
+    """Return True for the reason of a graph break that is such a call."""
+    text = reason.replace("\\", "/")
+    return _CONTEXT in text or any(path in text for path in _SKIPPED)
+
+
+def is_within(frame: types.FrameType | None) -> bool:
+    """Return True for a frame of ours in a captured program, and for what such a frame calls."""
+    file = _file(frame)
+    if file.startswith(_TORCH):
+        return True
+    while frame is not None and not file.startswith(_ROOT):
+        if file.startswith((*_DATA, *_OWN_CALLS)):
+            return True
+        frame = frame.f_back
+        file = _file(frame)
+    return False
+
+
+def _file(frame: types.FrameType | None) -> str:
+    return "" if frame is None else frame.f_code.co_filename.replace("\\", "/")
