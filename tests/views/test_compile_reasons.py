@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
+import torch
+from torch._dynamo.testing import CompileCounter
 
 from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import Environment, Record
 from compile_lens.record.compilation import Compilation, DynamicDim, Guard
 from compile_lens.record.graph import Frame
-from compile_lens.views.words.compile_reasons import CompileReason, change, compile_reason
+from compile_lens.views.words.compile_reasons import CompileReason, change, compile_reason, recompile_remedy
 
 PLAIN = Compilation("0/1", "f", "f.py", 2)
 
@@ -138,3 +142,62 @@ def test_what_follows_two_breaks_of_one_line_is_told_apart_by_the_call() -> None
     assert {compile_reason(passed, number).short for number in (2, 3)} == {"continues after the break"}
     plain = _program(first, last)
     assert compile_reason(plain, 1).short == "continues after the break", "there is one break in the line"
+
+
+SIZE = "1/0: tensor 'x' size mismatch at index 0. expected 8, actual "
+OF_X = DynamicDim("L['x'].size(0)", "s0", 16)
+OF_S = DynamicDim("L['s']", "s1", 3)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "dims", "function", "key"),
+    [
+        ((f"{SIZE}16",), (OF_X,), "f", "mark"),
+        ((f"{SIZE}16",), (), "f", ""),
+        ((f"{SIZE}16",), (OF_X,), "torch_dynamo_resume_in_f_at_7", ""),
+        ((f"{SIZE}1",), (OF_X,), "f", "small"),
+        (("1/0: tensor 'x' dtype mismatch. expected Float, actual Double",), (), "f", "kind"),
+        (("1/0: tensor 'x' stride mismatch at index 0. expected 8, actual 1",), (), "f", ""),
+        (("1/0: s == 2  # return x * s  # a.py:3 in f",), (OF_S,), "f", "number"),
+        (("1/0: s == 2.0",), (OF_S,), "f", ""),
+        (("1/0: s == 1",), (OF_S,), "f", ""),
+        (("1/0: s == 2",), (), "f", ""),
+        ((f"{SIZE}16", "1/1: tensor 'x' dtype mismatch. expected Float, actual Double"), (OF_X,), "f", ""),
+        ((), (OF_X,), "f", ""),
+    ],
+)
+def test_a_remedy_of_a_recompile_is_named_where_the_reason_allows_one(
+    reasons: tuple[str, ...], dims: tuple[DynamicDim, ...], function: str, key: str
+) -> None:
+    one = Compilation("1/1", function, "f.py", 2, recompile_reasons=reasons, dynamic=dims)
+    assert recompile_remedy(one) == key
+
+
+def times(x: Any, s: Any) -> Any:
+    return x.sin() * s
+
+
+@pytest.mark.torch
+@pytest.mark.full
+def test_the_remedies_of_recompiles_hold_in_plain_torch() -> None:
+    def compiles(calls: Sequence[tuple[Any, Any]], **options: Any) -> int:
+        torch._dynamo.reset()
+        counter = CompileCounter()
+        compiled = torch.compile(times, backend=counter, **options)
+        for arguments in calls:
+            compiled(*arguments)
+        return counter.frame_count
+
+    def marked(n: int) -> Any:
+        x = torch.rand(n)
+        torch._dynamo.mark_dynamic(x, 0)
+        return x
+
+    x = torch.rand(8)
+    assert compiles([(torch.rand(n), 2) for n in (8, 16, 32)]) == 2
+    assert compiles([(marked(n), 2) for n in (8, 16, 32)]) == 1
+    assert compiles([(torch.rand(n), 2) for n in (8, 1)]) == 2
+    for values in ((2, 3, 4), (2.5, 3.5, 4.5)):
+        assert compiles([(x, s) for s in values]) == 2
+        assert compiles([(x, s) for s in values], dynamic=True) == 1
+    assert compiles([(x, 2), (x.double(), 2)]) == 2 and compiles([(x.double(), 2), (x.double(), 2)]) == 1

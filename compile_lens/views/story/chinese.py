@@ -48,6 +48,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "bodies": "此外还有高阶算子（分支、循环等）的子图，其中另有 {n}。",
     "again": "这是一次重新编译。",
     "guard_failed": "旧的变体有这条守卫（guard）不成立：{guard}。",
+    "recompile_remedy": "避免的办法：{clause}。",
     "dynamic": "有一个维度是符号：{source}，记作 {symbol}。",
     "dynamic_seen": "有一个维度是符号：{source}，记作 {symbol}，这次是 {n}。",
     "number": "有一个数是符号：{source}，记作 {symbol}。",
@@ -156,6 +157,10 @@ NOUNS = {key: (noun, noun) for key, noun in _NOUNS.items()}
 """A noun with its measure word: Chinese has no plural."""
 
 WORDS = {
+    "recompile.mark": "在第一次调用之前用 torch._dynamo.mark_dynamic(tensor, dim) 标记这个维度",
+    "recompile.small": "不要传大小为 0 或 1 的维度，torch 为这样的大小另编译一个变体",
+    "recompile.number": "用 torch.compile(dynamic=True)，它的第一个变体就能接受其他值",
+    "recompile.kind": "每次都用同一种张量调用",
     "after": "{} 第 {} 行之后",
     "dynamo": "Dynamo",
     "autograd": "AOTAutograd",

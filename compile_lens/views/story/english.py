@@ -60,6 +60,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "bodies": "Beside them stand the bodies of higher-order operators (branches, loops and the like), with {n} more.",
     "again": "It is a recompile.",
     "guard_failed": "This guard of an older variant failed: {guard}.",
+    "recompile_remedy": "What keeps it from failing: {clause}.",
     "dynamic": "One dimension is a symbol: {source}, written {symbol}.",
     "dynamic_seen": "One dimension is a symbol: {source}, written {symbol}, which was {n} here.",
     "number": "One number is a symbol: {source}, written {symbol}.",
@@ -187,6 +188,10 @@ NOUNS = {
 }
 
 WORDS = {
+    "recompile.mark": "marking the dimension before the first call, by torch._dynamo.mark_dynamic(tensor, dim)",
+    "recompile.small": "giving no size of 0 or 1, for which torch makes a variant of its own",
+    "recompile.number": "torch.compile(dynamic=True), whose first variant takes other values too",
+    "recompile.kind": "giving one kind of tensor at each call",
     "after": "{}, after line {}",
     "dynamo": "Dynamo",
     "autograd": "AOTAutograd",

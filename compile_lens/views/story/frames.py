@@ -10,9 +10,10 @@ from compile_lens.record.graph import Frame, Graph, Node
 from compile_lens.record.lowering import MERGING
 from compile_lens.record.messages import plain_source
 
-from ..words.labels import place, places
+from ..words.compile_reasons import recompile_remedy
+from ..words.labels import each_place, place
 from ..words.outcome import reason
-from .model import Amount, Names, Teller
+from .model import Amount, Names, Teller, Word
 
 STAGES = ("dynamo", "pre_grad")
 
@@ -68,6 +69,8 @@ def dynamo(teller: Teller, compilation: Compilation) -> None:
         here.say("again")
     for failed in compilation.recompile_reasons:
         here.say("guard_failed", guard=failed)
+    if remedy := recompile_remedy(compilation):
+        here.say("recompile_remedy", clause=Word(f"recompile.{remedy}"))
     for dim in guard_values.constrained_dims(compilation):
         _symbol(here, dim)
     if compilation.guards:
@@ -109,8 +112,8 @@ def _graph(here: Teller, compilation: Compilation, graph: Graph) -> None:
     if frames:
         about = [line_address(frame.file, frame.line) for frame in frames]
         key = "line" if len(calls) == 1 else "lines"
-        lines = places(sorted(frames, key=lambda f: (f.file, f.line)))
-        here.say(key, graph.key, about, n=Amount(len(frames), "line"), places=lines)
+        lines = each_place(sorted(frames, key=lambda f: (f.file, f.line)))
+        here.say(key, graph.key, about, n=Amount(len(frames), "line"), places=Names(lines))
     lineless = [node.name for node in calls if not node.frames]
     if lineless:
         here.say("lineless", graph.key, lineless, n=Amount(len(lineless), "call"))

@@ -80,6 +80,32 @@ def change(reason: str, compilation: Compilation) -> str:
     return f"guard failed: {_plain(condition)}" if equals else condition
 
 
+def recompile_remedy(compilation: Compilation) -> str:
+    """What would have made a recompile needless, by a key: ``"mark"`` the dimension, no ``"small"`` size, a symbol for
+    a ``"number"``, one ``"kind"`` of tensor; ``""`` where that is not known, or older variants need several."""
+    remedies = {_remedy(_ID.sub("", reason.strip()), compilation) for reason in compilation.recompile_reasons}
+    return remedies.pop() if len(remedies) == 1 else ""
+
+
+def _remedy(text: str, compilation: Compilation) -> str:
+    symbols = {_plain(dim.source): dim for dim in compilation.dynamic}
+    if size := _SIZES.fullmatch(text):
+        if {size["before"], size["after"]} & {"0", "1"}:
+            return "small"
+        marked = f"{_plain(size['name'])}.size({size['index']})" in symbols
+        # What follows a graph break may get a tensor that no caller can mark.
+        return "mark" if marked and not _RESUME.fullmatch(compilation.function) else ""
+    if _KINDS.match(text):
+        return "kind"
+    left, equals, right = _plain(text.partition(" # ")[0].strip()).partition(" == ")
+    symbol = symbols.get(left)
+    if not equals or symbol is None or symbol.is_dimension or not _literal(right):
+        return ""
+    now = symbol.observed
+    same = _literal(now) and type(ast.literal_eval(now)) is type(ast.literal_eval(right))
+    return "number" if same and "0" not in (now, right) and "1" not in (now, right) else ""
+
+
 def _now(left: str, compilation: Compilation) -> str:
     """The value that a compilation is for, if its guards or the sizes that it saw name it, or that it is for any of a
     type; ``""`` without."""
@@ -199,6 +225,10 @@ _TENSOR = tuple(
 _GRADIENT = re.compile(
     r"tensor '(?P<name>.+)' requires_grad mismatch\. expected requires_grad=(?P<before>[01])"
 )
+_SIZES = re.compile(
+    r"tensor '(?P<name>.+)' size mismatch at index (?P<index>\d+)\. expected (?P<before>\d+), actual (?P<after>\d+)"
+)
+_KINDS = re.compile(r"tensor '.+' (?:dtype|rank|requires_grad) mismatch\. ")
 _TYPES = {
     "Float": "float32",
     "Double": "float64",

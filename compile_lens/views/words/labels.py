@@ -288,16 +288,20 @@ def place(frame: Frame) -> str:
 
 def places(frames: Iterable[Frame], limit: int = 6) -> str:
     """Frames as ``a.py:7, 9, b.py:3``, each line once; at most ``limit``, then how many more."""
-    frames = tuple({(frame.file, frame.line): frame for frame in frames}.values())
+    every = each_place(frames)
+    more = [f"and {len(every) - limit} more"] if len(every) > limit else []
+    return ", ".join((*every[:limit], *more))
+
+
+def each_place(frames: Iterable[Frame]) -> tuple[str, ...]:
+    """Each line of frames once, with its file where that is not the one before: ``a.py:7``, ``9``, ``b.py:3``."""
     out: list[str] = []
     last = ""
-    for frame in frames[:limit]:
+    for frame in {(frame.file, frame.line): frame for frame in frames}.values():
         name, _, line = place(frame).rpartition(":")
         out.append(line if name == last else f"{name}:{line}")
         last = name
-    if len(frames) > limit:
-        out.append(f"and {len(frames) - limit} more")
-    return ", ".join(out)
+    return tuple(out)
 
 
 def without_folders(text: str) -> str:
