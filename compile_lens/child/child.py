@@ -7,13 +7,15 @@ import json
 import math
 import os
 import selectors
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ChildError
 from . import launcher, lifetime, message
+from .fork import ForkedProcess
 from .output import OutputReader
 
 BEAT = 0.5
@@ -21,6 +23,13 @@ BEAT = 0.5
 
 STOPPED = 20.0
 """Seconds for which a child may be held by a signal before it is given up."""
+
+
+Start = Callable[
+    [str, Mapping[str, str], Sequence[int], str | None],
+    tuple[subprocess.Popen[bytes] | ForkedProcess, int],
+]
+"""Starts a process: ``launcher.start`` a new one, ``fork.start`` a fork of this one."""
 
 
 class TooLong(ChildError):
@@ -35,13 +44,19 @@ class Child:
         environment: all of its variables.
         folder: where it stands; ``None``: where the caller does.
         show: whether what it prints during a request is printed here. What it wrote last is remembered either way.
+        start: starts the process.
     """
 
     leaving = False
     """True while this program is ending, and every child with it."""
 
     def __init__(
-        self, module: str, environment: Mapping[str, str], folder: str | None = None, show: bool = True
+        self,
+        module: str,
+        environment: Mapping[str, str],
+        folder: str | None = None,
+        show: bool = True,
+        start: Start = launcher.start,
     ) -> None:
         self._show = show
         self.owner = os.getpid()
@@ -53,7 +68,7 @@ class Child:
         self._held_since: float | None = None
         self._replies, theirs = os.pipe()
         try:
-            self._process, self._life = launcher.start(module, environment, (theirs,), folder)
+            self._process, self._life = start(module, environment, (theirs,), folder)
         except OSError as error:
             os.close(self._replies)
             raise ChildError(f"no child process could be started with {sys.executable!r}: {error}") from error

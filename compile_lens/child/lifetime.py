@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Protocol
 
 try:
     import fcntl
@@ -21,6 +22,16 @@ except ImportError:  # Windows
 
 BEAT = 1.0
 """Seconds between two looks at the caller, where the system does not tell by itself that it is gone."""
+
+
+class Process(Protocol):
+    """A process that this one started: ``subprocess.Popen`` is one."""
+
+    pid: int
+    returncode: int | None
+
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
 
 
 # The caller's side ------------------------------------------------------------------------------------------
@@ -49,7 +60,7 @@ def _state(pid: int) -> int:
     return 0 if status is None else status.si_code
 
 
-def end(process: subprocess.Popen[bytes]) -> int:
+def end(process: Process) -> int:
     """End a process, with all that it started; its exit code. The process leads a session of its own."""
     if process.returncode is None:
         # Until it is waited for, its number is nobody else's.

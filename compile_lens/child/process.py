@@ -15,8 +15,8 @@ from typing import Any
 
 from .. import errors
 from ..errors import ChildError
-from . import context, exceptions, imports, message, nesting, pickling, worker
-from .child import Child
+from . import context, exceptions, imports, launcher, message, nesting, pickling, worker
+from .child import Child, Start
 from .nesting import LIMIT, Nesting
 
 _children: dict[tuple[tuple[str, str], ...], Child] = {}
@@ -129,12 +129,12 @@ def _otherwise(
     return None if alone <= apart.left else dataclasses.replace(apart, left=apart.left | alone)
 
 
-def ready(first: tuple[str, ...] = ()) -> None:
+def ready(first: tuple[str, ...] = (), start: Start = launcher.start) -> None:
     """Start the child if none is kept, so that it imports ``first`` while the caller does something else."""
     with _lock, contextlib.suppress(ChildError):  # whoever calls next is told
         # Whether one that is kept still serves, the call finds out.
         if sys.executable and () not in _children and not Nesting.loading and Nesting.depth < LIMIT:
-            _child({}, first)
+            _child({}, first, start)
 
 
 def close() -> None:
@@ -166,7 +166,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
+def _child(environment: dict[str, str], first: tuple[str, ...], start: Start = launcher.start) -> Child:
     if Child.leaving:
         raise ChildError("this program is ending: no child process is started")
     key = tuple(sorted(environment.items()))
@@ -179,7 +179,9 @@ def _child(environment: dict[str, str], first: tuple[str, ...]) -> Child:
             child = None
     if child is None:
         child = _children[key] = Child(
-            "compile_lens.child.worker", {**os.environ, **environment, message.FIRST: " ".join(first)}
+            "compile_lens.child.worker",
+            {**os.environ, **environment, message.FIRST: " ".join(first)},
+            start=start,
         )
     child.known.update(written)
     return child

@@ -80,7 +80,7 @@ class Pipes:
     """The two pipes to the caller. They are this process's alone: one that is forked from it has none."""
 
     def __init__(self, requests: int, replies: int) -> None:
-        self._fds = (requests, replies)
+        self._fds: tuple[int, ...] = (requests, replies)
         self._owner = os.getpid()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -94,6 +94,7 @@ class Pipes:
             for fd in self._fds:
                 with contextlib.suppress(OSError):  # the program closed what was not its own
                     os.close(fd)
+            self._fds = ()  # a fork of the fork may have others of these numbers
 
     def get(self) -> tuple[int, bytes] | None:
         """The next request and its number; ``None`` when there will be no more."""

@@ -8,11 +8,13 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from compile_lens import UsageError
+from compile_lens.child import fork
 from compile_lens.course.grade import __main__ as grader
 from compile_lens.course.grade import submission
 from compile_lens.course.grade.marks import Mark, Row, load, save
@@ -100,7 +102,8 @@ def test_no_experiment_of_a_lesson_is_run(key: str) -> None:
 def test_every_solved_lesson_is_right(lesson: int, tmp_path: Path) -> None:
     (path,) = LESSON.parent.glob(f"{lesson:02}-*.ipynb")
     (tmp_path / "solved.ipynb").write_text(json.dumps(assignments.source(path)), encoding="utf-8")
-    row = grader.mark(tmp_path / "solved.ipynb", lesson, LIMITS)
+    with grader.Marker(LIMITS) as marker:
+        row = grader.mark(tmp_path / "solved.ipynb", lesson, marker)
     assert set(row.marks.values()) == {Mark("right")}, row
 
 
@@ -242,12 +245,85 @@ def test_an_endless_submission_is_ended_and_a_later_run_goes_on(tmp_path: Path) 
     )
     begun = tmp_path / "begun"
     (tmp_path / "endless.ipynb").write_text(book(endless), encoding="utf-8")
-    row = grader.mark(tmp_path / "endless.ipynb", 1, grader.Limits(10, LIMITS.memory))
+    with grader.Marker(grader.Limits(10, LIMITS.memory)) as marker:
+        row = grader.mark(tmp_path / "endless.ipynb", 1, marker)
     assert begun.exists() and row.marks["1.1"] == Mark(
         "time limit", ("There was no answer within 10 seconds.",)
     )
     assert row.marks["1.2"].outcome == "missing" and not row.judged
     (tmp_path / "endless.ipynb").write_text(book(RIGHT), encoding="utf-8")
-    right = grader.mark(tmp_path / "endless.ipynb", 1, LIMITS, row)
-    assert right.marks["1.1"] == Mark("right")
-    assert grader.mark(tmp_path / "endless.ipynb", 1, LIMITS, right) is right
+    with grader.Marker(LIMITS) as marker:
+        right = grader.mark(tmp_path / "endless.ipynb", 1, marker, row)
+        assert right.marks["1.1"] == Mark("right")
+        assert grader.mark(tmp_path / "endless.ipynb", 1, marker, right) is right
+
+
+STATE = """
+import os, sys, threading
+import torch
+def note():
+    facts = (
+        (os.getppid(), threading.active_count(), len(os.listdir("/proc/self/task"))),
+        (hasattr(torch, "left_by_a_student"), os.environ.get("LEFT"), "left" in sys.modules),
+        (os.listdir(), os.environ["TORCHINDUCTOR_CACHE_DIR"].startswith(os.getcwd())),
+    )
+    with open(os.path.join({folder!r}, "seen-" + str(os.getpid())), "w") as file:
+        for line in facts:
+            print(*line, file=file)
+    torch.left_by_a_student, os.environ["LEFT"], sys.modules["left"] = True, "1", torch
+    open("left.py", "w").close()
+    return 1
+seen = note()
+def six(x):
+    return (x * seen).sin()
+course.check("1.1", six)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not fork.FORKS, reason="a process that has imported torch cannot be forked here")
+def test_students_are_forks_of_one_process_and_see_nothing_of_each_other(tmp_path: Path) -> None:
+    notebook = tmp_path / "student.ipynb"
+    notebook.write_text(book(STATE.format(folder=str(tmp_path))), encoding="utf-8")
+    ends = book(RIGHT.replace("return x", "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"))
+    (tmp_path / "ends.ipynb").write_text(ends, encoding="utf-8")
+    with grader.Marker(LIMITS) as marker:
+        for _ in range(2):
+            assert grader.mark(notebook, 1, marker).marks["1.1"].outcome == "wrong"
+        row = grader.mark(tmp_path / "ends.ipynb", 1, marker)
+        assert row.marks["1.1"].outcome == "ended" and not row.judged
+        assert grader.mark(notebook, 1, marker).marks["1.1"].outcome == "wrong"
+    seen = [path.read_text().splitlines() for path in sorted(tmp_path.glob("seen-*"))]
+    parents = Counter(lines[0].split()[0] for lines in seen)
+    assert sorted(parents.values()) == [1, 2], seen  # the third began with a new parent, since one was ended
+    assert {lines[0].partition(" ")[2] for lines in seen} == {"1 1"}
+    assert {lines[1] for lines in seen} == {"False None False"} and {lines[2] for lines in seen} == {
+        "[] True"
+    }
+
+
+@pytest.mark.torch
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("lesson", [1, 8])
+def test_a_forked_process_gives_the_marks_of_a_new_one(
+    lesson: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = LESSON.parent.glob(f"{lesson:02}-*.ipynb")
+    solved = json.dumps(assignments.source(path))
+    texts = {"solved": solved, "untouched": path.read_text(encoding="utf-8"), "plus": book(PLUS)}
+    rows = {}
+    for forks in (True, False):
+        monkeypatch.setattr(grader, "FORKS", forks)
+        with grader.Marker(LIMITS) as marker:
+            for name, text in texts.items():
+                file = tmp_path / f"{name}.ipynb"
+                file.write_text(text, encoding="utf-8")
+                rows[name, forks] = grader.mark(file, lesson, marker)
+    for name in texts:
+        assert rows[name, True] == rows[name, False]
+
+
+PLUS = "def plus(*xs):\n    return xs[0] + 1\n" + "".join(
+    f"course.check('{lesson}.{number}', plus)\n" for lesson in (1, 8) for number in (1, 2, 3)
+)

@@ -5,44 +5,34 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
+import queue
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
 
-from ...child.child import Child, TooLong
-from ...errors import ChildError, LensError, UsageError
+from ...child.fork import FORKS
+from ...errors import LensError, UsageError
 from ...versions import __version__
 from ...views.language import TAGS
 from .. import wording
 from ..lessons import EXERCISES
 from ..wording import message
-from . import leaderboard
+from . import leaderboard, process
+from .fork_server import ForkServer
 from .marks import Mark, Row, load, save
+from .process import Limits, Submitted
 
-WORKER = "compile_lens.course.grade.marking"
 VERSIONS = (__version__.encode(), metadata.version("torch").encode())
 """Versions on which a mark depends, beside the notebook."""
 
-START = 300.0
-"""Seconds in which a student's process has to start and to import torch; they are not the exercise's."""
-
 LARGEST = 20_000_000
 """Bytes of a notebook that is read."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of one exercise of one student: seconds, and bytes of memory."""
-
-    seconds: float
-    memory: int
 
 
 def students(folder: Path) -> list[Path]:
@@ -79,7 +69,7 @@ def notebook(handed_in: Path, lesson: int) -> Path:
     return numbered[0]
 
 
-def mark(handed_in: Path, lesson: int, limits: Limits, earlier: Row | None = None) -> Row:
+def mark(handed_in: Path, lesson: int, marker: Marker, earlier: Row | None = None) -> Row:
     """Return a student's row: the earlier one if nothing changed since, and every exercise had a verdict."""
     keys = exercises(lesson)
     student = _name(handed_in)
@@ -96,10 +86,10 @@ def mark(handed_in: Path, lesson: int, limits: Limits, earlier: Row | None = Non
     digest = hashlib.sha256(b"\0".join([*VERSIONS, data, *beside])).hexdigest()
     if earlier is not None and earlier.digest == digest and earlier.judged:
         return earlier
-    return Row(student, digest, _marks(data, keys, path.parent if handed_in.is_dir() else None, limits))
+    return Row(student, digest, marker.marks(data, keys, path.parent if handed_in.is_dir() else None))
 
 
-def figures(handed_in: Path, key: str, limits: Limits) -> Mark:
+def figures(handed_in: Path, key: str, marker: Marker) -> Mark:
     """Return the figures of a student's function, or why it has none."""
     try:
         path = notebook(handed_in, int(key.partition(".")[0]))
@@ -107,45 +97,43 @@ def figures(handed_in: Path, key: str, limits: Limits) -> Mark:
     except (UsageError, OSError) as error:
         return Mark("no notebook", (str(error),))
     folder = path.parent if handed_in.is_dir() else None
-    return _marks(data, [key], folder, limits, measured=True)[key]
+    return marker.marks(data, [key], folder, measured=True)[key]
 
 
 def _name(handed_in: Path) -> str:
     return handed_in.stem if handed_in.is_file() else handed_in.name
 
 
-def _marks(
-    notebook: bytes, keys: list[str], folder: Path | None, limits: Limits, measured: bool = False
-) -> dict[str, Mark]:
-    """Return the marks of a notebook. After an exercise that ended the process the next one gets a new process."""
-    language = "zh" if wording.chinese() else "en"
-    environment = {**os.environ, "COMPILE_LENS_GRADE_MEMORY": str(limits.memory)}
-    text = notebook.decode("utf-8", "replace")
-    marks: dict[str, Mark] = {}
-    child: Child | None = None
-    with tempfile.TemporaryDirectory() as scratch:
-        common = {"text": text, "folder": str(folder or scratch), "language": language, "measured": measured}
-        try:
-            for key in keys:
-                if child is None or not child.alive:
-                    child = Child(WORKER, environment, scratch, show=False)
-                marks[key] = _asked(child, json.dumps({**common, "key": key}).encode(), limits)
-        finally:
-            if child is not None:
-                child.close()
-    return marks
+class Marker:
+    """Marks notebooks, one at a time: each in a process that is forked where that can be, else in a new one."""
 
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._server = ForkServer() if FORKS else None
 
-def _asked(child: Child, request: bytes, limits: Limits) -> Mark:
-    try:
-        if child.new:
-            child.ask(b"{}", START)
-        reply = child.ask(request, limits.seconds)
-        return Mark(str(reply["outcome"]), tuple(map(str, reply["reasons"])), tuple(reply["figures"]))
-    except TooLong:
-        return Mark("time limit", (message("too long", seconds=limits.seconds),))
-    except (ChildError, LookupError, TypeError) as error:
-        return Mark("ended", (" ".join(str(error).split()),))
+    def marks(
+        self, notebook: bytes, keys: list[str], folder: Path | None, measured: bool = False
+    ) -> dict[str, Mark]:
+        """Return the marks of a notebook; its code imports from ``folder``."""
+        with tempfile.TemporaryDirectory() as scratch:
+            of = Submitted(
+                notebook.decode("utf-8", "replace"),
+                tuple(keys),
+                str(folder or ""),
+                scratch,
+                "zh" if wording.chinese() else "en",
+                self._limits.seconds,
+                self._limits.memory,
+                measured,
+            )
+            return process.marks(of) if self._server is None else self._server.marks(of)
+
+    def __enter__(self) -> Marker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.close()
 
 
 def exercises(lesson: int) -> list[str]:
@@ -165,16 +153,23 @@ def grade(
     kept = load(out, keys)
     rows: dict[Path, Row] = {}
     lock = threading.Lock()
+    idle: queue.SimpleQueue[Marker] = queue.SimpleQueue()
 
     def one(path: Path) -> None:
-        row = mark(path, lesson, limits, kept.get(_name(path)))
+        marker = idle.get()
+        try:
+            row = mark(path, lesson, marker, kept.get(_name(path)))
+        finally:
+            idle.put(marker)
         with lock:
             rows[path] = row
             save([rows[path] for path in handed_in if path in rows], keys, out)
             marks = ", ".join(f"{key} {mark.outcome}" for key, mark in row.marks.items())
             say(f"{len(rows)}/{len(handed_in)} {row.student}: {marks}")
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with ExitStack() as markers, ThreadPoolExecutor(jobs) as pool:
+        for _ in range(jobs):
+            idle.put(markers.enter_context(Marker(limits)))
         for done in [pool.submit(one, path) for path in handed_in]:
             done.result()
     return [rows[path] for path in handed_in]
@@ -187,13 +182,14 @@ def rank(folder: Path, out: Path, limits: Limits, hidden: bool, say: Callable[[s
     shown = {_name(path): _name(path) for path in handed_in}
     names = leaderboard.pseudonyms(list(shown)) if hidden else shown
     marks = {}
-    for number, path in enumerate(handed_in, 1):
-        name = names[_name(path)]
-        marks[name] = result = figures(path, leaderboard.KEY, limits)
-        known = f" ({name})" if hidden else ""
-        say(
-            f"{number}/{len(handed_in)} {_name(path)}{known}: {result.outcome} {' '.join(result.reasons)}".rstrip()
-        )
+    with Marker(limits) as marker:
+        for number, path in enumerate(handed_in, 1):
+            name = names[_name(path)]
+            marks[name] = result = figures(path, leaderboard.KEY, marker)
+            known = f" ({name})" if hidden else ""
+            say(
+                f"{number}/{len(handed_in)} {_name(path)}{known}: {result.outcome} {' '.join(result.reasons)}".rstrip()
+            )
     leaderboard.write(marks, out)
 
 

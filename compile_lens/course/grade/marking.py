@@ -11,7 +11,8 @@ import sys
 import types
 from typing import Any
 
-from ...child import limits, worker
+from ...child import fork, limits, process, worker
+from ...engine.entry import FIRST
 from ...views.words.characters import flat
 from .. import checking, wording
 from ..checking import LONGEST
@@ -35,6 +36,9 @@ def main(replies: int) -> None:
 
 def _prepare() -> None:
     limits.limit_memory(int(os.environ.pop("COMPILE_LENS_GRADE_MEMORY")))
+    if os.environ.pop("COMPILE_LENS_GRADE_FORK", ""):
+        # Captures for another device need a process that has run nothing: there is one now, and not later.
+        process.ready(FIRST, fork.start)
     for name in ("torch", "compile_lens", "compile_lens.api.capture"):
         importlib.import_module(name)
 
