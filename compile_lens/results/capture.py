@@ -48,6 +48,8 @@ class Capture(TextForms, Record):
     ``help(type(capture.ledger))`` and the like tell more of each.
     """
 
+    _translated = True
+
     @property
     def ledger(self) -> Ledger:
         """Operators, loops, groups, launches and bytes, before and after."""

@@ -18,28 +18,43 @@ FORMS = {
 
 
 class TextForms(DocumentForms):
-    """A subject with a Summary as well: its shorter texts."""
+    """A subject with a Summary as well: its shorter texts. ``_translated``: they are in Chinese too."""
+
+    _translated = False
 
     def _summary(self) -> Summary:
         raise NotImplementedError
 
-    def text(self, form: str = "short") -> str:
+    def text(self, form: str = "short", lang: str | None = None) -> str:
         """Return the result as text: ``"short"`` (at most 25 lines), ``"full"``, or ``"issue"`` (Markdown of at most 30
         lines).
 
+        ``lang`` is ``"en"`` or, for the shorter texts of a capture, ``"zh"``; that of ``course.language`` if not given.
+        What the program and torch wrote stays in their words.
+
         Raises:
-            UsageError: another form.
+            UsageError: another form or language, or a text that is only in English.
         """
+        from ..views.language import chosen
+
         if form not in FORMS:
             valid = ", ".join(f"{name!r} ({what})" for name, what in FORMS.items())
             raise UsageError(f"text({form!r}): there is no such form; use one of {valid}")
+        language = chosen(lang)
+        if lang not in (None, "en") and (form == "full" or not self._translated):
+            raise UsageError(
+                f"text({form!r}, lang={lang!r}): this text is in English; 'short' and 'issue' of a capture are in both "
+                "languages, and so is its page: capture.save('page.html', lang='zh')"
+            )
         if form == "full":
             from ..views.render.text import page
 
             return page(self._document())
         from ..views.summaries.short_text import issue, text
+        from ..views.translated_summary import in_language
 
-        return issue(self._summary()) if form == "issue" else text(self._summary())
+        summary = in_language(self._summary(), language) if self._translated else self._summary()
+        return issue(summary) if form == "issue" else text(summary)
 
     def brief(self, max_tokens: int = 2000) -> str:
         """Return facts, their evidence, what not to conclude and what to ask next, for a coding agent: at most
@@ -59,9 +74,11 @@ class TextForms(DocumentForms):
         return brief(self._summary()).to_dict(max_tokens)
 
     def _plain(self) -> str:
+        from ..views.language import chosen
         from ..views.summaries.short_text import in_file
+        from ..views.translated_summary import in_language
 
-        return in_file(self._summary())
+        return in_file(in_language(self._summary(), chosen()) if self._translated else self._summary())
 
     def __str__(self) -> str:
         return self.text()

@@ -16,9 +16,11 @@ from typing import Any
 
 from compile_lens.record.capture import Record
 
+from .language import chosen
 from .live.page import fragment
 from .summaries.capture_summary import summary
 from .summaries.short_text import in_file, text
+from .translated_summary import in_language
 from .words.characters import encodes, printable
 
 _displayed: list[weakref.ref[Record]] = []
@@ -31,11 +33,12 @@ def display(capture: Record, lang: str | None = None) -> None:
     if shell is not None:
         _pass_over(shell, capture)
     if shell is None or _is_terminal(shell):
-        _print(text(summary(capture)))
+        _print(text(in_language(summary(capture), chosen(lang))))
         return
     from IPython.display import display as publish
 
-    publish({"text/plain": in_file(summary(capture)), "text/html": fragment(capture, lang)}, raw=True)
+    plain = in_file(in_language(summary(capture), chosen(lang)))
+    publish({"text/plain": plain, "text/html": fragment(capture, lang)}, raw=True)
 
 
 def _shell() -> Any:

@@ -379,7 +379,9 @@ def test_a_row_tells_how_often_a_call_launches_it(program: Any, rows: dict[str, 
         assert launch_words(row.launches) in str(capture.cost("kernel"))
     numbers = {row["expression"]: row["launches"] for row in capture.cost("line").to_dict()["rows"]}
     assert {numbers[text] for text, words in lines.items() if words == "1 launch"} <= {1}
-    assert {numbers[text] for text, words in lines.items() if " or " in words or "iteration" in words} == {None}
+    assert {numbers[text] for text, words in lines.items() if " or " in words or "iteration" in words} == {
+        None
+    }
     assert "2 launches" not in capture.text().partition("Cost by line")[2]
 
 

@@ -88,9 +88,7 @@ def test_parameters_have_the_names_that_torch_gives_them(through: str) -> None:
     used = {name: kind for name, kind in names.items() if kind != "input"}
     assert used == {name: kind for name, kind in torch_names.items() if name in names}
     assert {"token.weight", "my_blocks.1.down.weight"} <= used.keys() and "head.weight" not in used
-    gradients = {
-        n.removeprefix(PREFIX) for r in by_name.rows if r.kind == "gradient" for n in r.names
-    }
+    gradients = {n.removeprefix(PREFIX) for r in by_name.rows if r.kind == "gradient" for n in r.names}
     assert gradients - {"a result"} <= torch_names.keys()
 
 
@@ -157,8 +155,7 @@ def test_equal_tensors_of_repeated_modules_are_one_row() -> None:
     row = next(row for row in by_name.rows if row.name == "*.down.weight")
     assert (row.tensors, row.names) == (2, ("0.down.weight", "1.down.weight"))
     assert (
-        pattern("layers.10.h2.w") == "layers.*.h2.w"
-        and pattern(f"{PREFIX}3.weight") == f"{PREFIX}*.weight"
+        pattern("layers.10.h2.w") == "layers.*.h2.w" and pattern(f"{PREFIX}3.weight") == f"{PREFIX}*.weight"
     )
 
 

@@ -45,6 +45,14 @@ def in_language(markup: str, language: str) -> str:
     return markup if language == ENGLISH else translated(markup, _translator(language).translate)
 
 
+def sentence(text: str, language: str) -> str:
+    """A text with the words of a language, with its full stop in that."""
+    if language == ENGLISH:
+        return text
+    words = _translator(language).translate(text)
+    return f"{words[:-1]}。" if words != text and words.endswith(".") and not words.endswith("..") else words
+
+
 def picture(svg: str, language: str) -> str:
     """A drawing with its sentences in a language."""
     return svg if language == ENGLISH else drawing(svg, _translator(language).translate)

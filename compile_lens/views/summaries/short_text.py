@@ -6,6 +6,7 @@ from ..brief import Brief, Question, quoted
 from ..render.markdown import code as in_code
 from ..render.markdown import escape as inline
 from ..render.text import DEFAULT_WIDTH, TextPage, text_page
+from ..words import sentences
 from ..words.characters import flat
 from .summary import REPORTED, Part, Row, Summary, sentence
 
@@ -40,7 +41,8 @@ def _write(page: TextPage, summary: Summary, rows: int, lines: int, wrapped: int
     for part in summary.parts:
         if lines:
             page.line()
-        page.text_lines(f"{part.title}: {part.fact}" if part.fact else part.title, "", "  ", wrapped)
+        fact = _between(summary, "label", label=part.title, words=part.fact) if part.fact else part.title
+        page.text_lines(fact, "", "  ", wrapped)
         if part.table and not (rows and page.table(part.table, [False] + [True] * (len(part.table[0]) - 1))):
             for row in part.table[1 : rows + 1]:
                 page.line(f"  {'  '.join(row)}")
@@ -53,21 +55,29 @@ def _write(page: TextPage, summary: Summary, rows: int, lines: int, wrapped: int
                 if label == "code":
                     page.line(f"      {words}")
                 else:
-                    page.text_lines(f"{label}: {words}" if label else words, indent, f"{indent}  ", wrapped)
-        if left := _left(part, rows):
+                    labelled = _between(summary, "label", label=label, words=words) if label else words
+                    page.text_lines(labelled, indent, f"{indent}  ", wrapped)
+        if left := _left(summary, part, rows):
             page.line(f"  {left}")
     if lines:
         page.line()
-    calls = [f"{words}: {call}" for words, call in summary.calls]
+    calls = [_between(summary, "label", label=words, words=call) for words, call in summary.calls]
     if sum(map(len, calls)) + 3 * len(calls) <= page.width + 3:
         calls = [" · ".join(calls)]
     for words in calls:
         page.text_lines(words, "", "  ", 2)
 
 
-def _left(part: Part, rows: int) -> str:
+def _left(summary: Summary, part: Part, rows: int) -> str:
     left = max(len(part.rows) - rows, 0) + part.left
-    return f"… and {left:,} more{': ' + part.where if part.where else ''}" if left else ""
+    key = "more at" if part.where else "more"
+    return _between(summary, key, count=left, where=part.where) if left else ""
+
+
+def _between(summary: Summary, key: str, **values: str | int) -> str:
+    language = summary.language
+    words = sentences.in_language(sentences.SHORT_TEXT, language, "short text")
+    return sentences.entry(words, key, language, "short text").format(**values)
 
 
 def issue(summary: Summary) -> str:
@@ -83,11 +93,11 @@ def issue(summary: Summary) -> str:
             for row in part.rows[:rows]:
                 out.append(f"- {_cell(row)}")
                 out += [
-                    f"  - {_labelled(label, words)}"
+                    f"  - {_labelled(summary, label, words)}"
                     for label, words in row.lines[:lines]
                     if words.strip("^ ")
                 ]
-            if left := _left(part, rows):
+            if left := _left(summary, part, rows):
                 out.append(f"- {inline(left)}")
         out += ["", inline(" · ".join(summary.facts))]
         if len(out) <= MARKDOWN_LINES:
@@ -100,10 +110,10 @@ def _cell(row: Row) -> str:
     return " ".join(filter(None, (inline(row.head), inline(row.place), code)))
 
 
-def _labelled(label: str, words: str) -> str:
+def _labelled(summary: Summary, label: str, words: str) -> str:
     if label == "code":
         return in_code(words.strip())
-    return inline(f"{label}: {words}" if label else words)
+    return inline(_between(summary, "label", label=label, words=words) if label else words)
 
 
 def brief(summary: Summary) -> Brief:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..words.sentences import ENGLISH
+
 REPORTED = ("code", "torch says", "because", "try", "hint", "error", "ended")
 """Labels of lines, and titles of parts, that hold text of the program or of torch."""
 
@@ -53,6 +55,7 @@ class Summary:
         parts: the answers, in order.
         calls: what comes next: in words, and the call.
         not_to_conclude: what does not follow from it.
+        language: of its sentences.
     """
 
     title: str
@@ -61,6 +64,7 @@ class Summary:
     parts: tuple[Part, ...]
     calls: tuple[tuple[str, str], ...]
     not_to_conclude: tuple[str, ...] = ()
+    language: str = ENGLISH
 
 
 def notes(texts: tuple[str, ...], where: str) -> Part | None:

@@ -96,6 +96,21 @@ PAGE: dict[str, dict[str, str | dict[str, str]]] = {
 """The strings of the live page that are the same for every capture, by language and by the page's name for them."""
 
 
+SHORT_TEXT: dict[str, dict[str, str]] = {
+    ENGLISH: {
+        "label": "{label}: {words}",
+        "more": "… and {count:,} more",
+        "more at": "… and {count:,} more: {where}",
+    },
+    CHINESE: {
+        "label": "{label}：{words}",
+        "more": "……还有 {count:,} 项",
+        "more at": "……还有 {count:,} 项：{where}",
+    },
+}
+"""The words between those of a Summary, by language and by what they are for."""
+
+
 def no_source(capture: Record) -> str:
     """The reason why there is no source text; ``""`` where there is one, or nothing was compiled."""
     if capture.sources or not capture.compilations:

@@ -1,6 +1,7 @@
 // The keys of an app. On a page of its own it gets those of the page; in a notebook they are the notebook's, unless the
 // focus is inside.
 
+import { AGAIN } from "../data/units.js";
 import { h } from "../dom.js";
 
 const KEYS =
@@ -17,9 +18,9 @@ export function showKeys(app) {
   app.querySelector(".about-keys")?.scrollIntoView({ block: "nearest" });
 }
 
-/** The list of the keys. */
+/** The list of the keys, and the look of a box that its words do not explain. */
 export function keyList() {
-  return h("p", { class: "about-keys" }, h("b", {}, "Keys "), KEYS);
+  return h("p", { class: "about-keys" }, h("b", {}, "Keys "), KEYS, h("br"), AGAIN);
 }
 
 /**

@@ -18,6 +18,9 @@ export function lookOf({ colour }) {
   return `unit-${colour % FILLS}${colour < FILLS ? "" : " again"}`;
 }
 
+/** The meaning of the look of a colour that comes again. */
+export const AGAIN = "dashed border: another line or call of the same colour";
+
 /**
  * The call that some items are; undefined where they are none.
  * @param {readonly Unit[]} units

@@ -1,6 +1,7 @@
 // The elements of single boxes, edges and stubs: made once, and drawn again where they have moved or grown.
 
 import { pairLines, notFusedPairs } from "../data/not_fused.js";
+import { AGAIN } from "../data/units.js";
 import { s } from "../dom.js";
 import { halfway } from "./curves.js";
 import {
@@ -15,7 +16,7 @@ import {
   stubShapes,
   translate,
 } from "./shapes.js";
-import { hasSlot, unitShapes, unitsOfBox } from "./unit_shapes.js";
+import { hasSlot, isDashed, unitShapes, unitsOfBox } from "./unit_shapes.js";
 import { BoxView, EdgeView, heldWords } from "./views.js";
 
 /** @import { NotFusedPair } from "../data/not_fused.js" */
@@ -94,7 +95,8 @@ export class Pieces {
     if (view.drawn === drawn) return;
     view.drawn = drawn;
     element.querySelector(":scope > .graph-frame")?.remove();
-    const title = s("title", {}, this.drawing.words.tip(box));
+    const words = this.drawing.words.tip(box);
+    const title = s("title", {}, isDashed(this.drawing.units, view.units) ? `${words}\n${AGAIN}` : words);
     if (inside) {
       element.prepend(s("rect", { class: "graph-frame", width: pixel(w), height: pixel(h), rx: 6 }));
       card.replaceChildren(title, ...barShapes(box, w, heldWords(box), view.same));

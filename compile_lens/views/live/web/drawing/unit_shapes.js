@@ -27,6 +27,16 @@ export function unitsOfBox(units, items) {
 }
 
 /**
+ * True for a box of one unit whose colour comes again.
+ * @param {Units} units
+ * @param {Map<number, number>} own
+ */
+export function isDashed(units, own) {
+  const [number] = own.keys();
+  return own.size === 1 && lookOf(units.all[number]).endsWith(" again");
+}
+
+/**
  * The band of a box with several units, where its last line of text stood, or the tag of one with one.
  * @param {Units} units
  * @param {Map<number, number>} own
