@@ -38,8 +38,8 @@ class MemoryRow:
     Attributes:
         name: ``"model.py:25"``; the qualified name of a parameter or buffer, the name of another input, the expression
             that made a value. ``"gradient with respect to emb.weight"`` is a result of the backward; ``"backward of
-            self.emb(i)"`` is what the backward of that expression computes on the way. Equal tensors of repeated modules
-            are one row: ``"blocks.*.up.weight"``.
+            self.emb(i)"`` is what the backward of that expression computes on the way. Equal tensors of repeated
+            modules are one row: ``"blocks.*.up.weight"``.
         kind: ``parameter``, ``buffer``, ``input``, ``value`` (of the forward, also if computed again), ``gradient``
             (of the backward), or ``unknown``; ``""`` for a line, which may have several.
         peak: bytes of it that are live at the peak; ``None`` if the peak is not known.

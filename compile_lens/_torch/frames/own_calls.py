@@ -35,7 +35,7 @@ _ROOT = f"{_TORCH}session.py"
 
 @functools.cache
 def leave_out() -> None:
-    """Have Dynamo skip what a program can call of ours, from now on: what it compiles later breaks as a capture does."""
+    """Have Dynamo skip what a program can call of ours: what is compiled later breaks as a capture does."""
     trace_rules.SKIP_DIRS += [path for path in _SKIPPED if path not in trace_rules.SKIP_DIRS]
     trace_rules._recompile_re()
 
