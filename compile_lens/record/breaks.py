@@ -32,6 +32,7 @@ class Ending:
         frames: the stack of the program at that place, callers first: the last one is the line itself.
         hint: what the compiler advises.
         link: the compiler's own page about it, ``""`` where it has none.
+        branch: the line that branches on the number that a tensor held there; None where no such line is known.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Ending:
     frames: tuple[Frame, ...] = ()
     hint: str = ""
     link: str = ""
+    branch: Frame | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +58,89 @@ def logged(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def mean(x: torch.Tensor) -> float:
+    return x.mean().item()
+
+
+def later(x: torch.Tensor) -> torch.Tensor:
+    number = mean(x)
+    y = x.cos()
+    return y if number < 2 else y + 1
+
+
+def of_a_helper(x: torch.Tensor) -> torch.Tensor:
+    return x * mean(x)
+
+
+def computed(x: torch.Tensor, scale: int = 3) -> torch.Tensor:
+    number = int(x.sum())
+    number += 1
+    half = number / 2 * scale
+    x = x + 1
+    if not half > 3:
+        return x
+    return x * 2
+
+
+def clamped(x: torch.Tensor, bound: float) -> torch.Tensor:
+    if bound > 2:
+        return x.clamp(max=bound)
+    return x
+
+
+def handed_over(x: torch.Tensor) -> torch.Tensor:
+    return clamped(x, x.max().item())
+
+
+def repeated(x: torch.Tensor) -> torch.Tensor:
+    number = int(x.sum())
+    for _ in range(number):
+        x = x + 1
+    return x
+
+
+def listed(x: torch.Tensor) -> torch.Tensor:
+    numbers = x.long().tolist()
+    if numbers[0] > 3:
+        return x + 1
+    return x
+
+
+def sizes(x: torch.Tensor) -> torch.Tensor:
+    return torch.split(x, x.long().tolist())[0]
+
+
+def no_branch(x: torch.Tensor) -> torch.Tensor:
+    number = x.sum().item()
+    return x * number if number is not None else x
+
+
+def of_the_tensor(x: torch.Tensor) -> torch.Tensor:
+    number = x.sum().item()
+    y = x * number
+    return y + 1 if y.dim() > 0 else y
+
+
+def replaced(x: torch.Tensor) -> torch.Tensor:
+    number = x.sum().item()
+    y = x * number
+    number = 3
+    return y if number > 2 else x
+
+
+class Gated(torch.nn.Module):
+    limit = 3.0
+
+    def number(self, x: torch.Tensor) -> float:
+        return x.mean().item()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        number = self.number(x)
+        if number > self.limit:
+            return x * 2
+        return x
+
+
 def first_hint(function: Callable[..., Any]) -> str:
     (ending, *_) = compile_lens.capture(function, torch.ones(4)).breaks
     return outcome.reason(ending).hint.partition("\n")[0]
@@ -67,7 +151,36 @@ def test_a_branch_on_a_number_needs_more_than_the_setting(function: Callable[...
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         helps = whole(function, torch.ones(4))
     hint = first_hint(function)
-    assert (hint == break_advice.BRANCH) == (not helps) and CAPTURE_SCALARS in hint
+    assert (hint == break_advice.BRANCH.format("")) == (not helps) and CAPTURE_SCALARS in hint
+
+
+ELSEWHERE = [
+    later,
+    of_a_helper,
+    computed,
+    handed_over,
+    repeated,
+    listed,
+    sizes,
+    no_branch,
+    of_the_tensor,
+    replaced,
+]
+
+
+@pytest.mark.cases(quick=3)
+@pytest.mark.parametrize("function", [*ELSEWHERE, Gated()], ids=lambda f: getattr(f, "__name__", "Gated"))
+def test_a_branch_on_another_line_needs_more_than_the_setting_too(function: Callable[..., Any]) -> None:
+    """Plain torch with the setting: one graph, or a break at the branch."""
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        helps = whole(function, torch.ones(4))
+    breaks = compile_lens.capture(function, torch.ones(4)).breaks
+    for ending in breaks:
+        hint = outcome.reason(ending).hint
+        assert (f"{CAPTURE_SCALARS} = True" in hint) == helps
+        assert hint.startswith("Choose between two results") == (not helps)
+        assert helps or re.search(r"at the branch at test_break_advice\.py:\d+, ", hint)
+    assert breaks
 
 
 @pytest.mark.parametrize(

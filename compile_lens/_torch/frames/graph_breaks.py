@@ -8,7 +8,9 @@ the graph ends. The exception that Dynamo logs has both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import sys
+import types
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -16,12 +18,13 @@ import torch
 from ...record import claims, messages
 from ...record.breaks import BREAK, REST, Ending, Skip
 from ...record.graph import Frame
+from ...record.remedies import CAPTURE_SCALARS
 from ..graphs import fx
 from ..ground.hooks import free_hook
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import LoggedBreak
-from ..ground.source_places import is_entry, is_internal
-from . import dynamo, eager_lines, own_calls
+from ..ground.source_places import is_entry, is_internal, is_torch_file
+from . import dynamo, eager_lines, number_branches, own_calls
 
 _PLACEHOLDERS = {
     "step_unsupported": "a graph break that Dynamo could not resume from, so that it compiled no more of the "
@@ -107,7 +110,23 @@ def cause(error: Any, kind: str = BREAK) -> Ending:
     ended = messages.ending(str(error), stack(summaries), kind)
     last = next(reversed(list(summaries)), None)
     ours = own_calls.is_break(str(error)) or (last is not None and is_entry(last.filename))
-    return dataclasses.replace(ended, hint=own_calls.HINT) if ours else ended
+    if ours:
+        return dataclasses.replace(ended, hint=own_calls.HINT)
+    if CAPTURE_SCALARS in ended.hint:
+        return dataclasses.replace(ended, branch=number_branches.of_frames(ended.frames, _callers()))
+    return ended
+
+
+def _callers() -> Iterator[Frame]:
+    """Yield the frames of the program that run the one that Dynamo evaluates, innermost first."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == own_calls.ROOT:
+            return
+        if not is_internal(file) and not is_torch_file(file):
+            yield Frame(file, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back
 
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:

@@ -30,7 +30,8 @@ _CONTEXT = "(WatchContext)"
 """Names the context of a watch, which Dynamo does not enter."""
 
 _TORCH = f"{(_PACKAGE / '_torch').as_posix()}/"
-_ROOT = f"{_TORCH}session.py"
+ROOT = f"{_TORCH}session.py"
+"""The file that calls the program that is captured."""
 
 
 @functools.cache
@@ -51,7 +52,7 @@ def is_within(frame: types.FrameType | None) -> bool:
     file = _file(frame)
     if file.startswith(_TORCH):
         return True
-    while frame is not None and not file.startswith(_ROOT):
+    while frame is not None and not file.startswith(ROOT):
         if file.startswith((*_DATA, *_OWN_CALLS)):
             return True
         frame = frame.f_back

@@ -21,7 +21,7 @@ from compile_lens.record.messages import all_names
 
 from ..document import Saving
 from . import quantities
-from .break_advice import of_line
+from .break_advice import helpful, of_line
 from .labels import UNSAID, place, readable, without_folders
 from .quantities import counted, observed, plural
 from .remedies import of_library
@@ -165,7 +165,7 @@ def reason(ending: Ending) -> Reason:
     stop = next((i for i, line in enumerate(lines) if line.startswith(_AFTER)), len(lines))
     why = "\n".join(lines[:stop]).strip().removeprefix("Explanation:").strip()
     whole = ending.reason.strip() if any(lines[stop:]) else ""
-    hint = without_folders(ending.hint.strip())
+    hint = helpful(ending, without_folders(ending.hint.strip()))
     for wrong, meant in _MEANT:
         hint = hint.replace(wrong, meant)
     if ending.frames and is_library(ending.frames[-1]):
