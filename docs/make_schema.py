@@ -361,6 +361,7 @@ class Memory(TypedDict):
     peak: int | None
     place: str
     saved: int | None
+    allocated: int | None
     rows: list[MemoryRow]
     missing: list[str]
     error: NotRequired[Error]

@@ -14,6 +14,7 @@ from ..measures.memory_use import BY as MEMORY_BY
 from ..versions import __version__
 from . import commands
 from .agents.commands import declare as declare_agents
+from .brief import brief
 from .check import check
 from .compare import compare, diff, merge, what_if
 from .cost import cost, memory
@@ -106,8 +107,8 @@ def parser() -> argparse.ArgumentParser:
 
     briefly = add(
         "brief",
-        commands.brief,
-        "Capture a function and print facts, evidence and next steps in few tokens, for a coding agent",
+        brief,
+        "Capture a function, or open a record, and print facts, evidence and next steps for a coding agent",
         expressions,
     )
     _add_call(briefly)

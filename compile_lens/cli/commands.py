@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..record.files import write_text
 from ..trials.progress import progress
 from .names import called, captured, capturing, evaluate, options, resolve, without_torch_errors
-from .output import FAILED, NOT_INSTALLED, OK, check_endings, deliver, document, report, say
+from .output import NOT_INSTALLED, OK, check_endings, deliver, document, report, say
 from .programs import summary
 
 if TYPE_CHECKING:
@@ -60,21 +60,6 @@ def show(args: argparse.Namespace) -> int:
             with without_torch_errors(args):
                 capture.memory_curve(function, *inputs, kwargs=kwargs)
     return report(args, capture, args.out, failure)
-
-
-def brief(args: argparse.Namespace) -> int:
-    """Capture a function and print its brief."""
-    from ..views.brief import check_budget
-
-    check_budget(args.max_tokens)
-    with capturing(args, args.function):
-        function, inputs, kwargs = called(args)
-        capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
-    if args.json:
-        say(document({"command": args.command, "brief": capture.brief_dict(args.max_tokens)}))
-    else:
-        say(capture.brief(args.max_tokens))
-    return OK if failure is None else FAILED
 
 
 def opened(args: argparse.Namespace) -> int:

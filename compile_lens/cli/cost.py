@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from ..errors import LensError, UsageError
-from ..trials.progress import progress
-from .names import called, captured, capturing, options, without_torch_errors
+from ..errors import UsageError
+from .names import captured_or_opened, capturing, without_torch_errors
 from .output import FAILED, OK, check_endings, deliver, document, error_dict, say
-
-if TYPE_CHECKING:
-    from ..results.capture import Capture
-
-Call = tuple[Any, list[Any], dict[str, Any]]
 
 
 def cost(args: argparse.Namespace) -> int:
     """Print what a call costs, by line, kernel or module: of a function that is captured, or of a record."""
-    capture, failure, _ = _captured(args)
-    return _printed(args, capture.cost(args.by, args.basis or ""), failure)
+    capture, failure, _ = captured_or_opened(args)
+    from ..views.findings.cost import text
+
+    return _printed(args, capture.cost(args.by, args.basis or ""), text, failure)
 
 
 def memory(args: argparse.Namespace) -> int:
@@ -28,9 +25,11 @@ def memory(args: argparse.Namespace) -> int:
     from ..views.render.formats import MEMORY_CURVE as FORMS
 
     check_endings(args.out, FORMS)
-    capture, failure, call = _captured(args)
+    capture, failure, call = captured_or_opened(args)
     if failure is not None or (args.curve is None and not args.out):
-        return _printed(args, capture.memory(args.by), failure)
+        from ..views.findings.memory import text
+
+        return _printed(args, capture.memory(args.by), text, failure)
     if call is None:
         raise UsageError(
             f"--curve captures the function anew, and {args.function!r} is a record: give the function and its inputs"
@@ -42,28 +41,12 @@ def memory(args: argparse.Namespace) -> int:
     return OK
 
 
-def _captured(args: argparse.Namespace) -> tuple[Capture, LensError | None, Call | None]:
-    """Return the capture, what it failed with, and the call; of a record there is no call."""
-    if args.function.endswith(".json"):
-        from ..api.load import load
-
-        if args.input or args.kwarg:
-            raise UsageError(
-                f"{args.function!r} is a record and takes no --input: what was captured is in it"
-            )
-        with progress(f"reading {args.function}", quiet=args.quiet):
-            return load(args.function), None, None
-    with capturing(args, args.function):
-        call = called(args)
-        function, inputs, kwargs = call
-        capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
-    return capture, failure, call
-
-
-def _printed(args: argparse.Namespace, result: Any, failure: Exception | None) -> int:
+def _printed(
+    args: argparse.Namespace, result: Any, text: Callable[[Any, str], str], failure: Exception | None
+) -> int:
     if args.json:
         error = {} if failure is None else {"error": error_dict(failure)}
         say(document({"command": args.command, **result.to_dict(), **error}))
     else:
-        say(str(result))
+        say(text(result, "--json"))
     return OK if failure is None else FAILED

@@ -180,6 +180,47 @@ def options(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def call_words(args: argparse.Namespace) -> list[str]:
+    """The function and its inputs as words of a command line, with the options that differ from the defaults."""
+    words = [
+        args.function,
+        *(f"--input={text}" for text in args.input),
+        *(f"--kwarg={text}" for text in args.kwarg),
+    ]
+    words += [f"--backward={args.backward}"] if args.backward != "auto" else []
+    if args.dynamic is not None:
+        words.append("--dynamic" if args.dynamic else "--no-dynamic")
+    for name in ("mode", "target"):
+        words += [f"--{name}={getattr(args, name)}"] if getattr(args, name) else []
+    return words + [f"--{name}" for name in ("fullgraph", "build") if getattr(args, name)]
+
+
+Call = tuple[Any, list[Any], dict[str, Any]]
+
+
+def captured_or_opened(args: argparse.Namespace) -> tuple[Capture, CaptureError | None, Call | None]:
+    """Return the capture, what it failed with, and the call; of a record there is no call."""
+    if is_record(args):
+        from ..api.load import load
+
+        if args.input or args.kwarg:
+            raise UsageError(
+                f"{args.function!r} is a record and takes no --input: what was captured is in it"
+            )
+        with progress(f"reading {args.function}", quiet=args.quiet):
+            return load(args.function), None, None
+    with capturing(args, args.function):
+        call = called(args)
+        function, inputs, kwargs = call
+        capture, failure = captured(args, function, inputs, kwargs, target=args.target, **options(args))
+    return capture, failure, call
+
+
+def is_record(args: argparse.Namespace) -> bool:
+    """Return True if the command line names a record in place of a function."""
+    return bool(args.function.endswith(".json"))
+
+
 def captured(
     args: argparse.Namespace, function: Any, inputs: list[Any], kwargs: dict[str, Any], **options: Any
 ) -> tuple[Capture, CaptureError | None]:

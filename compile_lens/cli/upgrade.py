@@ -17,6 +17,7 @@ from ..trials import environments
 from ..trials.environments import Environment
 from ..trials.progress import progress
 from .compare import failures, levels, say_failed
+from .names import call_words
 from .output import DIFFERS, FAILED, OK, check_endings, document, say, say_error
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def _captured(args: argparse.Namespace, version: str, folder: Path, records: Pat
     one = environments.make(version, folder, args.extra, args.index_url, args.quiet)
     path = records / f"torch-{version}.json"
     path.unlink(missing_ok=True)
-    command = [str(one.python), str(BOOTSTRAP), "show", args.function]
-    command += ["--json", "--quiet", "--out", str(path), *_options(args)]
+    command = [str(one.python), str(BOOTSTRAP), "show", *call_words(args)]
+    command += ["--json", "--quiet", "--out", str(path)]
     with progress(f"capturing under torch {one.torch}", quiet=args.quiet):
         variables = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}
         done = subprocess.run(command, env=variables, capture_output=True, text=True, errors="replace")
@@ -115,16 +116,6 @@ def _captured(args: argparse.Namespace, version: str, folder: Path, records: Pat
             "take the folder of another torch out of PYTHONPATH"
         )
     return capture
-
-
-def _options(args: argparse.Namespace) -> list[str]:
-    words = [f"--input={text}" for text in args.input] + [f"--kwarg={text}" for text in args.kwarg]
-    words.append(f"--backward={args.backward}")
-    if args.dynamic is not None:
-        words.append("--dynamic" if args.dynamic else "--no-dynamic")
-    for name in ("mode", "target"):
-        words += [f"--{name}={getattr(args, name)}"] if getattr(args, name) else []
-    return words + [f"--{name}" for name in ("fullgraph", "build") if getattr(args, name)]
 
 
 def _reason(done: subprocess.CompletedProcess[str], one: Environment) -> str:

@@ -170,8 +170,15 @@ def _rank(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> float:
     """The place of a cause by its kind. What recompiles at each step soon runs eagerly, if it does not yet."""
     effects = cause.effects or (cause,)
     near = any(one.kind == RECOMPILED and _is_near(one, at_limit) for one in effects)
-    rank = min(KINDS.index(GRAPH_BREAK if one.kind == RECOMPILED else one.kind) for one in effects)
+    rank = min(map(_own_rank, effects))
     return min(rank, KINDS.index(GRAPH_BREAK) - 0.5) if near else rank
+
+
+def _own_rank(effect: Cause) -> float:
+    """The place of one effect. What follows a graph break ran eagerly since the graph broke: the break comes first."""
+    if effect.kind == NOTHING_AT_FIRST and effect.after_break:
+        return KINDS.index(GRAPH_BREAK) + 0.5
+    return KINDS.index(GRAPH_BREAK if effect.kind == RECOMPILED else effect.kind)
 
 
 def _is_near(cause: Cause, at_limit: set[tuple[str, Frame | None]]) -> bool:

@@ -85,6 +85,8 @@ class MemoryUse:
         place: the compile id and the phase of the peak: ``"0/0 backward"``.
         saved: bytes saved for the backward by all graphs; ``None`` if a size is not known, or nothing was seen.
         partitions: the number of graphs whose saved tensors were seen.
+        allocated: bytes that all graphs set aside in one call, results and gradients included, without inputs; ``None``
+            if a size is not known. See ``Memory.allocated``.
         missing: why figures are not known.
     """
 
@@ -95,6 +97,7 @@ class MemoryUse:
     saved: int | None = None
     missing: tuple[str, ...] = ()
     partitions: int = 0
+    allocated: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
@@ -103,6 +106,7 @@ class MemoryUse:
             "peak": self.peak,
             "place": self.place,
             "saved": self.saved,
+            "allocated": self.allocated,
             "rows": [
                 {
                     "name": row.name,
@@ -165,6 +169,7 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
             sizes.append(0 if tensor.alias_of else tensor.nbytes)
             table.add_saved(compilation, tensor)
     known = [size for size in sizes if size is not None]
+    allocated = [memory.allocated for compilation in capture.compilations for memory in compilation.memory]
     partitions = sum(compilation.partition is not None for compilation in capture.compilations)
     return MemoryUse(
         by,
@@ -174,6 +179,7 @@ def memory_use(capture: Record, by: str = "line") -> MemoryUse:
         sum(known) if partitions and len(known) == len(sizes) else None,
         tuple(missing),
         partitions,
+        None if None in allocated or not allocated else sum(size or 0 for size in allocated),
     )
 
 

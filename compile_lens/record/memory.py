@@ -56,6 +56,14 @@ class Memory:
     note: str = ""
 
     @property
+    def allocated(self) -> int | None:
+        """Bytes that the code sets aside: buffers with memory of their own, results among them, without inputs. What
+        library calls need inside of them is not counted. ``None`` where a size is not known."""
+        sizes = [b.nbytes for b in self.buffers if b.kind != "input" and not b.reuses and not b.base]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) and not self.note else None
+
+    @property
     def reused(self) -> tuple[Buffer, ...]:
         """The buffers that take over the memory of another."""
         return tuple(b for b in self.buffers if b.reuses)

@@ -415,6 +415,44 @@ def test_a_call_with_nothing_to_compile_leaves_all_others_to_python(first: bool)
     assert ran == 20, "what is advised helps"
 
 
+class Waves:
+    def __init__(self, wave: torch.Tensor, low: torch.Tensor) -> None:
+        self.wave, self.low = wave, low
+
+
+def low_part(x: torch.Tensor) -> torch.Tensor:
+    low = x * 2
+    if (low > 1).sum() > 0:
+        low = low.masked_fill(low > 1, 0.0)
+    return low
+
+
+def waves(x: torch.Tensor) -> Waves:
+    wave = x.exp()
+    low = low_part(wave)
+    return Waves(wave, low)
+
+
+def test_a_graph_break_comes_before_what_follows_it() -> None:
+    """The rest has nothing to compile for the break alone: ``torch.where`` in its place leaves neither."""
+
+    def product(x: torch.Tensor) -> torch.Tensor:
+        both = waves(x)
+        return both.wave * both.low
+
+    program = watched(product, [(torch.ones(3),)] * 3)
+    first, *others = program.causes
+    assert first.kind == "graph break" and first.place is not None and "low > 1" in first.place.text
+    assert others and {cause.kind for cause in others} == {"nothing to compile at first"}
+    assert all(cause.after_break and "mend the break first" in words.advice(cause) for cause in others)
+
+    def without_branch(x: torch.Tensor) -> torch.Tensor:
+        wave = x.exp()
+        return wave * torch.where(wave * 2 > 1, 0.0, wave * 2)
+
+    assert not watched(without_branch, [(torch.ones(3),)] * 3).causes
+
+
 def test_what_cannot_compute_is_no_cause() -> None:
     def printing(x: torch.Tensor) -> torch.Tensor:
         y = x.sin()
@@ -516,3 +554,61 @@ def test_a_number_that_python_branches_on_is_not_to_be_a_tensor() -> None:
     torch._dynamo.reset()
     as_a_tensor = torch._dynamo.explain(branches)(torch.rand(30), torch.tensor(4))
     assert as_a_tensor.graph_break_count == 1
+
+
+COUNTS = torch.tensor([1, 2, 0, 2])
+
+
+def repeated(x: torch.Tensor) -> torch.Tensor:
+    return torch.repeat_interleave(x, COUNTS) * 2
+
+
+def repeated_to_size(x: torch.Tensor) -> torch.Tensor:
+    return torch.repeat_interleave(x, COUNTS, output_size=5) * 2
+
+
+def positive_sum(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0].sum()
+
+
+def positive_sum_by_where(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x > 0, x, 0).sum()
+
+
+def selected_sum(x: torch.Tensor) -> torch.Tensor:
+    return x.masked_select(x > 0).sum()
+
+
+def places_of_positives(x: torch.Tensor) -> torch.Tensor:
+    return torch.nonzero(x > 0).sum()
+
+
+def places_in_a_known_shape(x: torch.Tensor) -> torch.Tensor:
+    return torch.nonzero_static(x > 0, size=2).sum()
+
+
+def counted(x: torch.Tensor) -> torch.Tensor:
+    return torch.bincount(x.long() + 2)
+
+
+def counted_in_bins(x: torch.Tensor) -> torch.Tensor:
+    bins = x.long() + 2
+    return torch.zeros(4, dtype=torch.int64).index_add(0, bins, torch.ones_like(bins))
+
+
+@pytest.mark.parametrize(
+    ("function", "mended", "advice"),
+    [
+        (repeated, repeated_to_size, "output_size"),
+        (positive_sum, positive_sum_by_where, "torch.where(mask, x, 0)"),
+        (selected_sum, positive_sum_by_where, "torch.where(mask, x, 0)"),
+        (places_of_positives, places_in_a_known_shape, "torch.nonzero_static(x, size=…)"),
+        (counted, counted_in_bins, "index_add"),
+    ],
+)
+def test_a_shape_that_depends_on_data_has_advice_that_helps(function: Any, mended: Any, advice: str) -> None:
+    x = torch.tensor([-1.0, 1.0, -2.0, 1.0])
+    (cause,) = watched(function, [(x,)]).causes
+    assert cause.kind == "graph break" and advice in words.advice(cause)
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(mended, backend="eager", fullgraph=True)(x), function(x))

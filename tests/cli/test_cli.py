@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -646,6 +647,23 @@ def test_a_brief_keeps_its_budget(program: Path, capsys: pytest.CaptureFixture[s
     assert "at least 200" in capsys.readouterr().err
     assert main([*words, "300", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["brief"]["facts"]
+
+
+def test_a_brief_asks_next_for_commands_that_work(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["brief", f"{program}:double", "--input", "torch.rand(8)", "--quiet", "--json"]) == 0
+    asked = json.loads(capsys.readouterr().out)["brief"]["ask_next"]
+    commands = [shlex.split(one["call"]) for one in asked]
+    for name, *words in commands:
+        assert name == "compile-lens"
+        if words[0] != "divergence":  # it builds the code
+            assert main(words) == 0, words
+    capsys.readouterr()
+    assert main(["brief", "record.json", "--quiet"]) == 0
+    text = capsys.readouterr().out
+    assert "compile-lens memory record.json" in text and "capture." not in text.partition("ASK NEXT")[2]
 
 
 def test_memory_and_cost_are_printed_by_what_is_named(

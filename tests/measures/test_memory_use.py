@@ -15,6 +15,7 @@ from torch import nn
 from compile_lens import capture, show
 from compile_lens.errors import UsageError
 from compile_lens.measures.memory_use import MemoryUse, pattern
+from compile_lens.record.memory import Buffer, Memory
 from compile_lens.views.document import Table
 from compile_lens.views.findings.memory import memory
 
@@ -229,6 +230,75 @@ def test_saved_bytes_are_those_that_autograd_saves() -> None:
     assert by_line.saved == elsewhere[0]
     assert sum(row.saved or 0 for row in by_line.rows) == by_line.saved
     assert sum(row.saved or 0 for row in by_name.rows) == by_line.saved
+
+
+def perceptron(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.gelu(x @ weight) @ weight.T
+
+
+def two_forms(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    y = x.exp()
+    return y[:2], y.t(), torch.softmax(x, -1), x
+
+
+def written_twice(x: torch.Tensor) -> torch.Tensor:
+    y = torch.cat([x.sin(), x.cos()], 1)
+    y[0] = 0
+    return y.cumsum(1) + y.T.contiguous().mean()
+
+
+ALLOCATES = """
+    import sys, torch
+    from torch.profiler import ProfilerActivity, profile
+    sys.path.insert(0, {folder!r})
+    import {module} as tests
+
+    for name, inputs in tests.ALLOCATED.items():
+        fn, given = getattr(tests, name), [x.detach().requires_grad_(x.requires_grad) for x in inputs]
+
+        def call():
+            result = compiled(*given)
+            if any(x.requires_grad for x in given):
+                torch.autograd.grad(result, given, torch.ones_like(result))
+
+        compiled = torch.compile(fn)
+        call()
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+            call()
+        events = profiler.profiler.kineto_results.events()
+        print(sum(max(one.nbytes(), 0) for one in events if one.name() == "[memory]"))
+"""
+
+ALLOCATED = {
+    "perceptron": (torch.ones(ROWS, WIDTH), torch.ones(WIDTH, WIDTH)),
+    "two_forms": (torch.ones(ROWS, WIDTH),),
+    "written_twice": (torch.ones(ROWS, WIDTH),),
+}
+
+
+@pytest.mark.full
+def test_allocated_bytes_are_those_that_the_profiler_counts_elsewhere() -> None:
+    """Without work space of libraries, which these programs do not need."""
+    text = textwrap.dedent(ALLOCATES)
+    text = text.format(folder=__file__.rpartition("/")[0], module=__name__.rpartition(".")[2])
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr[-2000:]
+    numbers = [int(line) for line in run.stdout.splitlines() if line.isdigit()]
+    modelled = [capture(globals()[name], *inputs).memory().allocated for name, inputs in ALLOCATED.items()]
+    assert modelled == numbers
+
+
+def test_allocated_bytes_need_every_size() -> None:
+    own = (
+        Buffer("buf0", "intermediate", 32),
+        Buffer("buf1", "output", 32, reuses="buf0"),
+        Buffer("arg0_1", "input", 32),
+    )
+    view = Buffer("buf2", "output", 16, base="buf1")
+    assert Memory("inference", (*own, view), 64).allocated == 32
+    assert Memory("inference", (*own, Buffer("buf3", "output")), 64).allocated is None
+    memory_use = capture(torch.sin, torch.ones(8)).memory()
+    assert memory_use.allocated == 32 and "Allocated in one call, without inputs: ~32 B" in str(memory_use)
 
 
 @pytest.mark.full

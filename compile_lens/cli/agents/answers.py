@@ -39,7 +39,11 @@ KEEP_COMPILING = "That compiling is to blame or should be disabled: nothing here
 
 def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Brief:
     """Return the answer that the short text of a record is, with the calls of the tools in place of those of Python."""
-    whole = brief(summary)
+    calls = {
+        "capture.cost()": f"cost(record={name!r}, by='line')",
+        'capture.memory("name")': f"memory(record={name!r})",
+    }
+    whole = brief(summary, calls)
     return replace(whole, title=f"{name} · {whole.title}", ask_next=tuple(questions))
 
 
@@ -239,10 +243,13 @@ def memory(record: Record, name: str) -> Brief:
         return Brief(f"compile_lens · {name} · memory", (f"Memory is not known: {missing}.",))
     use = memory_use(record, "name")
     rows = sorted(use.rows, key=lambda row: -max(row.peak or 0, row.saved or 0))
+    allocated = []
+    if use.allocated is not None:
+        allocated.append(f"allocated in one call, without inputs: {memory_in_short(use.allocated)}, modelled")
     evidence = [_memory_row(row) for row in rows if row.peak or row.saved or row.saved is None]
     return Brief(
         f"compile_lens · {name} · memory",
-        (result.fact, *result.brief),
+        (result.fact, *allocated, *result.brief),
         tuple(evidence),
         ("That the process needs no more: the allocator, libraries and other graphs are not counted.",),
         (Question("less memory?", LESS_MEMORY),) if use.saved else (),

@@ -167,8 +167,8 @@ def launches_of_each(one: ModuleTotal) -> str:
     return f"{least} to {max(most)} launches"
 
 
-def text(cost: Cost) -> str:
-    """A cost as lines of text."""
+def text(cost: Cost, rest: str = ".rows") -> str:
+    """A cost as lines of text. ``rest`` is where the rows are that are not listed."""
     if not cost.rows:
         return "\n".join(cost.missing) or "no kernel was generated"
     lines = [f"Cost by {cost.by}: {amount(cost, cost.total, cost.at_least)} in all, {cost.origin}."]
@@ -189,6 +189,6 @@ def text(cost: Cost) -> str:
         )
         lines.append(f"{head}  {detail or row.note}".rstrip())
     if len(cost.rows) > LISTED:
-        lines.append(f"… {len(cost.rows) - LISTED} more: .rows")
+        lines.append(f"… {len(cost.rows) - LISTED} more: {rest}")
     lines += [f"not known: {reason}" for reason in cost.missing]
     return "\n".join(lines)

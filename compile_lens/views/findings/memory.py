@@ -132,11 +132,16 @@ LISTED = 12
 """Rows in the text of a memory use."""
 
 
-def text(use: MemoryUse) -> str:
-    """A memory use as lines of text."""
+def text(use: MemoryUse, rest: str = ".rows") -> str:
+    """A memory use as lines of text. ``rest`` is where the rows are that are not listed."""
     if not use.rows:
         return "\n".join(use.missing) or "no code was generated"
-    lines = [f"Memory by {use.by}, modelled. {_total(use)}"]
+    allocated = (
+        ""
+        if use.allocated is None
+        else f" Allocated in one call, without inputs: {in_memory(use.allocated)}."
+    )
+    lines = [f"Memory by {use.by}, modelled. {_total(use)}{allocated}"]
     table = _use(use)
     shown = [[flat(printed(cell)) for cell in row.cells] for row in table.rows[:LISTED]]
     widths = [max(map(len, column)) for column in zip(table.head, *shown)]
@@ -146,7 +151,7 @@ def text(use: MemoryUse) -> str:
             for cell, width, kind in zip(row, widths, table.kinds)
         )
         lines.append("  ".join(cells).rstrip())
-    lines += [f"… {len(use.rows) - LISTED} more: .rows"] if len(use.rows) > LISTED else []
+    lines += [f"… {len(use.rows) - LISTED} more: {rest}"] if len(use.rows) > LISTED else []
     return "\n".join([*lines, *(f"not known: {reason}" for reason in use.missing)])
 
 

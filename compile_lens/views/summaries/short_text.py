@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..brief import Brief, Question, quoted
 from ..render.markdown import code as in_code
 from ..render.markdown import escape as inline
@@ -116,8 +118,9 @@ def _labelled(summary: Summary, label: str, words: str) -> str:
     return inline(_between(summary, "label", label=label, words=words) if label else words)
 
 
-def brief(summary: Summary) -> Brief:
-    """The Brief: sentences and figures are facts, rows are evidence; what the program or torch wrote is quoted."""
+def brief(summary: Summary, calls: Mapping[str, str] | None = None) -> Brief:
+    """The Brief: sentences and figures are facts, rows are evidence; what the program or torch wrote is quoted.
+    ``calls`` has what takes the place of the calls of Python that give what is left out."""
     facts = [*summary.verdict]
     for part in summary.parts:
         fact = quoted(part.fact, 480) if part.title.lower() in REPORTED else part.fact
@@ -137,7 +140,8 @@ def brief(summary: Summary) -> Brief:
             cells = [f"{name} {cell}".strip() for name, cell in zip(part.table[0], line, strict=True) if cell]
             evidence.append(f"{part.title}: {' · '.join(cells)}")
         if part.left:
-            left_out.append(f"{part.left:,} more under {part.title}{': ' + part.where if part.where else ''}")
+            where = part.where if calls is None else calls.get(part.where, "")
+            left_out.append(f"{part.left:,} more under {part.title}{': ' + where if where else ''}")
     return Brief(
         flat(" · ".join((f"compile_lens: {summary.title}", *summary.facts))),
         tuple(map(flat, facts)),

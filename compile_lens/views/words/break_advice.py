@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from compile_lens.measures.remedies import logging_calls
 from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
-from compile_lens.record.remedies import CAPTURE_SCALARS, REORDER_LOGGING
+from compile_lens.record.remedies import CAPTURE_SCALARS, CAPTURE_SHAPES, REORDER_LOGGING
 
 from .labels import place
 
@@ -19,6 +20,22 @@ LOGGING = (
     f"Remove the call, or torch._dynamo.config.{REORDER_LOGGING}.update({{{{{{}}}}}}): it then runs after the graph, "
     "if its arguments are tensors, constants, or strings made of them."
 )
+OF_KNOWN_SHAPE = {
+    "repeat_interleave": (
+        "Give repeat_interleave its output_size, where the sum of the repeats is known without the tensor."
+    ),
+    "nonzero": (
+        "Where a mask selects elements for a sum, torch.where(mask, x, 0) keeps the shape; torch.nonzero_static(x, "
+        "size=…) has one that is known."
+    ),
+    "masked_select": "Where the elements are for a sum, torch.where(mask, x, 0) keeps the shape.",
+    "bincount": (
+        "Where the number of bins is known, torch.zeros(bins, dtype=torch.int64).index_add(0, x, torch.ones_like(x)) "
+        "counts in a known shape."
+    ),
+}
+"""What gives the result of an operator a shape that does not depend on data, by the operator that torch names."""
+_OPERATOR = re.compile(r"`aten\.(\w+)")
 _NOT_REORDERED = "attempted to reorder"
 """Begins torch's reason where that setting is in force and an argument does not allow it."""
 
@@ -28,6 +45,8 @@ def of_line(ending: Ending, line: Frame) -> Iterator[str]:
     if ending.branch is not None:
         there = (ending.branch.file, ending.branch.line) == (line.file, line.line)
         yield BRANCH.format("" if there else f" at {place(ending.branch)}")
+    if CAPTURE_SHAPES in ending.hint and (operator := _OPERATOR.search(ending.reason)):
+        yield OF_KNOWN_SHAPE.get(operator[1], "")
     calls = logging_calls([line.text])
     if calls and not ending.reason.startswith(_NOT_REORDERED):
         yield LOGGING.format(", ".join(calls))

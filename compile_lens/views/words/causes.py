@@ -311,9 +311,10 @@ def _advice(cause: Cause, torch: str = "") -> str:
         )
     if cause.kind == NOTHING_AT_FIRST:
         what = "the rest" if cause.after_break else cause.function
+        first = "mend the break first: without it nothing follows. Else, " if cause.after_break else ""
         return (
-            f"if {what} computes in other calls, compile that part as a function of its own, and decide outside of it "
-            "whether to call it"
+            f"{first}if {what} computes in other calls, compile that part as a function of its own, and decide outside "
+            "of it whether to call it"
         )
     if cause.recompilation is not None and _of_forms(cause):
         at_limit = bool(cause.limit) and cause.limit not in (FAIL_ON_RECOMPILE, ERROR_ON_RECOMPILE)

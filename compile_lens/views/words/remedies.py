@@ -89,7 +89,10 @@ def _to_try(recompilation: Recompilation, through: str, rest: bool, library: boo
             return (
                 f"{place(line)} depends on the value, so that each result needs a variant: decide it outside"
             )
-        return "the new variant takes other values; torch.compile(dynamic=True) makes such a variant at the first call"
+        return (
+            "the new variant takes other values; torch.compile(dynamic=True) makes such a variant at the first call, "
+            "and as a tensor it needs none where only arithmetic uses it"
+        )
     if _is_first_step(failed):
         return "an optimizer makes its state in its first step: this is one variant more, whatever is changed"
     if library and not failed.text.startswith(

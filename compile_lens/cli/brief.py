@@ -1,0 +1,64 @@
+"""The command ``brief``: facts, evidence and the commands to ask next, in few tokens."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .names import call_words, captured_or_opened, is_record
+from .output import FAILED, OK, document, say
+
+if TYPE_CHECKING:
+    from ..views.brief import Question
+
+
+def brief(args: argparse.Namespace) -> int:
+    """Print the brief of a function that is captured, or of a record."""
+    from ..views.brief import check_budget
+    from ..views.summaries.capture_summary import summary
+    from ..views.summaries.short_text import brief as brief_of
+
+    check_budget(args.max_tokens)
+    capture, failure, _ = captured_or_opened(args)
+    answer = brief_of(summary(capture), _commands(args))
+    if capture.failure is None:
+        answer = replace(answer, ask_next=_questions(args))
+    if args.json:
+        say(document({"command": args.command, "brief": answer.to_dict(args.max_tokens)}))
+    else:
+        say(answer.text(args.max_tokens))
+    return OK if failure is None else FAILED
+
+
+def _commands(args: argparse.Namespace) -> dict[str, str]:
+    """The commands in place of the calls of Python that give what is left out."""
+    words = shlex.join(call_words(args))
+    return {
+        "capture.cost()": f"compile-lens cost {words} --json",
+        'capture.memory("name")': f"compile-lens memory {words} --by=name --json",
+    }
+
+
+def _questions(args: argparse.Namespace) -> tuple[Question, ...]:
+    """The commands that answer what one asks after a brief. A record spares each of them a capture."""
+    from ..views.brief import Question
+
+    words = shlex.join(call_words(args))
+    record = words if is_record(args) else "record.json"
+    asked = [
+        ("Which kernels and library calls?", f"cost {record} --by=kernel"),
+        ("Where is the memory?", f"memory {record}"),
+        ("Everything", f"open {record} --full"),
+    ]
+    if not is_record(args):
+        asked.insert(
+            0,
+            (
+                "Keep the record, so that the next three capture nothing",
+                f"show {words} --quiet --out={record}",
+            ),
+        )
+        asked += [] if args.target else [("Are the values right?", f"divergence {words}")]
+    return tuple(Question(text, f"compile-lens {command}") for text, command in asked)
