@@ -9,16 +9,14 @@ and all lessons in at most two hours.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
 import json
-import os
-import resource
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+
+from processor_time import adopt, processor_seconds
 
 from compile_lens.course.grade.__main__ import Limits, grade
 
@@ -29,7 +27,6 @@ import assignments  # noqa: E402
 
 CLASS, SMALL = 40, 8
 LIMITS = Limits(120, 4 * 2**30)
-PR_SET_CHILD_SUBREAPER = 36
 
 
 def texts(number: int, count: int) -> list[str]:
@@ -41,21 +38,6 @@ def texts(number: int, count: int) -> list[str]:
     if count > SMALL:
         class_[-1] = untouched.replace(f"    {assignments.STUB}", "    while True: pass", 1)
     return class_
-
-
-def adopt() -> None:
-    """Become the parent of processes whose own parent is ended, so that their processor time is counted."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def processor_seconds() -> float:
-    """Return the processor time of all processes that ended, user and system."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def timed(number: int, notebooks: list[str], jobs: int) -> tuple[float, float, str]:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(TUTORIALS))
 pytest.importorskip("markdown_it", reason="markdown-it is not installed: pip install '.[docs]'")
 
 from kit.handout import handout  # noqa: E402
-from kit.lesson import Block, Lesson, Step, key_sentences, sentences  # noqa: E402
+from kit.lesson import Block, Lesson, Step, key_sentences, outputs, sentences  # noqa: E402
 from kit.slides import _fitted, slides  # noqa: E402
 
 LESSONS = [*sorted(TUTORIALS.glob("[0-9]*.ipynb")), *sorted(TUTORIALS.glob("zh/[0-9]*.ipynb"))]
@@ -61,6 +61,13 @@ def test_all_code_of_the_experiment_is_on_slides(path: Path) -> None:
         ):
             for line in cell.source.split("\n"):
                 assert words(html.escape(line)) in shown, (cell.id, line)
+
+
+def test_a_rule_of_a_terminal_is_shortened() -> None:
+    plain = f"── by masks {'─' * 88}\n  masks  launches"
+    shown = nbformat.v4.new_output("display_data", {"text/plain": plain, "text/html": "<script>"})
+    (block,) = outputs(nbformat.v4.new_code_cell(outputs=[shown]))
+    assert block.plain == "── by masks ──\n  masks  launches"
 
 
 def test_sentences_end_where_they_end() -> None:

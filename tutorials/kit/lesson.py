@@ -178,6 +178,10 @@ def _hidden(span: re.Match[str]) -> str:
     return text[:-3].translate(HIDDEN) + text[-3] + "\5" if text.startswith("**") else text.translate(HIDDEN)
 
 
+_RULE = re.compile("─{3,}")
+"""A rule of a text page, which is as wide as a terminal: a slide would break it."""
+
+
 def outputs(cell: Any) -> Iterator[Block]:
     """Yield what a cell printed, in one block, and what it displayed."""
     streams = [one.text for one in cell.outputs if one.output_type == "stream" and one.name == "stdout"]
@@ -185,7 +189,7 @@ def outputs(cell: Any) -> Iterator[Block]:
         yield Block("print", "".join(streams).strip("\n"))
     for output in cell.outputs:
         data = output.get("data", {})
-        plain = data.get("text/plain", "").strip("\n")
+        plain = _RULE.sub("──", data.get("text/plain", "").strip("\n"))
         page = data.get("text/html", "")
         if "image/svg+xml" in data or page.startswith("<svg"):
             yield Block("svg", data.get("image/svg+xml", page), plain)

@@ -74,8 +74,8 @@ def _use(use: MemoryUse) -> Table:
         head: tuple[str, ...] = ("at the peak", "share", "saved", "tensors", "line", "expression")
         kinds: tuple[str, ...] = (NUMBER, NUMBER, NUMBER, NUMBER, TEXT, NOTE)
     else:
-        head = ("at the peak", "share", "saved", "kind", "tensors", "line", "module", "name")
-        kinds = (NUMBER, NUMBER, NUMBER, TEXT, TEXT, TEXT, NAME, NAME)
+        head = ("at the peak", "share", "name", "saved", "kind", "tensors", "line", "module")
+        kinds = (NUMBER, NUMBER, NAME, NUMBER, TEXT, TEXT, TEXT, NAME)
     return Table(
         f"by {use.by}", head, kinds, rows, (_total(use), *use.missing), left, f"capture.memory({use.by!r})"
     )
@@ -103,7 +103,7 @@ def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
         tensors = tensors or quantities.plural(row.tensors, "tensor")
         line = labels.place(row.line) if row.line is not None else ""
         modules = first_names(dict.fromkeys(map(pattern, row.modules)), 2)
-        cells = (*amounts, row.kind, tensors, line, modules, row.name)
+        cells = (amounts[0], share, row.name, saved, row.kind, tensors, line, modules)
     return Row(cells, row.addresses)
 
 
