@@ -1,12 +1,14 @@
 """How long after a key the playground shows its page, and what a long session leaves behind.
 
-    python benchmarks/play.py [--edits 50] [--session 0] [--chromium PATH]
+    python benchmarks/play.py [--edits 50] [--session 0] [--torch VERSION] [--chromium PATH]
 
 In Chromium, with a real child: for each of four programs the median time from a key to its painted graph and to the
 painted page, as the page itself measures them, warm, and the CPU time of an edit: of the server with its child, and of
 the browser. On a busy machine only the CPU times can be compared. ``--session 1000`` adds so many random edits, half of
 which do not parse: no page is called up to date that is not of the newest text, the resident memory of server and child
 after them is printed beside that after a fifth of them, and processes that ended and were not waited for are counted.
+``--torch 2.11`` captures under the environment that ``compile-lens upgrade --torch 2.11`` made; the random edits then
+switch between it and the torch of this process now and then.
 """
 
 from __future__ import annotations
@@ -141,13 +143,21 @@ def zombies(process: subprocess.Popen[str]) -> int:
     return states.count("Z")
 
 
-def long_session(page: Page, process: subprocess.Popen[str], edits: int) -> None:
-    """Random edits, half of which do not parse."""
+def choose(page: Page, name: str, value: str) -> None:
+    """Choose from a menu of the settings, which captures once more if it was another value."""
+    page.locator(".settings label").filter(has_text=name).locator("select").select_option(value)
+    answered(page)
+
+
+def long_session(page: Page, process: subprocess.Popen[str], edits: int, torch: str) -> None:
+    """Random edits, half of which do not parse; one of twenty follows a switch of torch, where there is another."""
     chance = random.Random(7)
     texts = list(PROGRAMS.values())[:3]
     early = 0.0
     for number in range(edits):
         broken = chance.random() < 0.5
+        if torch and chance.random() < 0.05:
+            choose(page, "torch", chance.choice(["", torch]))
         typed(
             page,
             f"{HEAD}{chance.choice(texts)}# {number}{'((' if not broken else ''}\n{'(' if broken else ''}",
@@ -186,6 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--edits", type=int, default=50)
     parser.add_argument("--session", type=int, default=0, metavar="EDITS")
+    parser.add_argument("--torch", default="", metavar="VERSION")
     parser.add_argument("--chromium", default=shutil.which("chromium") or "")
     args = parser.parse_args()
     with playground() as (process, url), sync_playwright() as playwright:
@@ -193,14 +204,15 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.goto(url)
         answered(page)
+        choose(page, "torch", args.torch)
         for target in ("", "h100"):
-            page.select_option(".settings select >> nth=1", target)
+            choose(page, "target", target)
             for name, text in PROGRAMS.items():
                 done = latency(page, process.pid, text, args.edits)
                 print(f"{name:12} {target or 'cpu':5} {figures(done)}", flush=True)
-        page.select_option(".settings select >> nth=1", "")
+        choose(page, "target", "")
         if args.session:
-            long_session(page, process, args.session)
+            long_session(page, process, args.session, args.torch)
         browser.close()
 
 

@@ -445,7 +445,7 @@ KeptEnvironment.__doc__ = "An environment with a version of torch."
 
 
 class Environments(TypedDict):
-    """The answer of ``upgrade --list``."""
+    """The answer of ``upgrade --list``, and of ``upgrade --torch`` without a function."""
 
     schema: Version
     command: Literal["upgrade"]

@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Import the package from where this file is, everything else from where the caller has it."""
+    """Import the package from where this file is, everything else from where the caller has it, if its Python runs."""
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]  # the folder of this file: its names are not meant for everybody
     import importlib.util
@@ -26,7 +26,10 @@ def main() -> None:
 
     nesting.Nesting.depth = known["depth"]
     lifetime.bind(known["life"], known["caller"])
-    imports.begin(known["path"], known["files"])
+    if (
+        known["path"] is not None
+    ):  # else this is the Python of another environment, and has folders of its own
+        imports.begin(known["path"], known["files"])
     importlib.import_module(sys.argv[1]).main(*map(int, sys.argv[3:]))
 
 

@@ -44,7 +44,7 @@ class Child:
         environment: all of its variables.
         folder: where it stands; ``None``: where the caller does.
         show: whether what it prints during a request is printed here. What it wrote last is remembered either way.
-        start: starts the process.
+        start: starts the process, under the Python of another environment too.
     """
 
     leaving = False
@@ -71,7 +71,8 @@ class Child:
             self._process, self._life = start(module, environment, (theirs,), folder)
         except OSError as error:
             os.close(self._replies)
-            raise ChildError(f"no child process could be started with {sys.executable!r}: {error}") from error
+            program = error.filename or sys.executable
+            raise ChildError(f"no child process could be started with {program!r}: {error}") from error
         finally:
             os.close(theirs)
         pipes = [self._process.stdin, self._process.stdout, self._process.stderr]

@@ -1,4 +1,5 @@
-"""Starts processes of ours: with the caller's interpreter, its flags, and its modules from the same files."""
+"""Starts processes of ours: with the caller's interpreter, its flags, and its modules from the same files; or under the
+Python of another environment, with that one's modules."""
 
 from __future__ import annotations
 
@@ -20,11 +21,16 @@ def start(
     environment: Mapping[str, str],
     fds: Sequence[int] = (),
     cwd: str | None = None,
+    python: str = "",
 ) -> tuple[subprocess.Popen[bytes], int]:
     """A process that calls ``module``'s ``main`` with ``fds``, and the descriptor that must stay open while it lives.
 
     The process leads a session of its own: an interrupt is for the caller, who then ends it. Raises ``OSError`` if it
     cannot be started.
+
+    Args:
+        python: the interpreter of another environment, which imports this package from here and all else from its own
+            folders; ``""`` for the caller's.
     """
     read, write = os.pipe()
     try:
@@ -33,14 +39,14 @@ def start(
                 "caller": os.getpid(),
                 "life": read,
                 "depth": Nesting.depth + 1,
-                "path": [p for p in sys.path if isinstance(p, str)],
-                "files": imports.loaded(),
+                "path": None if python else [p for p in sys.path if isinstance(p, str)],
+                "files": {} if python else imports.loaded(),
             }
             known.write(json.dumps(facts).encode())
             known.seek(0)
             numbers = [known.fileno(), *fds]
             process = subprocess.Popen(
-                [sys.executable, *flags(), BOOT, module, *map(str, numbers)],
+                [python or sys.executable, *flags(), BOOT, module, *map(str, numbers)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

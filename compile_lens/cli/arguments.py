@@ -231,7 +231,11 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_call(upgraded, required=False)
     upgraded.add_argument(
-        "--torch", nargs="+", default=[], metavar="VERSION", help="two versions or more: 2.13 2.15"
+        "--torch",
+        nargs="+",
+        default=[],
+        metavar="VERSION",
+        help="two versions or more: 2.13 2.15; without a function their environments are made, one or more",
     )
     _add_target(upgraded, "h100, mps, …")
     upgraded.add_argument(

@@ -39,8 +39,8 @@ def play(args: argparse.Namespace) -> int:
     """Serve a playground until an interrupt."""
     if args.seconds <= 0 or args.memory <= 0:
         raise UsageError("--seconds and --memory are above 0")
+    from ..api.playground.capture_process import Limits
     from ..api.playground.play import serve
-    from ..api.playground.session import Limits
 
     limits = Limits(seconds=args.seconds, memory=int(args.memory * (1 << 30)))
     serve(args.given, limits, browser=not args.no_browser)

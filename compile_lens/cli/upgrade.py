@@ -34,14 +34,18 @@ class _CaptureFailed(LensError):
 
 
 def upgrade(args: argparse.Namespace) -> int:
-    """Capture a function under each version and print what differs from one to the next; or list, or remove."""
+    """Capture a function under each version and print what differs from one to the next; or make, list or remove
+    environments."""
     from ..views.render.formats import DIFFERENCE as FORMS
 
     folder = args.folder or environments.home()
     if args.list:
-        return _list(args, folder)
+        return _list(args, folder, environments.kept(folder))
     if args.remove:
         return _remove(args, folder)
+    if args.torch and not args.function:
+        versions = [environments.checked(version) for version in args.torch]
+        return _list(args, folder, [_made(args, version, folder) for version in versions])
     check_endings(args.out, FORMS)
     wanted = levels(args.fail_on)
     versions = _versions(args)
@@ -91,12 +95,17 @@ def _versions(args: argparse.Namespace) -> list[str]:
     return versions
 
 
-def _captured(args: argparse.Namespace, version: str, folder: Path, records: Path) -> Capture:
-    """The capture under one version, made in its environment."""
+def _made(args: argparse.Namespace, version: str, folder: Path) -> Environment:
+    """The environment of a version: the one that is kept, or a new one."""
     one = environments.find(version, folder)
     if not (one.whole and set(args.extra) <= set(one.extra)):
         say(f"compile-lens: making an environment with torch {version} in {one.folder}", sys.stderr)
-    one = environments.make(version, folder, args.extra, args.index_url, args.quiet)
+    return environments.make(version, folder, args.extra, args.index_url, args.quiet)
+
+
+def _captured(args: argparse.Namespace, version: str, folder: Path, records: Path) -> Capture:
+    """The capture under one version, made in its environment."""
+    one = _made(args, version, folder)
     path = records / f"torch-{version}.json"
     path.unlink(missing_ok=True)
     command = [str(one.python), str(BOOTSTRAP), "show", *call_words(args)]
@@ -109,12 +118,7 @@ def _captured(args: argparse.Namespace, version: str, folder: Path, records: Pat
     from ..api.load import load
 
     capture = load(path)
-    # What pip calls 2.13.0 may call itself 2.13.0+cu130.
-    if capture.environment.torch.partition("+")[0] != one.torch.partition("+")[0]:
-        raise _CaptureFailed(
-            f"{one.folder} has torch {one.torch}, and what ran was {capture.environment.torch}: "
-            "take the folder of another torch out of PYTHONPATH"
-        )
+    one.check(capture.environment.torch)
     return capture
 
 
@@ -140,19 +144,18 @@ def _written(found: list[Difference], names: list[str], paths: list[Path]) -> li
     return done
 
 
-def _list(args: argparse.Namespace, folder: Path) -> int:
-    environments_kept = environments.kept(folder)
+def _list(args: argparse.Namespace, folder: Path, listed: list[Environment]) -> int:
     if args.json:
         body = [
             {"asked": o.asked, "torch": o.torch, "whole": o.whole, "with": list(o.extra), "bytes": o.size(),
              "folder": str(o.folder)}
-            for o in environments_kept
+            for o in listed
         ]  # fmt: skip
         say(document({"command": args.command, "folder": str(folder), "environments": body}))
         return OK
-    if not environments_kept:
+    if not listed:
         say(f"no environment is kept in {folder}")
-    for one in environments_kept:
+    for one in listed:
         what = f"torch {one.torch}" if one.whole else "half made: it is made anew on request"
         more = f", with {', '.join(one.extra)}" if one.extra else ""
         say(f"{one.asked:8} {one.size() / 1e9:6.1f} GB  {what}{more}  {one.folder}")

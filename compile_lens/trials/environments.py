@@ -61,6 +61,20 @@ class Environment:
         """Its interpreter."""
         return self.folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
+    @property
+    def name(self) -> str:
+        """Its version as it was asked for, and its Python if another version of Python runs: ``"2.13-python3.12"``."""
+        return self.folder.name.removeprefix("torch-").removesuffix(_python())
+
+    def check(self, torch: str) -> None:
+        """Raise ``EnvironmentFailed`` if ``torch``, the version that ran, is not the one that is installed."""
+        # What pip calls 2.13.0 may call itself 2.13.0+cu130.
+        if torch.partition("+")[0] != self.torch.partition("+")[0]:
+            raise EnvironmentFailed(
+                f"{self.folder} has torch {self.torch}, and what ran was {torch}: "
+                "take the folder of another torch out of PYTHONPATH"
+            )
+
     def size(self) -> int:
         """Bytes of its files."""
         return sum(
@@ -101,7 +115,12 @@ def kept(folder: Path) -> list[Environment]:
 
 def find(version: str, folder: Path) -> Environment:
     """The environment of a version for the Python that runs, made or not."""
-    return _read(folder / f"torch-{checked(version)}-python{sys.version_info[0]}.{sys.version_info[1]}")
+    return _read(folder / f"torch-{checked(version)}{_python()}")
+
+
+def _python() -> str:
+    """The end of the folder's name of an environment for the Python that runs."""
+    return f"-python{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def make(

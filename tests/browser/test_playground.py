@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,15 @@ ONE = "import torch\n\n\ndef f(x):\n    return torch.sin(x) + torch.cos(x)\n"
 GRAPH = ".page .frame[data-stage] .node"
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """The address of a playground with limits of a test."""
+@contextmanager
+def served(cache: Path) -> Iterator[str]:
+    """A playground with limits of a test, and its address. Environments of torch are looked for in ``cache``."""
     command = [sys.executable, "-m", "compile_lens", "play", "--no-browser", "--seconds", "6"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+        "XDG_CACHE_HOME": str(cache),
+    }
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None
     yield process.stderr.readline().partition(": ")[2].strip()
@@ -51,9 +56,21 @@ def url() -> Iterator[str]:
     process.stderr.close()
 
 
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a playground."""
+    with served(tmp_path_factory.mktemp("cache")) as address:
+        yield address
+
+
 @pytest.fixture
 def play(page: Page, watch: Watch, url: str) -> Page:
     """The playground, with the page of what it begins with."""
+    return opened(page, watch, url)
+
+
+def opened(page: Page, watch: Watch, url: str) -> Page:
+    """A page with a playground."""
     place = url.partition("#")[0]
     watch.allow(place)
     watch.allow(place.replace("http", "ws") + "socket")
@@ -79,6 +96,15 @@ def typed(page: Page, text: str, then: str = "fresh") -> str:
     return settled(page, then)
 
 
+def saved_text(page: Page, folder: Path) -> str:
+    """The page that the button writes."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="save").click()
+    saved = folder / "saved.html"
+    download.value.save_as(saved)
+    return saved.read_text("utf-8")
+
+
 def test_the_page_follows_the_keys(play: Page) -> None:
     typed(play, TWO)
     play.locator(GRAPH, has_text="sin").first.wait_for()
@@ -93,7 +119,7 @@ def test_the_page_follows_the_keys(play: Page) -> None:
     assert re.fullmatch(r"up to date · \d+\.\d\d s", words)
     play.locator(GRAPH, has_text="cosh").first.wait_for()
     assert play.locator(GRAPH, has_text="sin").count() == 0
-    assert play.inner_text(".inputs") == "x: float32[64, 128] cpu"
+    assert play.inner_text(".inputs") == f"x: float32[64, 128] cpu · torch {torch.__version__}"
 
 
 @pytest.mark.parametrize(
@@ -227,13 +253,13 @@ def test_controls_change_the_capture(play: Page) -> None:
     typed(play, TWO)
     play.get_by_label("requires_grad").check()
     settled(play, "fresh")
-    assert play.inner_text(".inputs") == "x: float32[64, 128] cpu requires_grad"
+    assert play.inner_text(".inputs") == f"x: float32[64, 128] cpu requires_grad · torch {torch.__version__}"
     play.locator(".settings").get_by_label("dtype").select_option("bfloat16")
     settled(play, "fresh")
     play.locator(".settings").get_by_label("rows").focus()
     play.keyboard.press("ArrowRight")
     settled(play, "fresh")
-    assert play.inner_text(".inputs") == "x: bfloat16[72, 128] cpu requires_grad"
+    assert play.inner_text(".inputs") == f"x: bfloat16[72, 128] cpu requires_grad · torch {torch.__version__}"
     play.get_by_label("requires_grad").uncheck()
     play.locator(".settings").get_by_label("target").select_option("h100")
     settled(play, "fresh")
@@ -242,6 +268,11 @@ def test_controls_change_the_capture(play: Page) -> None:
     play.locator(".switch", has_text="combo_kernels").get_by_role("checkbox").check()
     settled(play, "fresh")
     assert play.get_by_role("button", name="options").inner_text() == "options (1)"
+
+
+def test_without_environments_there_is_no_choice_of_torch(play: Page) -> None:
+    torches = play.locator(".settings label", has_text="torch")
+    assert torches.locator("option").all_inner_texts() == [torch.__version__] and not torches.is_visible()
 
 
 def test_two_targets_stand_beside_each_other(play: Page, tmp_path: Path) -> None:
@@ -269,11 +300,8 @@ def test_two_targets_stand_beside_each_other(play: Page, tmp_path: Path) -> None
     assert columns.last.locator(".listing-box").evaluate("e => e.scrollTop") == 90
     assert play.locator(".own-line").count() == 2, "the editor has the colours"
 
-    with play.expect_download() as download:
-        play.get_by_role("button", name="save").click()
-    saved = tmp_path / "saved.html"
-    download.value.save_as(saved)
-    assert "cpp_fused" in saved.read_text("utf-8") and "triton_" in saved.read_text("utf-8")
+    both = saved_text(play, tmp_path)
+    assert "cpp_fused" in both and "triton_" in both
 
     play.locator(".settings").get_by_label("beside").select_option("mps")
     play.locator(".settings").get_by_label("dtype").select_option("float64")
@@ -314,11 +342,7 @@ def test_the_menu_has_the_gallery_and_save_writes_a_page(play: Page, tmp_path: P
     settled(play, "fresh")
     play.locator(".settings").get_by_label("function").select_option("first")
     settled(play, "fresh")
-    with play.expect_download() as download:
-        play.get_by_role("button", name="save").click()
-    saved = tmp_path / "saved.html"
-    download.value.save_as(saved)
-    text = saved.read_text("utf-8")
+    text = saved_text(play, tmp_path)
     assert text.startswith("<!doctype html>") and "<title>first · torch" in text
 
 

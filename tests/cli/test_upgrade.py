@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from torch_environments import environment
 
 from compile_lens.cli import main
 from compile_lens.errors import UsageError
@@ -159,6 +160,23 @@ def test_list_and_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert not half.folder.exists() and whole.folder.exists()
     assert main([*words, "--remove", "all", "--quiet"]) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_function_environments_are_only_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = environment(tmp_path, "2.12", "2.12.1")
+    words = ["upgrade", "--folder", str(tmp_path), "--torch", "2.12"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("2.12 ") and environments.kept(tmp_path) == [there]
+    monkeypatch.setattr(
+        environments, "make", lambda version, folder, *_: environment(folder, version, "2.13.0")
+    )
+    assert main([*words, "2.13", "--json", "--quiet"]) == 0
+    body = json.loads(capsys.readouterr().out)["environments"]
+    assert [(one["asked"], one["torch"]) for one in body] == [("2.12", "2.13.0"), ("2.13", "2.13.0")]
+    assert main([*words, "new"]) == 2
+    assert "'new' is not a version of torch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
+from ...trials import environments
 from . import snippets
+from .capture_process import Limits
+from .captures import Captures
 from .server import Opening, Server
-from .session import CaptureProcess, Limits
 from .settings import MARK, Program, from_link
+from .torch_versions import TorchVersions
 
 NEEDED = ("starlette", "uvicorn", "websockets")
 """Packages of the extra ``play``."""
@@ -61,12 +64,11 @@ def serve(given: str, limits: Limits, browser: bool) -> None:
     first, modules = opening(given)
     signal.signal(signal.SIGTERM, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="compile-lens-play-"))
-    work = folder / "work"
-    captures = CaptureProcess(work, limits)
+    versions = TorchVersions(environments.home())
+    captures = Captures(folder, limits, versions)
     try:
-        work.mkdir()
         captures.start()
-        server = Server(captures, first, modules)
+        server = Server(captures, first, modules, versions)
 
         def begun() -> None:
             print(f"playground: {server.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)

@@ -13,10 +13,12 @@ from typing import Any
 
 from ...errors import UsageError
 from ...views.live import playground as pages
+from .captures import Captures
 from .guard import PROTOCOL, Guard
-from .session import CaptureProcess, Session
+from .session import Session
 from .settings import BESIDE, DTYPES, LARGEST, TARGETS, Program
 from .snippets import Snippet
+from .torch_versions import TorchVersions
 
 LOOPBACK = "127.0.0.1"
 """The only address that the server listens on."""
@@ -41,12 +43,14 @@ class Server:
     """The server, bound to its port.
 
     Args:
-        captures: the process that captures the programs.
+        captures: captures the programs.
         folder: where modules of the programs are looked for; ``""`` for none.
+        versions: those of torch that a page may name.
     """
 
-    def __init__(self, captures: CaptureProcess, opening: Opening, folder: str) -> None:
+    def __init__(self, captures: Captures, opening: Opening, folder: str, versions: TorchVersions) -> None:
         self._captures, self._opening, self._folder = captures, opening, folder
+        self._versions = versions
         self._token = secrets.token_urlsafe(32)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.socket.bind((LOOPBACK, 0))
@@ -131,6 +135,7 @@ class Server:
             if type(number) is not int:
                 raise TypeError("an edit has a number")
             program = Program.read(message["program"])
+            self._versions.check(program.settings.torch)
         except UsageError as error:
             answer = {"error": {"type": "", "message": str(error), "line": 0}}
             await reader.send_text(json.dumps({"of": message["edit"], **answer}))
@@ -151,6 +156,7 @@ class Server:
             "targets": TARGETS,
             "beside": BESIDE,
             "dtypes": DTYPES,
+            "torches": self._versions.offered(),
             "sizes": [("rows", "rows"), ("columns", "columns")],
             "largest": LARGEST,
             "seconds": self._captures.seconds,

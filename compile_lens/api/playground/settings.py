@@ -48,6 +48,7 @@ class Settings:
         requires_grad: whether floating-point inputs require gradients, besides those that do already.
         dynamic: as in ``torch.compile``.
         switches: names of switches of ``what_if`` that are turned.
+        torch: name of a version that the playground offers; ``""``: that of its own process.
     """
 
     function: str = ""
@@ -59,6 +60,7 @@ class Settings:
     requires_grad: bool = False
     dynamic: bool = False
     switches: tuple[str, ...] = ()
+    torch: str = ""
 
     @classmethod
     def read(cls, raw: object) -> Settings:
@@ -66,7 +68,7 @@ class Settings:
         if not isinstance(raw, dict):
             raise UsageError(f"settings are an object of JSON, not {type(raw).__name__}")
         known = {field.name: raw.get(field.name, field.default) for field in fields(cls)}
-        for name in ("function", "target", "beside", "dtype"):
+        for name in ("function", "target", "beside", "dtype", "torch"):
             if not isinstance(known[name], str) or len(known[name]) > 200:
                 raise UsageError(f"{name} is no short text")
         for name in ("requires_grad", "dynamic"):

@@ -82,6 +82,7 @@ class Inputs:
             "targets": TARGETS,
             "beside": BESIDE,
             "dtypes": DTYPES,
+            "torches": (),
             "sizes": [(f"{PREFIX}{size}", names) for size, names in self.sizes.items()],
             "largest": max((LARGEST, *self.sizes)),
         }
@@ -159,6 +160,8 @@ def captured(inputs: Inputs, raw: dict[str, Any]) -> Capture:
     from .program_capture import options_of
 
     settings = Settings.read(raw)
+    if settings.torch:
+        raise UsageError(f"torch={settings.torch!r}: a widget captures in its notebook, which has one torch")
     args, kwargs = inputs.resized(raw, settings)
     options = options_of(settings)
     return capture(

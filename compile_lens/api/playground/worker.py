@@ -28,13 +28,17 @@ if TYPE_CHECKING:
 MEMORY = "COMPILE_LENS_PLAY_MEMORY"
 """Variable with the bytes of private memory that the child may have."""
 
+RECORDS = "COMPILE_LENS_PLAY_RECORDS"
+"""Variable that is not empty in a child under another torch, which lacks what pages need: it answers with records, and
+the child under the torch of the playground makes pages of them."""
+
 
 def main(replies: int) -> None:
     """Serve until the playground closes the pipe, or is silent for long."""
     limit_memory(int(os.environ.pop(MEMORY)))
     gc.set_threshold(worker.YOUNG, 20, 100)  # it collects after each request
     signal.signal(signal.SIGINT, Interrupt.hear)
-    answerer = Answerer()
+    answerer = Answerer(bool(os.environ.pop(RECORDS)))
     worker.serve(replies, answerer.answer, answerer.prepare)
 
 
@@ -76,20 +80,22 @@ class EarlyReports:
     REST = 0.25
     """Seconds between two reports, at least: a program may have many graphs."""
 
-    def __init__(self, report: worker.Report) -> None:
-        self._report = report
+    def __init__(self, report: worker.Report, records: bool) -> None:
+        self._report, self._records = report, records
         self._last = -self.REST
         self.seconds = 0.0
 
     def __call__(self, traced: Callable[[], Capture]) -> None:
-        from ...views.live import page
-
         began = time.monotonic()
         if began - self._last < self.REST:
             return
-        parts = page.traced_parts(traced())
+        capture = traced()
+        if self._records:
+            report = recorded(capture, TRACED, capture.environment.torch)
+        else:
+            report = shown(capture, TRACED)
         with Interrupt.put_off():
-            self._report({"traced": parts})
+            self._report(report)
         self._last = time.monotonic()
         self.seconds += self._last - began
 
@@ -103,13 +109,36 @@ def _reap() -> None:
                 pass
 
 
+CAPTURE, COMPARISON, TRACED = "capture", "comparison", "traced"
+"""Kinds of what a child has captured; the last is a program that is being lowered."""
+
+
+def recorded(captured: Capture | Comparison, kind: str, torch: str) -> dict[str, Any]:
+    """Return what was captured as a record, for the child that makes pages."""
+    return {"record": captured.to_json(), "kind": kind, "torch": torch}
+
+
+def shown(captured: Any, kind: str, whole: bool = False) -> dict[str, Any]:
+    """Return the parts of the page of what was captured; or that page as one file, if it is wanted ``whole``."""
+    from ...views.live import compare, page
+
+    if kind == TRACED:
+        return {"traced": page.traced_parts(captured)}
+    live: types.ModuleType = compare if kind == COMPARISON else page
+    return {"page": live.page(captured)} if whole else {"parts": live.plain_parts(captured)}
+
+
 FIRST = "import torch\ninputs = [torch.ones(2)]\ndef f(x): return x.sin()\n"
 """Program that a child captures before the reader's. It draws no random numbers."""
 
 
 class Answerer:
     """Answers requests: ``{"program": …, "file": …}``, with ``"page": true`` for the page as one file, with ``"early":
-    true`` for the graphs that were traced before they are lowered."""
+    true`` for the graphs that were traced before they are lowered; or ``{"record": …, "kind": …}`` with the answer of a
+    child that has ``records`` alone, whose page is wanted."""
+
+    def __init__(self, records: bool) -> None:
+        self.records = records
 
     def prepare(self) -> None:
         """Import what captures need, and make one: what torch and the page build at their first use is then among what
@@ -140,44 +169,55 @@ class Answerer:
         except KeyboardInterrupt:
             return {"interrupted": True}
         except BaseException as error:
-            reply = {"error": error_data(error, request["file"])}
+            reply = {"error": error_data(error, request.get("file", ""))}
         return {"seconds": time.perf_counter() - began, **reply}
 
     def _answer(self, request: dict[str, Any], report: worker.Report) -> dict[str, Any]:
+        whole = bool(request.get("page"))
+        if "record" in request:
+            return shown(_opened(request["record"], request["kind"]), request["kind"], whole)
         from .program_capture import MEANINGS, ProgramCapture, capture_program
 
         file, program = request["file"], Program.read(request["program"])
         captures: list[ProgramCapture] = []
-        early = EarlyReports(report) if request.get("early") and not program.settings.beside else None
+        early = None
+        if request.get("early") and not program.settings.beside:
+            early = EarlyReports(report, self.records)
 
         def capture(settings: Settings) -> Capture:
             captures.append(capture_program(Program(program.source, settings), file, self.settings, early))
             return captures[-1].capture
 
         fault = None
-        live: types.ModuleType
-        shown: Capture | Comparison | None
+        captured: Capture | Comparison | None
         if program.settings.beside:
-            from ...views.live import compare as live
             from .two_targets import comparison_of
 
-            shown, fault = comparison_of(program.settings, capture, file)
-            if shown is None:
+            captured, fault = comparison_of(program.settings, capture, file)
+            if captured is None:
                 return {"error": fault}
         else:
-            from ...views.live import page as live
-
-            shown = capture(program.settings)
-        if request.get("page"):
-            return {"page": live.page(shown)}
+            captured = capture(program.settings)
+        kind = COMPARISON if program.settings.beside else CAPTURE
         first = captures[0]
+        torch = first.capture.environment.torch
+        answer = recorded(captured, kind, torch) if self.records else shown(captured, kind, whole)
         return {
-            "parts": live.plain_parts(shown),
+            **answer,
             "reported": early.seconds if early else 0.0,
             **({"error": fault} if fault else {}),
             "functions": first.functions,
             "function": first.function,
             "own_inputs": first.own_inputs,
             "inputs": first.capture.inputs,
+            "torch": torch,
             "switches": MEANINGS,
         }
+
+
+def _opened(record: str, kind: str) -> Capture | Comparison:
+    """Return what a record holds. Runs no code of it."""
+    from ...results.capture import Capture
+    from ...results.comparison import Comparison
+
+    return Comparison.from_json(record) if kind == COMPARISON else Capture.from_json(record)

@@ -13,6 +13,7 @@ import pytest
 from compile_lens.api.playground.server import Opening, Server
 from compile_lens.api.playground.settings import Program
 from compile_lens.api.playground.snippets import Snippet
+from compile_lens.api.playground.torch_versions import TorchVersions
 
 SECRET = "import torch\n\n\ndef the_readers_own_program(x):\n    return x\n"
 
@@ -20,11 +21,13 @@ SECRET = "import torch\n\n\ndef the_readers_own_program(x):\n    return x\n"
 class NoCaptures:
     """Takes requests, and answers that it captured nothing."""
 
-    ready = True
     seconds = 10.0
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+
+    def ready(self, request: dict[str, Any]) -> bool:
+        return True
 
     def ask(
         self, request: dict[str, Any], unwanted: threading.Event, early: Callable[[dict[str, Any]], None]
@@ -47,7 +50,8 @@ def server(captures: NoCaptures, tmp_path: Path) -> Iterator[Server]:
     pytest.importorskip("uvicorn")
     pytest.importorskip("websockets")
     opening = Opening(Program(SECRET), "own.py", (Snippet("a title", "own.py", SECRET),))
-    made = Server(captures, opening, str(tmp_path))  # type: ignore[arg-type]
+    versions = TorchVersions(tmp_path / "environments")
+    made = Server(captures, opening, str(tmp_path), versions)  # type: ignore[arg-type]
     serving = made.uvicorn()
     made.socket.listen()
     thread = threading.Thread(target=serving.run, kwargs={"sockets": [made.socket]}, daemon=True)

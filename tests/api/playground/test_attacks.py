@@ -212,7 +212,7 @@ def test_no_path_leads_to_a_file(server: Server, path: str) -> None:
 
 
 def test_tokens_are_random_and_long(captures: NoCaptures, server: Server, tmp_path: Any) -> None:
-    other = Server(captures, server._opening, "")  # type: ignore[arg-type]
+    other = Server(captures, server._opening, "", server._versions)  # type: ignore[arg-type]
     other.socket.close()
     assert token(other) != token(server) and len(token(server)) == 43  # 256 bits
 
@@ -313,6 +313,10 @@ def test_a_message_of_a_million_signs_ends_the_talk(server: Server, captures: No
         {"rows": 10**9},
         {"rows": True},
         {"dtype": "os"},
+        {"torch": "/usr/bin/python3"},
+        {"torch": "2.12"},
+        {"torch": "../torch-2.12"},
+        {"torch": ["2.12"]},
         {"switches": "combo_kernels"},
         {"dynamic": "yes"},
         [],

@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 
-from compile_lens.api.playground.session import CaptureProcess, Limits, Session
+from compile_lens.api.playground.capture_process import Limits
+from compile_lens.api.playground.captures import Captures
+from compile_lens.api.playground.session import Session
+from compile_lens.api.playground.torch_versions import TorchVersions
 from compile_lens.engine.record import LOWERING
 
 pytestmark = [pytest.mark.torch, pytest.mark.full]
@@ -36,19 +39,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def captures(folder: Path) -> Iterator[CaptureProcess]:
-    made = CaptureProcess(folder, Limits(seconds=4.0, memory=6 << 30))
+def captures(folder: Path) -> Iterator[Captures]:
+    versions = TorchVersions(folder / "environments")
+    made = Captures(folder, Limits(seconds=4.0, memory=6 << 30), versions)
     yield made
     made.close()
 
 
-def ask(captures: CaptureProcess, source: str, file: str = "f.py", **settings: Any) -> dict[str, Any]:
+def ask(captures: Captures, source: str, file: str = "f.py", **settings: Any) -> dict[str, Any]:
     return captures.ask(
         {"program": {"source": source, "settings": settings}, "file": file}, threading.Event()
     )
 
 
-def test_a_program_becomes_the_parts_of_its_page(captures: CaptureProcess) -> None:
+def test_a_program_becomes_the_parts_of_its_page(captures: Captures) -> None:
     answer = ask(captures, SIN, rows=3, columns=5)
     assert answer["function"] == "f" and answer["inputs"] == ["x: float32[3, 5] cpu"]
     core = json.loads(answer["parts"]["core"])
@@ -56,7 +60,7 @@ def test_a_program_becomes_the_parts_of_its_page(captures: CaptureProcess) -> No
     assert "sin" in answer["parts"]["index"]
 
 
-def test_settings_reach_the_capture(captures: CaptureProcess) -> None:
+def test_settings_reach_the_capture(captures: Captures) -> None:
     answer = ask(captures, SIN, dtype="float64", requires_grad=True, rows=4, columns=4)
     assert answer["inputs"] == ["x: float64[4, 4] cpu requires_grad"]
     assert "backward" in answer["parts"]["index"]
@@ -66,7 +70,7 @@ def test_settings_reach_the_capture(captures: CaptureProcess) -> None:
     assert "pattern_matcher" in switched["parts"]["core"]
 
 
-def early_reports(captures: CaptureProcess, source: str, **settings: Any) -> tuple[list[Any], dict[str, Any]]:
+def early_reports(captures: Captures, source: str, **settings: Any) -> tuple[list[Any], dict[str, Any]]:
     """The early reports of a program, and its answer."""
     reports: list[Any] = []
     request = {"program": {"source": source, "settings": settings}, "file": "f.py", "early": True}
@@ -84,9 +88,7 @@ def stage_names(parts: dict[str, str]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("target", ["", "h100"])
 @pytest.mark.parametrize("grad", [False, True])
-def test_graphs_are_reported_before_they_are_lowered(
-    captures: CaptureProcess, target: str, grad: bool
-) -> None:
+def test_graphs_are_reported_before_they_are_lowered(captures: Captures, target: str, grad: bool) -> None:
     settings = {"target": target, "requires_grad": grad}
     (report,), answer = early_reports(captures, SIN, **settings)
     early, whole = stage_names(report["traced"]), stage_names(answer["parts"])
@@ -105,14 +107,14 @@ def test_graphs_are_reported_before_they_are_lowered(
     assert lowered and all(step["missing"] == LOWERING and step["stage"] < 0 for step in lowered)
 
 
-def test_the_collector_looks_through_little_after_each_answer(captures: CaptureProcess) -> None:
+def test_the_collector_looks_through_little_after_each_answer(captures: Captures) -> None:
     """What torch built for its first compile, some 80,000 objects, is none of it."""
     assert "parts" in ask(captures, SIN)
     answer = ask(captures, "import gc\nraise ValueError(len(gc.get_objects()))")
     assert int(answer["error"]["message"]) < 40_000
 
 
-def test_captures_for_a_gpu_leave_no_graphs(captures: CaptureProcess) -> None:
+def test_captures_for_a_gpu_leave_no_graphs(captures: Captures) -> None:
     count = (
         "import gc, torch\nraise ValueError(sum(isinstance(one, torch.fx.Graph) for one in gc.get_objects()))"
     )
@@ -125,7 +127,7 @@ def test_captures_for_a_gpu_leave_no_graphs(captures: CaptureProcess) -> None:
     assert left[1:] == left[:-1]
 
 
-def test_a_report_changes_nothing_of_the_answer(captures: CaptureProcess) -> None:
+def test_a_report_changes_nothing_of_the_answer(captures: Captures) -> None:
     ask(captures, SIN)
     _, reported = early_reports(captures, SIN, requires_grad=True)
     plain = ask(captures, SIN, requires_grad=True)
@@ -138,7 +140,7 @@ def test_a_report_changes_nothing_of_the_answer(captures: CaptureProcess) -> Non
     assert differ <= {"compilations", "created"}, "which have times"
 
 
-def test_graph_breaks_are_in_an_early_report(captures: CaptureProcess) -> None:
+def test_graph_breaks_are_in_an_early_report(captures: Captures) -> None:
     broken = SIN.replace("    return torch.sin(x)", "    y = torch.sin(x)\n    print(1)\n    return y")
     reports, answer = early_reports(captures, broken)
     first = json.loads(reports[0]["traced"]["core"])
@@ -146,7 +148,7 @@ def test_graph_breaks_are_in_an_early_report(captures: CaptureProcess) -> None:
     assert len(first["compilations"]) == 1 < len(json.loads(answer["parts"]["core"])["compilations"])
 
 
-def test_what_does_not_compile_was_reported_before(captures: CaptureProcess) -> None:
+def test_what_does_not_compile_was_reported_before(captures: Captures) -> None:
     refusing = (
         "def refuse(graph):\n    raise ValueError('not this one')\n\n\n"
         "torch._inductor.config.post_grad_custom_pre_pass = refuse\n"
@@ -155,7 +157,7 @@ def test_what_does_not_compile_was_reported_before(captures: CaptureProcess) -> 
     assert len(reports) == 1 and "not this one" in answer["error"]["message"]
 
 
-def test_no_report_that_nobody_wants(captures: CaptureProcess) -> None:
+def test_no_report_that_nobody_wants(captures: Captures) -> None:
     reports: list[Any] = []
     request = {"program": {"source": SIN, "settings": {}}, "file": "f.py"}
     assert "parts" in captures.ask(request, threading.Event(), reports.append) and reports == []
@@ -175,28 +177,28 @@ def test_an_interrupt_in_a_report_waits_for_its_end(monkeypatch: pytest.MonkeyPa
         Interrupt.hear()
         sent.append(data)
 
-    EarlyReports(send)(lambda: None)  # type: ignore[arg-type, return-value]
+    EarlyReports(send, False)(lambda: None)  # type: ignore[arg-type, return-value]
     assert sent == [{"traced": {}}] and Interrupt.running
     with pytest.raises(KeyboardInterrupt):
         Interrupt.hear()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_what_an_interrupted_program_started_is_waited_for(captures: CaptureProcess) -> None:
+def test_what_an_interrupted_program_started_is_waited_for(captures: Captures) -> None:
     """An interrupt may take the number of a process before anyone has it: nobody else would wait for it."""
     ask(captures, "import os\nos.spawnlp(os.P_NOWAIT, 'true', 'true')\n" + SIN)
     assert "parts" in ask(captures, "import time\ntime.sleep(0.2)\n" + SIN)
     assert "parts" in ask(captures, SIN)
-    assert captures._child is not None
+    assert captures._own._child is not None
     ended = []
-    for children in Path(f"/proc/{captures._child.pid}/task").glob("*/children"):
+    for children in Path(f"/proc/{captures._own._child.pid}/task").glob("*/children"):
         for pid in children.read_text().split():
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
             ended += [pid] if state == "Z" else []
     assert ended == []
 
 
-def test_two_targets_are_the_columns_of_a_comparison(captures: CaptureProcess) -> None:
+def test_two_targets_are_the_columns_of_a_comparison(captures: Captures) -> None:
     """Each as the capture for that target alone has it."""
     both = ask(captures, SIN, target="cpu:avx2", beside="h100")
     assert "error" not in both and set(both["parts"]) == {"comparison", "column 0", "column 1"}
@@ -209,7 +211,7 @@ def test_two_targets_are_the_columns_of_a_comparison(captures: CaptureProcess) -
         assert {name for name in alone if column[name] != alone[name]} <= {"core"}, "that has the time"
 
 
-def test_what_fails_for_one_target_stands_beside_the_other(captures: CaptureProcess) -> None:
+def test_what_fails_for_one_target_stands_beside_the_other(captures: Captures) -> None:
     for settings, there in (({"beside": "mps"}, 0), ({"target": "mps", "beside": "h100"}, 1)):
         answer = ask(captures, SIN, dtype="float64", **settings)
         assert answer["error"]["message"].startswith("mps: ") and "float64" in answer["error"]["message"]
@@ -226,7 +228,7 @@ def test_what_fails_for_one_target_stands_beside_the_other(captures: CaptureProc
     assert first.startswith("mps: ") and second.startswith("no_such: ")
 
 
-def test_settings_of_one_program_do_not_reach_the_next(captures: CaptureProcess) -> None:
+def test_settings_of_one_program_do_not_reach_the_next(captures: Captures) -> None:
     changing = "import torch\ntorch.set_default_dtype(torch.float64)\ntorch.manual_seed(7)\n" + SIN
     assert ask(captures, changing)["inputs"] == ["x: float64[64, 128] cpu"]
     assert ask(captures, SIN)["inputs"] == ["x: float32[64, 128] cpu"]
@@ -246,12 +248,12 @@ def test_settings_of_one_program_do_not_reach_the_next(captures: CaptureProcess)
         ("inputs = 3\n\n\ndef f(x):\n    return x\n", "", 0),
     ],
 )
-def test_an_error_is_at_its_line(captures: CaptureProcess, source: str, type_: str, line: int) -> None:
+def test_an_error_is_at_its_line(captures: Captures, source: str, type_: str, line: int) -> None:
     error = ask(captures, source)["error"]
     assert (error["type"], error["line"]) == (type_, line) and error["message"]
 
 
-def test_memory_has_a_limit(captures: CaptureProcess) -> None:
+def test_memory_has_a_limit(captures: Captures) -> None:
     error = ask(captures, "import torch\nx = torch.zeros(1 << 36)\n")["error"]
     assert error["line"] == 2 and "memory" in error["message"]
 
@@ -259,34 +261,34 @@ def test_memory_has_a_limit(captures: CaptureProcess) -> None:
 @pytest.mark.parametrize(
     "source", [FOREVER, f"{SIN}\n{FOREVER}", SIN.replace("    return", "    while True: x = x\n    return")]
 )
-def test_an_endless_program_is_stopped_and_the_child_stays(captures: CaptureProcess, source: str) -> None:
+def test_an_endless_program_is_stopped_and_the_child_stays(captures: Captures, source: str) -> None:
     ask(captures, SIN)
-    child = captures._child
+    child = captures._own._child
     assert ask(captures, source) == {"stopped": "time"}
-    assert "parts" in ask(captures, SIN) and captures._child is child
+    assert "parts" in ask(captures, SIN) and captures._own._child is child
 
 
-def test_one_that_is_endless_for_the_second_target_is_stopped(captures: CaptureProcess) -> None:
+def test_one_that_is_endless_for_the_second_target_is_stopped(captures: Captures) -> None:
     assert ask(captures, SECOND, beside="h100") == {"stopped": "time"}
     assert "parts" in ask(captures, SIN, beside="h100")
 
 
-def test_a_program_that_hears_nothing_is_ended_with_its_child(captures: CaptureProcess) -> None:
+def test_a_program_that_hears_nothing_is_ended_with_its_child(captures: Captures) -> None:
     ask(captures, SIN)
-    child = captures._child
+    child = captures._own._child
     assert child is not None
     assert ask(captures, DEAF)["stopped"] == "time"
     assert not os.path.exists(f"/proc/{child.pid}") or sys.platform != "linux"
-    assert "parts" in ask(captures, SIN) and captures._child is not child
+    assert "parts" in ask(captures, SIN) and captures._own._child is not child
 
 
-def test_a_program_that_ends_the_child_is_said(captures: CaptureProcess) -> None:
+def test_a_program_that_ends_the_child_is_said(captures: Captures) -> None:
     answer = ask(captures, "import os\nos._exit(3)\n")
     assert answer["stopped"] == "ended" and "code 3" in answer["message"]
     assert "parts" in ask(captures, SIN)
 
 
-def test_modules_beside_the_file_are_read_anew(captures: CaptureProcess, tmp_path: Path) -> None:
+def test_modules_beside_the_file_are_read_anew(captures: Captures, tmp_path: Path) -> None:
     source = (
         "import torch\nfrom beside_it import size\n"
         "inputs = [torch.rand(size)]\n\n\ndef f(x):\n    return x + 1\n"
@@ -298,7 +300,7 @@ def test_modules_beside_the_file_are_read_anew(captures: CaptureProcess, tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["beside_it.py"], "nothing is written there"
 
 
-def test_the_page_as_one_file_is_that_of_the_program(captures: CaptureProcess) -> None:
+def test_the_page_as_one_file_is_that_of_the_program(captures: Captures) -> None:
     answer = captures.ask(
         {"program": {"source": SIN, "settings": {}}, "file": "f.py", "page": True}, threading.Event()
     )
@@ -312,7 +314,7 @@ def test_the_page_as_one_file_is_that_of_the_program(captures: CaptureProcess) -
 
 @pytest.mark.parametrize(("endless", "settings"), [(FOREVER, {}), (SECOND, {"beside": "h100"})])
 def test_only_the_newest_program_is_answered(
-    captures: CaptureProcess, endless: str, settings: dict[str, Any]
+    captures: Captures, endless: str, settings: dict[str, Any]
 ) -> None:
     """Each key ends the capture before: of twenty programs that come at once, the last is answered, and it is fresh."""
 
@@ -340,7 +342,7 @@ def test_only_the_newest_program_is_answered(
     assert [answer["of"] for answer in answers] == [20] and "parts" in answers[0]
 
 
-def test_only_changed_parts_are_sent(captures: CaptureProcess) -> None:
+def test_only_changed_parts_are_sent(captures: Captures) -> None:
     async def typed(*sources: str) -> list[dict[str, Any]]:
         answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         session = Session(captures, "f.py", answers.put)
@@ -361,10 +363,11 @@ def test_only_changed_parts_are_sent(captures: CaptureProcess) -> None:
     assert {name: kept[name] for name in second["names"]}.keys() == whole.keys()
 
 
-def test_what_is_written_is_in_the_folder(folder: Path, captures: CaptureProcess) -> None:
+def test_what_is_written_is_in_the_folder(folder: Path, captures: Captures) -> None:
     source = "import os, tempfile\nopen('beside.txt', 'w').close()\nprint(tempfile.mkdtemp())\n" + SIN
     assert "parts" in ask(captures, source)
-    assert (folder / "beside.txt").exists() and any(path.name.startswith("tmp") for path in folder.iterdir())
+    work = folder / "work"
+    assert (work / "beside.txt").exists() and any(path.name.startswith("tmp") for path in work.iterdir())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes there are")

@@ -24,6 +24,7 @@ export class Controls {
       "dtype",
       offer.dtypes.map((one) => [one, one || AS_WRITTEN]),
     );
+    this.torch = this.choice("torch", "torch", offer.torches);
     this.function = this.choice("function", "function", [["", "f, or the last"]]);
     this.sizes = offer.sizes.map(([key, name]) => this.size(key, name, offer.largest));
     this.dynamic = this.box("dynamic", "dynamic");
@@ -38,6 +39,7 @@ export class Controls {
       this.target.label,
       this.beside.label,
       this.dtype.label,
+      this.torch.label,
       this.sizes.map(({ label }) => label),
       this.dynamic.label,
       this.grad.label,
@@ -59,13 +61,14 @@ export class Controls {
   }
 
   /**
-   * @param {"target" | "beside" | "dtype" | "function"} key
+   * @param {"target" | "beside" | "dtype" | "torch" | "function"} key
    * @param {string} name
    * @param {[string, string][]} options value and words
    */
   choice(key, name, options) {
     const input = h("select", { onchange: () => this.set({ [key]: input.value }) });
     const offer = (/** @type {[string, string][]} */ offered) => {
+      options = offered;
       const known = offered.some(([value]) => value === this.settings[key]);
       const all = known ? offered : [...offered, [this.settings[key], this.settings[key]]];
       put(
@@ -74,8 +77,9 @@ export class Controls {
       );
       input.value = this.settings[key];
     };
-    offer(options);
-    return { input, offer, label: h("label", { class: "setting" }, name, input) };
+    const show = () => offer(options);
+    show();
+    return { input, offer, show, label: h("label", { class: "setting" }, name, input) };
   }
 
   /**
@@ -123,11 +127,10 @@ export class Controls {
 
   fill() {
     const { settings } = this;
-    this.target.input.value = settings.target;
-    this.beside.input.value = settings.beside;
-    this.dtype.input.value = settings.dtype;
-    this.function.input.value = settings.function;
-    for (const size of this.sizes) size.show();
+    // A link may name what the menus lack.
+    const { target, beside, dtype, torch, sizes } = this;
+    for (const control of [target, beside, dtype, torch, this.function, ...sizes]) control.show();
+    torch.label.hidden = torch.input.options.length < 2;
     this.dynamic.input.checked = settings.dynamic;
     this.grad.input.checked = settings.requires_grad;
     this.showSwitches();

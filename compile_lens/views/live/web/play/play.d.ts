@@ -45,6 +45,8 @@ export interface PlaySettings {
   /** A second target; "" for none. */
   beside: string;
   dtype: string;
+  /** Name of a version of torch; "" for that of the server. */
+  torch: string;
   rows: number;
   columns: number;
   requires_grad: boolean;
@@ -65,6 +67,8 @@ export interface PlayOffer {
   /** The same of the second target. */
   beside: [string, string][];
   dtypes: string[];
+  /** Versions of torch: names and words. */
+  torches: [string, string][];
   /** Settings that are sizes, and what each is called. */
   sizes: [string, string][];
   largest: number;
@@ -138,5 +142,7 @@ export interface PlayAnswer {
   function?: string;
   inputs?: string[];
   own_inputs?: boolean;
+  /** The version of torch that captured it. */
+  torch?: string;
   switches?: Record<string, string>;
 }

@@ -216,7 +216,7 @@ export class Playground {
     this.controls.hear(answer);
     this.editor.reportFault(answer.error ?? null);
     this.editor.colourLines(this.page.lines(this.hello.file, this.editor.text().split("\n")));
-    put(this.inputs, (answer.inputs ?? []).join(" · "));
+    put(this.inputs, [...(answer.inputs ?? []), `torch ${answer.torch}`].join(" · "));
     const seconds = this.seconds();
     this.slow = captured - reported + (performance.now() - arrived) / 1000 > SLOW;
     this.tell("fresh", `up to date · ${seconds.toFixed(2)} s`, "");
