@@ -212,6 +212,7 @@ def test_the_stop_of_recomputation_is_that_of_the_call() -> None:
         assert counted(found(early)) == dispatched(early) == dispatched(late)
 
 
+@pytest.mark.cases(quick=3)
 @pytest.mark.parametrize(
     ("function", "reason"),
     [

@@ -9,8 +9,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+import torch
+
+from compile_lens._torch.operators import custom_operators
 
 pytestmark = pytest.mark.torch
 
@@ -272,3 +276,21 @@ except compile_lens.UsageError as error:
     assert isinstance(found, str)
     assert "of_a_script::defined" in found and "Define it with torch.library.custom_op" in found
     assert "picklable" not in found
+
+
+def test_an_operator_gets_back_the_effect_that_it_had() -> None:
+    definition = MagicMock()
+    definition._qualname = "written_here::sine"
+    given = {
+        "function": len,
+        "kernels": {},
+        "disabled": set(),
+        "fake": None,
+        "autograd": (None, None),
+        "dispatch": {},
+        "vmap": None,
+        "autocast": {},
+        "triton": None,
+    }
+    custom_operators._restore(definition, {**given, "effect": "ORDERED"})
+    definition.register_effect.assert_called_once_with(torch._library.effects.EffectType.ORDERED)
