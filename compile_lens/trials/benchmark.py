@@ -262,6 +262,16 @@ class _Measuring:
         )
 
 
+_GRAPH_OF_AN_EARLIER_CALL = "backward through the graph a second time"
+"""In torch's error for a result that depends on a call whose backward was taken already."""
+
+_KEEPS_A_GRAPH = (
+    "the function keeps a tensor with its autograd graph from one call to the next, so that the backward of its second "
+    "call fails, as in a loop of plain PyTorch: detach what it keeps (self.total = (self.total + y).detach()), or "
+    "measure the forward alone with benchmark(..., backward=False)"
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Gradients:
     """Gradients of the sum of a result's tensors, for every leaf that they depend on."""
@@ -293,9 +303,13 @@ class _Gradients:
         from .._torch.session import result_tensors
 
         results = [result] if self.alone else result_tensors(result)
-        return tuple(
-            torch.autograd.grad([results[i] for i in self.at], self.leaves, self.ones, allow_unused=True)
-        )
+        roots = [results[i] for i in self.at]
+        try:
+            return tuple(torch.autograd.grad(roots, self.leaves, self.ones, allow_unused=True))
+        except RuntimeError as error:
+            if _GRAPH_OF_AN_EARLIER_CALL in str(error):
+                raise UsageError(_KEEPS_A_GRAPH) from error
+            raise
 
     def after(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """The call and then the gradients of what it returned."""

@@ -361,3 +361,33 @@ def test_a_progress_bar_says_what_is_done(capfd: pytest.CaptureFixture[str]) -> 
     assert said.out == "" and "measuring forward" in said.err
     benchmark(lambda x: x + 1, torch.ones(8), ablations=False, seconds=0.1)
     assert capfd.readouterr() == ("", "")
+
+
+class Sums(nn.Module):
+    def __init__(self, detached: bool) -> None:
+        super().__init__()
+        self.weight, self.detached = nn.Parameter(torch.ones(8)), detached
+        self.register_buffer("total", torch.zeros(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = self.total + x * self.weight
+        self.total = total.detach() if self.detached else total
+        return (total * x).sum()
+
+
+@pytest.mark.full
+@builds
+@pytest.mark.parametrize("detached", [True, False])
+def test_a_graph_that_outlives_its_call_is_refused_where_plain_torch_fails(detached: bool) -> None:
+    plain, x = Sums(detached), torch.ones(8)
+    plain(x).backward()
+    if detached:
+        plain(x).backward()
+        assert len(measured(benchmark(Sums(detached), x, ablations=False, seconds=0.1)).series) == 4
+        return
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        plain(x).backward()
+    with pytest.raises(UsageError, match=r"keeps a tensor with its autograd graph.*backward=False"):
+        benchmark(Sums(detached), x, ablations=False, seconds=0.1)
+    made = benchmark(Sums(detached), x, backward=False, ablations=False, seconds=0.1)
+    assert {s.phases for s in measured(made).series} == {FORWARD}
