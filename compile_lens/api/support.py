@@ -13,6 +13,7 @@ from ..measures.chain import walk
 from ..record.compilation import PHASES, Compilation
 from ..record.device import DeviceModel
 from ..record.graph import Frame, Graph, Node
+from ..record.messages import NO_COMPILATION
 from ..record.support import BACKENDS, TYPES_NOTE, Implementation, Support, Unsupported, UnsupportedOperator
 from ..results.capture import Capture
 
@@ -189,5 +190,10 @@ def _notes(capture: Capture, device: str, target: str) -> Iterator[str]:
     for note in notes:
         yield f"The operators of eager PyTorch are not known: {note}."
     if not capture.compilations:
-        yield f"Nothing was compiled: {capture.nothing_compiled or 'the record does not say why'}."
+        reason = capture.nothing_compiled
+        yield (
+            f"Nothing was compiled: {reason}."
+            if reason
+            else f"{NO_COMPILATION[0].upper()}{NO_COMPILATION[1:]}."
+        )
     yield TYPES_NOTE

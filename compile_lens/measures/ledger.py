@@ -25,6 +25,7 @@ from compile_lens.record.figures import Figure as Figure
 from compile_lens.record.figures import add as add
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import UNREACHED, Code
+from compile_lens.record.messages import NO_COMPILATION
 from compile_lens.record.missing import AbsentStage
 
 from .control_flow import (
@@ -174,7 +175,8 @@ def ledger(capture: Record) -> Ledger:
         nothing = f"no {phase} graph" + (": backward=False" if phase == "backward" and declined else "")
         phases.append(_sum(phase, rows, nothing))
     leaves = [row for _, rows in every for row in rows]
-    return _ledger(phases, leaves, parts, capture.nothing_compiled or "nothing was compiled")
+    unsaid = "nothing was compiled" if capture.compilations else NO_COMPILATION
+    return _ledger(phases, leaves, parts, capture.nothing_compiled or unsaid)
 
 
 def _compilation(compilation: Compilation, declined: bool) -> Ledger:

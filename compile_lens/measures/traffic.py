@@ -20,6 +20,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import LINE_FORMS, Code, Kernel
+from compile_lens.record.messages import NO_COMPILATION
 
 from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, operations, special
 from .chain import walk
@@ -160,7 +161,10 @@ def traffic(capture: Record) -> Traffic:
                 continue
             kernel_traffic += _Phase(compilation, code, compilation.id if many else "", unseen).kernels()
     if not kernel_traffic and not notes:
-        notes.append(capture.nothing_compiled or "no kernel was generated")
+        notes.append(
+            capture.nothing_compiled
+            or ("no kernel was generated" if capture.compilations else NO_COMPILATION)
+        )
     total = ledger(capture).total
     return Traffic(tuple(kernel_traffic), tuple(dict.fromkeys(notes)), total.bytes_after, total.bytes_before)
 

@@ -20,7 +20,7 @@ from .kernel import Kernel
 from .memory_curve import MemoryCurveRecord
 from .missing import AbsentStage, CodeByPhase, Missing, NotApplicable, reason_for
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the JSON form. A record with another number is refused: fields were renamed in version 2."""
 
 

@@ -152,6 +152,7 @@ def _encode(value: Any) -> Any:
             item = getattr(value, name)
             if name != "unknown_fields" and (
                 default is dataclasses.MISSING
+                or name in _stated(cls)
                 or item != default
                 or type(item) is not type(default)
                 or (type(item) is float and repr(item) != repr(default))  # -0.0 equals 0.0
@@ -173,6 +174,23 @@ def _is_ours(cls: Any) -> bool:
 @functools.cache
 def _fields(cls: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((f.name, f.default) for f in dataclasses.fields(cls))
+
+
+_STATED = {
+    "Record": ("inputs", "sources", "compilations", "skipped", "not_observed"),
+    "Compilation": ("stages", "guards", "ending", "recompile_reasons", "decisions", "lowered", "memory"),
+    "Code": ("kernels",),
+    "ProgramRecord": ("frames", "prior_frames", "graphs", "library_skips", "missing", "eager_frames"),
+    "ProgramFrame": ("evaluations",),
+    "FrameEvaluation": ("graphs", "breaks"),
+}
+"""Fields that are written also where they are empty: that there is nothing is a claim, and a file without the field
+does not make it."""
+
+
+@functools.cache
+def _stated(cls: Any) -> tuple[str, ...]:
+    return next((_STATED[base.__name__] for base in cls.__mro__ if base.__name__ in _STATED), ())
 
 
 @functools.cache
@@ -205,9 +223,10 @@ def _readers(cls: Any) -> dict[str, _Reader]:
 @functools.cache
 def _required(cls: Any) -> tuple[str, ...]:
     missing = dataclasses.MISSING
-    return tuple(
+    required = (
         f.name for f in dataclasses.fields(cls) if f.default is missing and f.default_factory is missing
     )
+    return (*required, *_stated(cls))
 
 
 def _object(cls: Any, raw: Any, place: _Place, unknown: Counter[str]) -> Any:

@@ -73,6 +73,8 @@ def summary(message: str) -> str:
     return ". ".join((lines[:1] + explained)[:2]).replace(":. ", ": ")[:600]
 
 
+NO_COMPILATION = "the record has no compilation, and does not say why"
+
 _NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")
 
 

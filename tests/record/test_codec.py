@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import samples
+from full_text import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,12 +25,13 @@ from compile_lens.record import capture as record_module
 from compile_lens.record import codec
 from compile_lens.record import graph as graph_module
 from compile_lens.record.capture import SCHEMA_VERSION, Environment, Timing
-from compile_lens.record.codec import FORMAT, to_json
+from compile_lens.record.codec import FORMAT, from_json, to_json
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.device import DeviceModel, Target
 from compile_lens.record.graph import Graph, Literal, Node, Ref, Value
 from compile_lens.record.kernel import Code
 from compile_lens.record.missing import Missing
+from compile_lens.record.program import ProgramRecord
 from compile_lens.results.capture import Capture
 
 ENVIRONMENT = Environment("0.1.0", "2.13.0", "", "3.11", "linux", "cpu", "cpp")
@@ -157,6 +159,37 @@ def test_a_newer_record_is_refused_and_says_what_to_do() -> None:
     newer = {**small(), "schema_version": SCHEMA_VERSION + 1, "unheard_of": {"deep": [1]}}
     with pytest.raises(RecordError, match=rf"schema_version {SCHEMA_VERSION + 1}.*open it with a newer one"):
         read(newer)
+
+
+@pytest.mark.parametrize("key", ["inputs", "sources", "compilations", "skipped", "not_observed"])
+def test_what_a_file_leaves_out_is_not_read_as_empty(key: str) -> None:
+    data = small()
+    del data[key]
+    with pytest.raises(RecordError, match=f"capture lacks '{key}'"):
+        read(data)
+
+
+@pytest.mark.parametrize("key", ["stages", "guards", "ending", "recompile_reasons", "decisions", "memory"])
+def test_what_a_compilation_leaves_out_is_not_read_as_empty(key: str) -> None:
+    data = small()
+    del data["compilations"][0][key]
+    with pytest.raises(RecordError, match=rf"compilations\[0\] lacks '{key}'"):
+        read(data)
+
+
+def test_a_record_emptied_by_hand_claims_nothing() -> None:
+    for empty in (read({**small(), "compilations": []}), Capture("f", ENVIRONMENT)):
+        assert str(empty).count("the record has no compilation, and does not say why")
+        assert "nothing was compiled" not in full(empty)
+
+
+@pytest.mark.parametrize("key", ["frames", "graphs", "library_skips", "missing", "eager_frames"])
+def test_what_a_program_leaves_out_is_not_read_as_empty(key: str) -> None:
+    data = json.loads(to_json(ProgramRecord("p", environment=ENVIRONMENT)))
+    assert from_json(json.dumps(data), ProgramRecord).name == "p"
+    del data[key]
+    with pytest.raises(RecordError, match=f"program lacks '{key}'"):
+        from_json(json.dumps(data), ProgramRecord)
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", 1.0, None, True, [1]])

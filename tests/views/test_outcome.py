@@ -131,12 +131,6 @@ def test_a_body_that_never_ran_is_the_first_that_is_said() -> None:
     assert "✓" not in page and page.count(why) == 2 and "hint: Capture g." in page
 
 
-def test_an_old_record_opens_and_says_what_it_did() -> None:
-    old = samples.sample().to_json()
-    assert "skipped" not in old
-    assert Capture.from_json(old).skipped == ()
-
-
 def test_the_command_line_says_the_same() -> None:
     capture = samples.skipped()
     said = json.loads(json.dumps(capture_summary(capture)))

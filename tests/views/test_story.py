@@ -235,7 +235,7 @@ def test_nothing_missing_and_unseen() -> None:
         "Nothing was compiled: the function does no tensor work, so Dynamo made no graph."
     ]
     bare = dataclasses.replace(samples.nothing(), nothing_compiled="")
-    assert one(bare, "unsaid") == "Nothing was compiled, and the record does not say why."
+    assert one(bare, "unsaid") == "The record has no compilation, and does not say why."
     gone = samples.missing()
     assert said(gone, "missing") == [
         "Stage backward.groups was not seen: torch 2.99 lacks this hook.",

@@ -17,7 +17,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "program": "整个程序里，有 {graphs}到达了这个后端。以 eager 方式运行的部分没有被看到：{reason}。",
     "as_far": "有 {graphs}到达了编译器。是否有部分以 eager 方式运行，没有被看到：{reason}。",
     "nothing": "没有任何部分被编译：{reason}。",
-    "unsaid": "没有任何部分被编译，记录里没有写明原因。",
+    "unsaid": "记录里没有任何编译，也没有写明原因。",
     "failed": "它在 {stage_key} 阶段以错误结束：{type}：{message}。",
     "failed_at": "当时程序运行到 {place}。",
     "advised": "编译器的建议：{hint}。",

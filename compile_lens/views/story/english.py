@@ -17,7 +17,7 @@ SENTENCES: dict[str, str | tuple[str, str]] = {
     "program": "Of a program, {graphs} reached this backend. What ran eagerly was not seen: {reason}.",
     "as_far": "{graphs} reached the compiler. Whether anything runs eagerly was not seen: {reason}.",
     "nothing": "Nothing was compiled: {reason}.",
-    "unsaid": "Nothing was compiled, and the record does not say why.",
+    "unsaid": "The record has no compilation, and does not say why.",
     "failed": "It ended in an error, in stage {stage_key}: {type}: {message}.",
     "failed_at": "The program was at {place} then.",
     "advised": "The compiler advises: {hint}.",

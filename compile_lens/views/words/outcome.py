@@ -17,7 +17,7 @@ from compile_lens.record.capture import Failure, Record
 from compile_lens.record.compilation import PHASES
 from compile_lens.record.figures import MODELLED, AtLeast, Figure, summed
 from compile_lens.record.graph import Frame, Graph
-from compile_lens.record.messages import all_names
+from compile_lens.record.messages import NO_COMPILATION, all_names
 
 from ..document import Saving
 from . import quantities
@@ -54,7 +54,8 @@ def verdict(capture: Record) -> str:
         )  # those that were begun: the last one failed
         return f"failed in {call}stage {capture.failure.stage}: {capture.failure.type}"
     if ended == NOTHING:
-        return f"nothing was compiled: {capture.nothing_compiled or 'the record does not say why'}"
+        reason = capture.nothing_compiled
+        return f"nothing was compiled: {reason}" if reason else NO_COMPILATION
     parts = [plural(graphs(capture), "graph")]
     parts += filter(None, (broke(capture), recompiled(capture)))
     parts += skips(capture.skipped)
