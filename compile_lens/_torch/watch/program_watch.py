@@ -35,7 +35,7 @@ from ...record.program import (
     Recompilation,
     TracedFunction,
 )
-from ..frames import dynamo, eager_lines, own_calls
+from ..frames import dynamo, eager_lines
 from ..ground.undo import Undo
 from . import (
     checkpoints,
@@ -94,7 +94,6 @@ class ProgramWatch:
 
     def open(self, kept: Callable[[Observations], None] | None = None) -> None:
         """Begin to watch; ``kept`` is called with each finished evaluation alone, and its graphs."""
-        own_calls.leave_out()
         try:
             observers.place(self._undo)
             self._scope = scope = scopes.enter(self._undo, self._whole)
