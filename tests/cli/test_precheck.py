@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from compile_lens.cli.names import from_file
 from compile_lens.cli.precheck import check_function
 from compile_lens.errors import UsageError
 
@@ -110,3 +111,11 @@ def test_a_report_that_is_asked_for_behind_the_script_is_the_scripts(
     assert "no report was written" not in before.stderr and (tmp_path / "own.txt").exists()
     others = command(tmp_path, "run", "ok.py", "-o", "model.bin", "--output=x.html")
     assert "no report was written" not in others.stderr
+
+
+def test_a_file_may_import_its_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "a_neighbour_of_it.py").write_text("WIDTH = 7\n", encoding="utf-8")
+    file = tmp_path / "with_a_neighbour.py"
+    file.write_text("from a_neighbour_of_it import WIDTH\n\ndef f():\n    return WIDTH\n", encoding="utf-8")
+    assert from_file(file, "with_a_neighbour.py:f").f() == 7

@@ -286,3 +286,20 @@ def test_a_remedy_that_a_program_cannot_follow_is_none(phase: str, remedy: str, 
 )  # fmt: skip
 def test_a_pair_of_one_expression_names_it_once(words: tuple[str, str], pair: str) -> None:
     assert Why("a", "b", "", "not fused", words=words).pair == pair
+
+
+@pytest.mark.parametrize(
+    ("saved", "note", "words"),
+    [
+        (400, "", "fusing would have saved at most 400 bytes (modelled)"),
+        (0, "", "fusing would have saved no bytes (modelled)"),
+        (
+            None,
+            "a size depends on data",
+            "bytes that fusing would have saved: unknown, a size depends on data",
+        ),
+    ],
+)
+def test_what_one_kernel_would_save_is_said(saved: int | None, note: str, words: str) -> None:
+    answer = Why("a", "b", "0/0 forward", "not fused", "bound", "They differ.", saved=saved, saved_note=note)
+    assert words in str(answer).splitlines()[-1]
