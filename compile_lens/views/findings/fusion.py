@@ -35,14 +35,15 @@ def fusion(capture: Record) -> Finding | None:
         return None
     sections: list[Section] = _attention(capture)
     brief: list[str] = []
+    ranked: list[tuple[tuple[bool, int], str]] = []
     count = 0
     silent = [p.title for p in seen if p.phase not in dict(p.compilation.decisions)]
     for place in seen:
         pairs = unfused_pairs(capture, place.compilation.id, place.phase)
         count += len(pairs)
         reasons = _reasons(place, pairs, UserWords(capture, place.compilation.id, place.phase))
-        sections += reasons
-        brief += [f"{table.title}: {table.words[0]}" for table in reasons]
+        sections += [table for _, table in reasons]
+        ranked += [(rank, f"{table.title}: {table.words[0]}") for rank, table in reasons]
         if not pairs:
             sections.append(Prose(place.title, (_nothing(place),)))
             brief.append(f"{place.title}: {_nothing(place)}")
@@ -55,6 +56,7 @@ def fusion(capture: Record) -> Finding | None:
     none = "no unfused pair" if whole else "unfused pairs not seen"
     least = "" if whole else "at least "
     fact = f"{least}{quantities.plural(count, 'pair')} not fused" if count else none
+    brief[:0] = [words for _, words in sorted(ranked, key=lambda one: one[0])]
     return Finding(KEY, TITLE, INTRO, fact, tuple(brief), WHERE, tuple(sections))
 
 
@@ -76,14 +78,17 @@ def _nothing(place: Place) -> str:
     return f"No two of the {len(working)} groups touch common data that fusing them could save."
 
 
-def _reasons(place: Place, pairs: Sequence[UnfusedPair], words: UserWords) -> list[Table]:
-    """A table for each kind of reason, the most bytes at stake first."""
+def _reasons(
+    place: Place, pairs: Sequence[UnfusedPair], words: UserWords
+) -> list[tuple[tuple[bool, int], Table]]:
+    """A table for each kind of reason with its rank, the most bytes at stake first."""
     kinds: dict[str, list[UnfusedPair]] = {}
     for pair in pairs:
         kinds.setdefault(pair.why.reason, []).append(pair)
     tables = []
     # Everyone expects that nothing fuses with a call of a library: what is less plain comes first.
-    for reason, pairs_of in sorted(kinds.items(), key=lambda item: (item[0] == "extern", -_saving(item[1]))):
+    ranks = {reason: (reason == "extern", -_saving(pairs_of)) for reason, pairs_of in kinds.items()}
+    for reason, pairs_of in sorted(kinds.items(), key=lambda item: ranks[item[0]]):
         alike: dict[tuple[str, str, str], list[UnfusedPair]] = {}
         for pair in pairs_of:
             names = words.group(pair.first), words.group(pair.second)
@@ -95,7 +100,8 @@ def _reasons(place: Place, pairs: Sequence[UnfusedPair], words: UserWords) -> li
         title = f"{place.title}: {reason}, {quantities.plural(len(pairs_of), 'pair')}"
         head = ("first", "second", "could save", "shown by")
         kinds_of = (NAME, NAME, NUMBER, NOTE)
-        tables.append(Table(title, head, kinds_of, rows, tuple(said), left, "capture.why(a, b)"))
+        table = Table(title, head, kinds_of, rows, tuple(said), left, "capture.why(a, b)")
+        tables.append((ranks[reason], table))
     return tables
 
 

@@ -41,6 +41,9 @@ MISSING = "not in the record"
 
 NODES = 2_000
 
+OF_LIBRARY_CALLS = "for a library call"
+"""The reason ``extern`` in counts, which are not those of the calls: a value that a call reads has it, too."""
+
 
 def lowering(capture: Record) -> Finding | None:
     """The finding; ``None`` where nothing was lowered."""
@@ -69,7 +72,8 @@ def _counts(ours: Sequence[Lowered]) -> str:
     kinds: dict[str, int] = {}
     for one in ours:
         kinds[one.reason or "no reason given"] = kinds.get(one.reason or "no reason given", 0) + 1
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda i: -i[1]))
+    ranked = sorted(kinds.items(), key=lambda item: -item[1])
+    counts = ", ".join(f"{count} {OF_LIBRARY_CALLS if kind == 'extern' else kind}" for kind, count in ranked)
     return f" ({counts})" if counts else ""
 
 

@@ -38,13 +38,14 @@ def memory(capture: Record) -> Finding | None:
         return None
     sections: list[Section] = []
     brief: list[str] = []
+    phases: list[str] = []
     peaks: list[tuple[int, Place]] = []
     for place in places(capture):
         for held in place.compilation.memory:
             if held.phase == place.phase:
                 more = _too_much(capture, held)
                 sections += _live_sections(place, held, more)
-                brief.append(_brief(place, held, more))
+                phases.append(_brief(place, held, more))
                 peaks += [] if held.peak is None else [(held.peak, place)]
     for compilation in capture.compilations:
         if compilation.partition is not None:
@@ -56,6 +57,7 @@ def memory(capture: Record) -> Finding | None:
     if named or sum(row.line is not None for row in by_line.rows) > 1:  # all is of one line otherwise
         sections[:0] = [_use(by_line), _use(memory_use(capture, "name"))]
         brief += [_in_line(row) for row in by_line.rows[:FIRST] if row.peak]
+    brief += phases
     if capture.budget_curve is not None:
         lowest = headline(capture.budget_curve)
         sections[:0] = [Prose("", (lowest,)), *curve_sections(capture.budget_curve)]

@@ -51,7 +51,7 @@ FEW = 3
 MAY_DIFFER = 40
 """Differences of the real device before the rest is only counted."""
 
-KERNELS = 12
+KERNELS = 30
 """Kernels on a terminal before the rest is only counted."""
 
 GUARDS = 3

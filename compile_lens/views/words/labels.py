@@ -44,7 +44,7 @@ MEANINGS = {
     "inference": "no gradient is needed: one graph, as handed to Inductor",
     "post_grad": "after Inductor's passes on that graph: what is lowered",
     "loops": "Inductor's loop nodes as lowered, before fusion",
-    "groups": "the scheduler's nodes after fusion: one group is one kernel or call",
+    "groups": "the scheduler's nodes after fusion: a kernel or call holds one, on a CPU also several",
     "code": "the module that Inductor generated, with its kernels",
 }
 
