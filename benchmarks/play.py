@@ -204,7 +204,8 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.goto(url)
         answered(page)
-        choose(page, "torch", args.torch)
+        if args.torch:  # the menu is hidden where there is no other
+            choose(page, "torch", args.torch)
         for target in ("", "h100"):
             choose(page, "target", target)
             for name, text in PROGRAMS.items():
