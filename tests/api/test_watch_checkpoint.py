@@ -210,6 +210,7 @@ def test_why(both: Both) -> None:
     assert not {"whole", "never_compiled", "policy", "contexts"} & set(found)
 
 
+@pytest.mark.full
 def test_what_is_not_certain_is_said_to_be_as_far_as_is_known(both: Both) -> None:
     doubted = tuple(dataclasses.replace(u, certain=False, eager_lines=()) for u in both.program.eager_frames)
     record: ProgramRecord = dataclasses.replace(both.program.record, eager_frames=doubted)

@@ -108,6 +108,7 @@ def test_memory_is_reused_donated_and_freed(captured: dict[str, Capture]) -> Non
     assert all(b.free_line == 0 for b in backward.buffers if b.kind == "input" and not b.donated)
 
 
+@pytest.mark.full
 def test_the_forward_says_which_results_are_kept(captured: dict[str, Capture]) -> None:
     kinds = {b.origins: b.kind for b in memories(captured["attention"])["forward"].buffers if b.origins}
     assert kinds["bmm",] == "saved" and kinds["bmm_1",] == "output"

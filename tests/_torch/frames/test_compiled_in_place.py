@@ -80,6 +80,7 @@ def test_what_was_compiled_in_place_is_captured_as_its_original(way: str, target
         assert all(after[key] is before[key] for key in before)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", [None, "h100"])
 def test_parts_that_were_compiled_are_named(target: str | None) -> None:
     whole = nn.Sequential(in_place(), Plain(), torch.compile(Plain()))

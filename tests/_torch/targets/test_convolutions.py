@@ -170,6 +170,7 @@ def test_after_a_break_a_result_is_laid_out_as_on_the_device() -> None:
     assert "sin" in found.compilations[1].graphs["dynamo"].calls[0].target
 
 
+@pytest.mark.full
 @torch.no_grad()
 def test_a_program_that_switches_cudnn_off_is_taken_at_its_word() -> None:
     x, w = of_2d()

@@ -73,6 +73,7 @@ def test_backwards_too(arch: str) -> None:
     assert all(f"+=static_cast<int64_t>({STEPS[arch]}L)" in k.source for k in made.kernels)
 
 
+@pytest.mark.full
 def test_everything_is_as_before() -> None:
     from torch._inductor import cpu_vec_isa, utils
     from torch._inductor.kernel.flex import flex_cpu

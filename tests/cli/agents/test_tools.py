@@ -150,6 +150,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
         Tools(tmp_path / "none")
 
 
+@pytest.mark.full
 def test_only_so_many_records_are_kept(tools: Tools, answer: str) -> None:
     record = tools.records[name(answer)]
     other = Tools(tools.folder)
