@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping
 
+from compile_lens.record import syntax
 from compile_lens.record.graph import Frame, Node
 
 SAME_DIMENSIONS = "Reduce over the same dimensions in both."
@@ -81,7 +82,7 @@ def _outermost(frame: Frame) -> str:
     if not frame.call:
         return frame.text
     try:
-        call = ast.parse(frame.call.strip(), mode="eval").body
+        call = syntax.parse(frame.call.strip(), mode="eval").body
     except SyntaxError:
         return frame.call
     if isinstance(call, ast.Call):

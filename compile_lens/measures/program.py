@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compile_lens.record import claims
+from compile_lens.record import claims, syntax
 from compile_lens.record.breaks import Ending
 from compile_lens.record.graph import Frame
 from compile_lens.record.program import (
@@ -171,7 +171,7 @@ def statement(program: ProgramRecord, file: str, line: int) -> tuple[str, int]:
 def _first_lines(text: str) -> dict[int, int]:
     """By each line of a statement of several lines, or of the head of a compound one, the first line of it."""
     try:
-        tree = ast.parse(textwrap.dedent(text))
+        tree = syntax.parse(textwrap.dedent(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     first_lines = {}

@@ -12,6 +12,7 @@ import functools
 import linecache
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...record import syntax
 from ...record.graph import Frame
 
 _READS = ("item", "tolist")
@@ -79,7 +80,7 @@ class _Program:
 @functools.lru_cache(maxsize=8)
 def _program(text: str) -> _Program | None:
     try:
-        return _Program(ast.parse(text))
+        return _Program(syntax.parse(text))
     except (SyntaxError, ValueError):
         return None
 

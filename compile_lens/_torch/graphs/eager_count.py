@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import (
 )
 from torch.utils._pytree import tree_map_only
 
+from ...record import syntax
 from ...record.compilation import EagerOp
 from ...record.graph import Frame
 from ..ground import program_hooks, values
@@ -397,7 +398,7 @@ def _unpacks(frame: Frame) -> bool:
 def _is_unpacking(text: str, whole_line: bool) -> bool:
     header = text.partition("#")[0].rstrip()
     try:
-        (statement,) = ast.parse(f"{header} pass" if header.endswith(":") else text).body
+        (statement,) = syntax.parse(f"{header} pass" if header.endswith(":") else text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     value = statement.value if isinstance(statement, ast.Expr) else statement

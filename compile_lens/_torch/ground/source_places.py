@@ -12,6 +12,7 @@ import types
 
 import torch
 
+from ...record import syntax
 from ...record.graph import Frame
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
@@ -64,7 +65,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
     if any(_INSIDE_WORD.fullmatch(text[max(at - 1, 0) : at + 1]) for at in (start, end)):
         return False
     try:
-        ast.parse(text[start:end].strip(), mode="eval")
+        syntax.parse(text[start:end].strip(), mode="eval")
     except (SyntaxError, ValueError):
         return end >= len(text.rstrip())  # it goes on below
     return True
@@ -77,7 +78,7 @@ def _nodes(text: str) -> frozenset[tuple[int, int]] | None:
         return None
     line = _ELSE_IF.sub("  if", text)
     try:
-        tree = ast.parse(f"{line} pass" if line.endswith(":") else line)
+        tree = syntax.parse(f"{line} pass" if line.endswith(":") else line)
     except (SyntaxError, ValueError):
         return None
     places = (

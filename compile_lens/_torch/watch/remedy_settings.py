@@ -14,6 +14,7 @@ import torch
 import torch._dynamo
 from torch._dynamo import config, eval_frame
 
+from ...record import syntax
 from ...record.missing import Missing
 from ...record.remedies import (
     DYNAMIC,
@@ -137,7 +138,7 @@ def _mark(mark: DimensionMark, frame: Any) -> bool:
     if name != os.path.basename(code.co_filename) and name.endswith(".py"):
         return False
     try:
-        tensor = _value(ast.parse(mark.tensor, mode="eval").body, frame.f_locals)
+        tensor = _value(syntax.parse(mark.tensor, mode="eval").body, frame.f_locals)
         torch._dynamo.mark_dynamic(tensor, mark.dim)
     except Exception:  # it is not there, is no tensor, or is one that torch does not mark
         return False

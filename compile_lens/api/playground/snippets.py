@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
+from ...record import syntax
 from .settings import LONGEST
 
 MOST = 200
@@ -63,7 +64,7 @@ def _snippets(files: Iterable[Any]) -> Iterator[Snippet]:
 def title_of(source: str, name: str) -> str:
     """Return the first line of a program's docstring; its file's name where there is none."""
     try:
-        words = ast.get_docstring(ast.parse(source))
+        words = ast.get_docstring(syntax.parse(source))
     except (SyntaxError, ValueError, RecursionError):
         words = None
     return words.splitlines()[0] if words else name
