@@ -34,10 +34,12 @@ def brief(args: argparse.Namespace) -> int:
 
 def _commands(args: argparse.Namespace) -> dict[str, str]:
     """The commands in place of the calls of Python that give what is left out."""
+    from ..views.summaries.capture_summary import COST_CALL, MEMORY_CALL
+
     words = shlex.join(call_words(args))
     return {
-        "capture.cost()": f"compile-lens cost {words} --json",
-        'capture.memory("name")': f"compile-lens memory {words} --by=name --json",
+        COST_CALL: f"compile-lens cost {words} --json",
+        MEMORY_CALL: f"compile-lens memory {words} --by=name --json",
     }
 
 
@@ -47,18 +49,18 @@ def _questions(args: argparse.Namespace) -> tuple[Question, ...]:
 
     words = shlex.join(call_words(args))
     record = words if is_record(args) else "record.json"
-    asked = [
+    questions = [
         ("Which kernels and library calls?", f"cost {record} --by=kernel"),
         ("Where is the memory?", f"memory {record}"),
         ("Everything", f"open {record} --full"),
     ]
     if not is_record(args):
-        asked.insert(
+        questions.insert(
             0,
             (
                 "Keep the record, so that the next three capture nothing",
                 f"show {words} --quiet --out={record}",
             ),
         )
-        asked += [] if args.target else [("Are the values right?", f"divergence {words}")]
-    return tuple(Question(text, f"compile-lens {command}") for text, command in asked)
+        questions += [] if args.target else [("Are the values right?", f"divergence {words}")]
+    return tuple(Question(text, f"compile-lens {command}") for text, command in questions)

@@ -25,6 +25,12 @@ class TextForms(DocumentForms):
     def _summary(self) -> Summary:
         raise NotImplementedError
 
+    def _summary_in(self, language: str) -> Summary:
+        """The Summary in a language; in English where its texts are not translated."""
+        from ..views.translated_summary import in_language
+
+        return in_language(self._summary(), language) if self._translated else self._summary()
+
     def text(self, form: str = "short", lang: str | None = None) -> str:
         """Return the result as text: ``"short"`` (at most 25 lines), ``"full"``, or ``"issue"`` (Markdown of at most 30
         lines).
@@ -51,9 +57,8 @@ class TextForms(DocumentForms):
 
             return page(self._document())
         from ..views.summaries.short_text import issue, text
-        from ..views.translated_summary import in_language
 
-        summary = in_language(self._summary(), language) if self._translated else self._summary()
+        summary = self._summary_in(language)
         return issue(summary) if form == "issue" else text(summary)
 
     def brief(self, max_tokens: int = 2000) -> str:
@@ -76,9 +81,8 @@ class TextForms(DocumentForms):
     def _plain(self) -> str:
         from ..views.language import chosen
         from ..views.summaries.short_text import in_file
-        from ..views.translated_summary import in_language
 
-        return in_file(in_language(self._summary(), chosen()) if self._translated else self._summary())
+        return in_file(self._summary_in(chosen()))
 
     def __str__(self) -> str:
         return self.text()

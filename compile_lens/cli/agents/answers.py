@@ -18,6 +18,7 @@ from ...record.kernel import Code, Kernel
 from ...results.comparison import Difference
 from ...views.brief import Brief, Question, quoted
 from ...views.findings.cost import amount, share
+from ...views.summaries.capture_summary import COST_CALL, MEMORY_CALL
 from ...views.summaries.short_text import brief
 from ...views.summaries.summary import Summary
 from ...views.words.labels import place
@@ -40,8 +41,8 @@ KEEP_COMPILING = "That compiling is to blame or should be disabled: nothing here
 def of_summary(summary: Summary, name: str, questions: Sequence[Question]) -> Brief:
     """Return the answer that the short text of a record is, with the calls of the tools in place of those of Python."""
     calls = {
-        "capture.cost()": f"cost(record={name!r}, by='line')",
-        'capture.memory("name")': f"memory(record={name!r})",
+        COST_CALL: f"cost(record={name!r}, by='line')",
+        MEMORY_CALL: f"memory(record={name!r})",
     }
     whole = brief(summary, calls)
     return replace(whole, title=f"{name} · {whole.title}", ask_next=tuple(questions))

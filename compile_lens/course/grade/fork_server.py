@@ -23,7 +23,7 @@ from .marks import Mark
 from .process import START, Submitted
 
 MODULES = (*FIRST, process.WORKER, "compile_lens.api.capture", "compile_lens.engine.remote", "cloudpickle")
-"""What students' processes import."""
+"""Modules that students' processes import."""
 
 THREADS = "OPENBLAS_NUM_THREADS"
 """The variable by which NumPy's library of linear algebra starts no threads when it is imported."""

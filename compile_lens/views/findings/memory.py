@@ -96,16 +96,16 @@ def _total(use: MemoryUse) -> str:
 def _use_row(use: MemoryUse, row: MemoryRow) -> Row:
     saved = _bytes(row.saved) if row.saved_tensors else ""
     share = "" if not row.share else f"{100 * row.share:.0f} %" if row.share >= 0.005 else "<1 %"
-    amounts = (_bytes(row.peak), share, saved)
+    peak = _bytes(row.peak)
     if use.by == "line":
         name = owner(row)
-        cells: tuple[Cell, ...] = (*amounts, f"{row.tensors:,}", name, row.expression)
+        cells: tuple[Cell, ...] = (peak, share, saved, f"{row.tensors:,}", name, row.expression)
     else:
         tensors = f"{row.tensors} × {row.tensor}" if row.tensors > 1 and row.tensor else row.tensor
         tensors = tensors or quantities.plural(row.tensors, "tensor")
         line = labels.place(row.line) if row.line is not None else ""
         modules = first_names(dict.fromkeys(map(pattern, row.modules)), 2)
-        cells = (amounts[0], share, row.name, saved, row.kind, tensors, line, modules)
+        cells = (peak, share, row.name, saved, row.kind, tensors, line, modules)
     return Row(cells, row.addresses)
 
 

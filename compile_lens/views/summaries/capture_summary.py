@@ -40,6 +40,8 @@ LESS_SAVED = (
     "to try: torch.utils.checkpoint around it, or a memory budget: capture.memory_curve() shows what each budget saves "
     "and computes again"
 )
+COST_CALL = "capture.cost()"
+MEMORY_CALL = 'capture.memory("name")'
 NOT_TIMED = "That fewer launches or bytes are faster: no kernel was timed."
 KEEP_COMPILING = "That compiling is to blame, or should be disabled: nothing here says so."
 
@@ -116,7 +118,7 @@ def _cost(capture: Record) -> Part | None:
         f"{total} in all: {cost.origin}",
         tuple(rows),
         len(cost.rows) - len(rows),
-        "capture.cost()",
+        COST_CALL,
     )
 
 
@@ -224,7 +226,7 @@ def _memory(capture: Record) -> Part | None:
         ", ".join(facts),
         tuple(rows[:SAVED]),
         max(len(rows) - SAVED, 0),
-        'capture.memory("name")',
+        MEMORY_CALL,
     )
 
 

@@ -34,7 +34,7 @@ OF_KNOWN_SHAPE = {
         "counts in a known shape."
     ),
 }
-"""What gives the result of an operator a shape that does not depend on data, by the operator that torch names."""
+"""Advice that gives a result a shape which does not depend on data, by the operator that torch names."""
 _OPERATOR = re.compile(r"`aten\.(\w+)")
 _NOT_REORDERED = "attempted to reorder"
 """Begins torch's reason where that setting is in force and an argument does not allow it."""
@@ -45,8 +45,9 @@ def of_line(ending: Ending, line: Frame) -> Iterator[str]:
     if ending.branch is not None:
         there = (ending.branch.file, ending.branch.line) == (line.file, line.line)
         yield BRANCH.format("" if there else f" at {place(ending.branch)}")
-    if CAPTURE_SHAPES in ending.hint and (operator := _OPERATOR.search(ending.reason)):
-        yield OF_KNOWN_SHAPE.get(operator[1], "")
+    operator = _OPERATOR.search(ending.reason) if CAPTURE_SHAPES in ending.hint else None
+    if operator is not None and operator[1] in OF_KNOWN_SHAPE:
+        yield OF_KNOWN_SHAPE[operator[1]]
     calls = logging_calls([line.text])
     if calls and not ending.reason.startswith(_NOT_REORDERED):
         yield LOGGING.format(", ".join(calls))

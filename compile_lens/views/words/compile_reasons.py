@@ -81,8 +81,9 @@ def change(reason: str, compilation: Compilation) -> str:
 
 
 def recompile_remedy(compilation: Compilation) -> str:
-    """What would have made a recompile needless, by a key: ``"mark"`` the dimension, no ``"small"`` size, a symbol for
-    a ``"number"``, one ``"kind"`` of tensor; ``""`` where that is not known, or older variants need several."""
+    """Return the key of what would have made a recompile needless: ``"mark"`` the dimension, no ``"small"`` size, a
+    symbol for a ``"number"``, one ``"kind"`` of tensor; ``""`` where that is not known, or older variants need
+    several."""
     remedies = {_remedy(_ID.sub("", reason.strip()), compilation) for reason in compilation.recompile_reasons}
     return remedies.pop() if len(remedies) == 1 else ""
 

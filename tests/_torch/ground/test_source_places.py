@@ -24,7 +24,7 @@ FILE = inspect.getsourcefile(torch.nn.functional) or ""
 INDENT = 4
 
 EACH = 8
-"""Of so many expressions one is looked at."""
+"""Step between the expressions that are looked at."""
 
 
 def shown(node: ast.expr, left: int) -> Frame:

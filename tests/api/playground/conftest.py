@@ -51,15 +51,15 @@ def server(captures: NoCaptures, tmp_path: Path) -> Iterator[Server]:
     pytest.importorskip("websockets")
     opening = Opening(Program(SECRET), "own.py", (Snippet("a title", "own.py", SECRET),))
     versions = TorchVersions(tmp_path / "environments")
-    made = Server(captures, opening, str(tmp_path), versions)  # type: ignore[arg-type]
-    serving = made.uvicorn()
-    made.socket.listen()
-    thread = threading.Thread(target=serving.run, kwargs={"sockets": [made.socket]}, daemon=True)
+    server = Server(captures, opening, str(tmp_path), versions)  # type: ignore[arg-type]
+    serving = server.uvicorn()
+    server.socket.listen()
+    thread = threading.Thread(target=serving.run, kwargs={"sockets": [server.socket]}, daemon=True)
     thread.start()
     while not serving.started:
         assert thread.is_alive()
         time.sleep(0.005)
-    yield made
+    yield server
     serving.should_exit = True
     thread.join(20)
     assert not thread.is_alive()

@@ -41,9 +41,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def captures(folder: Path) -> Iterator[Captures]:
     versions = TorchVersions(folder / "environments")
-    made = Captures(folder, Limits(seconds=4.0, memory=6 << 30), versions)
-    yield made
-    made.close()
+    captures = Captures(folder, Limits(seconds=4.0, memory=6 << 30), versions)
+    yield captures
+    captures.close()
 
 
 def ask(captures: Captures, source: str, file: str = "f.py", **settings: Any) -> dict[str, Any]:

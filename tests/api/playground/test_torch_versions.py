@@ -96,12 +96,12 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
 class StandIn:
     """A process that remembers what it was asked, and answers as a child does."""
 
-    made: ClassVar[list[StandIn]] = []
+    created: ClassVar[list[StandIn]] = []
 
     def __init__(self, folder: Path, limits: Limits, environment: Environment | None = None) -> None:
         self.environment, self.closed, self.ready = environment, False, True
         self.asked: list[dict[str, Any]] = []
-        self.made.append(self)
+        self.created.append(self)
 
     def ask(
         self,
@@ -128,9 +128,9 @@ class StandIn:
 
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> list[StandIn]:
-    monkeypatch.setattr(StandIn, "made", [])
+    monkeypatch.setattr(StandIn, "created", [])
     monkeypatch.setattr(captures_module, "CaptureProcess", StandIn)
-    return StandIn.made
+    return StandIn.created
 
 
 def test_a_record_of_another_torch_becomes_a_page_here(tmp_path: Path, stand_ins: list[StandIn]) -> None:
@@ -140,14 +140,14 @@ def test_a_record_of_another_torch_becomes_a_page_here(tmp_path: Path, stand_ins
     answer = captures.ask(request(SIN, "2.12"), threading.Event(), reports.append)
     assert answer == {"parts": "whole", "torch": "2.12.1", "seconds": 3.0}
     assert reports == [{"traced": "early"}]
-    assert [made.environment for made in stand_ins] == [None, one]
+    assert [process.environment for process in stand_ins] == [None, one]
     assert [asked["record"] for asked in stand_ins[0].asked] == ["early", "whole"], "no program runs here"
     assert ask(captures, SIN, "")["parts"] is None and len(stand_ins) == 2
     assert "program" in stand_ins[0].asked[-1] and len(stand_ins[1].asked) == 1
     ask(captures, SIN, "2.12")
     assert len(stand_ins) == 2 and len(stand_ins[1].asked) == 2, "it stays for the next"
     captures.close()
-    assert all(made.closed for made in stand_ins)
+    assert all(process.closed for process in stand_ins)
 
 
 def test_no_process_is_started_for_a_name_that_is_none(tmp_path: Path, stand_ins: list[StandIn]) -> None:
@@ -166,7 +166,7 @@ def test_an_environment_that_is_gone_or_another_one_ends_its_process(
     ask(captures, SIN, "2.12")
     environment(tmp_path, "2.12", "2.12.2")
     assert ask(captures, SIN, "2.12")["torch"] == "2.12.2"
-    assert [made.closed for made in stand_ins] == [False, True, False]
+    assert [process.closed for process in stand_ins] == [False, True, False]
     (one.folder / MARK).unlink()
     assert "not on this machine" in ask(captures, SIN, "2.12")["error"]["message"]
     assert stand_ins[2].closed and len(stand_ins) == 3
@@ -222,9 +222,9 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captures]:
     environment(folder, "2.12", "2.12.0")
     environment(folder, "2.14", "2.14.0", f"exec {sys.executable} -S")
     environment(folder, "2.15", "2.15.0", "exit 3;")
-    made = Captures(folder, LIMITS, TorchVersions(folder))
-    yield made
-    made.close()
+    captures = Captures(folder, LIMITS, TorchVersions(folder))
+    yield captures
+    captures.close()
 
 
 def flat(parts: dict[str, str]) -> dict[str, str]:
@@ -305,12 +305,12 @@ def test_a_broken_environment_is_said(captures: Captures, name: str, words: str)
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes there are")
 def test_no_process_is_left(tmp_path: Path) -> None:
     environment(tmp_path, "2.13", HERE)
-    made = Captures(tmp_path, LIMITS, TorchVersions(tmp_path))
+    captures = Captures(tmp_path, LIMITS, TorchVersions(tmp_path))
     for name in ("2.13", ""):
-        assert "parts" in ask(made, SIN, name)
-    processes: list[CaptureProcess] = [made._own, *made._others.values()]
+        assert "parts" in ask(captures, SIN, name)
+    processes: list[CaptureProcess] = [captures._own, *captures._others.values()]
     pids = [process._child.pid for process in processes if process._child is not None]
     assert len(pids) == 2 and all(Path(f"/proc/{pid}").exists() for pid in pids)
-    made.close()
+    captures.close()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    assert ask(made, SIN, "2.13") == ask(made, SIN, "") == {"interrupted": True}
+    assert ask(captures, SIN, "2.13") == ask(captures, SIN, "") == {"interrupted": True}
