@@ -458,7 +458,7 @@ def test_what_is_known_of_why_stands_beside_the_code(viewer: Open) -> None:
     pane = page.pane("forward.code")
     count = len(unfused_pairs(shown, "0/0", "forward"))
     assert 0 < count < count + len(unfused_pairs(shown, "0/0", "backward"))
-    assert page.find(".flow-note").all_inner_texts() == [f"{count} separate"], "those of the phase"
+    assert page.find(".flow-note").all_inner_texts() == [f"{count} pairs not"], "those of the phase"
     first = page.shown()
     places = [box(frame) for frame in page.find(".frame").all()]
 

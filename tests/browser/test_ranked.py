@@ -157,7 +157,7 @@ def test_the_list_behind_a_badge_is_that_of_its_phase(viewer: Open) -> None:
     page.frame()
     phases = page.find(".flow-phase")
     phases.filter(has_text="backward").click()
-    page.find(".flow-note").filter(has_text="separate").click()
+    page.find(".flow-note").filter(has_text="pair").click()
     at_top = page.find(".finding").first
     for phase in ("backward", "forward"):
         phases.filter(has_text=phase).click()

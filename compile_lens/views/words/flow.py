@@ -101,7 +101,7 @@ def _rest(
         yield "inlined"
         yield counted(loops, 2, "loop")
     if groups := steps.get(f"{phase}.groups"):
-        yield f"fused ({unfused_pairs:,} separate)" if unfused_pairs else "fused"
+        yield f"fused ({quantities.plural(unfused_pairs, 'pair')} not)" if unfused_pairs else "fused"
         yield counted(groups, 3, "group")
     if code := steps.get(f"{phase}.code"):
         yield "generated"

@@ -1,7 +1,7 @@
 // The way of a compilation in one row: which stages stand in it for a phase, what they count, and the steps between. No
 // elements.
 
-import { grouped } from "../dom.js";
+import { plural } from "../dom.js";
 import { placeOf, placeOfFinding, TRACED } from "./arrangement.js";
 
 /** @import { Core, IndexStage, Compilation, Lane, Step } from "../types.d.ts" */
@@ -190,7 +190,7 @@ function reached(core, stages, number, phase, lines) {
     steps.push(noun("loops", loops, row ? figure(row.figures[2], "loop") : loops.facts[0], "Inductor"));
   }
   if (groups) {
-    steps.push(verb("fused", lane.notFused ? `${grouped(lane.notFused)} separate` : "", finding("fusion")));
+    steps.push(verb("fused", lane.notFused ? `${plural(lane.notFused, "pair")} not` : "", finding("fusion")));
     steps.push(noun("groups", groups, row ? figure(row.figures[3], "group") : groups.facts[0], "scheduler"));
   }
   if (code) {
