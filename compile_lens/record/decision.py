@@ -39,7 +39,7 @@ REASONS: dict[str, Reason] = {
     "stream": Reason("They run on different streams, or in different memory pools."),
     "different sizes": Reason(
         "They loop over different numbers of elements, and one loop runs a fixed number of times.",
-        "Give both the same shape.",
+        "Give both the same shape, if the data allows it.",
     ),
     "different loops": Reason(
         "They loop over equally many elements, but in loops that are nested or split differently.",

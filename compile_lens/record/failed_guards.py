@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 
+from . import syntax
 from .graph import Frame
 from .messages import clip, parse_expression, plain_numbers, plain_source, with_place, without_addresses
 from .program import FailedGuard
@@ -190,7 +191,7 @@ def _tensors(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
         return source, _class(old) if old else "a tensor's", _class(of_type["new"]) or now(source)
     groups = _DUPLICATES.match(text)
     try:
-        duplicates = ast.literal_eval(f"[{groups['groups']}]") if groups else []
+        duplicates = syntax.literal(f"[{groups['groups']}]") if groups else []
     except (SyntaxError, ValueError):
         duplicates = []
     if not duplicates or not duplicates[0]:

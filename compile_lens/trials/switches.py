@@ -5,7 +5,6 @@ And the code that turns one in a program.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import keyword
@@ -17,6 +16,7 @@ import torch
 
 from ..measures.chain import walk
 from ..measures.quantities import OF_ALL
+from ..record import syntax
 from ..record.autotuning import TEMPLATES, no_template_reason
 from ..record.capture import Record
 from ..record.figures import Figure
@@ -366,7 +366,7 @@ def _options(own: dict[str, Any], turned: dict[str, Any]) -> str:
 
 def _literal(value: Any) -> bool:
     try:
-        same = ast.literal_eval(repr(value))
+        same = syntax.literal(repr(value))
     except (ValueError, SyntaxError):
         return False
     return type(same) is type(value) and bool(same == value)

@@ -160,7 +160,7 @@ def _in_cpp(
         with contextlib.suppress(SyntaxError, ValueError):
             definitions[source["name"]] = (
                 "triton",
-                ast.literal_eval(source["literal"]),
+                syntax.literal(source["literal"]),
                 first,
                 first + source[0].count("\n"),
             )

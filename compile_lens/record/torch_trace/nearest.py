@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import failed_guards, guard_values, messages
+from .. import failed_guards, guard_values, messages, syntax
 from ..compilation import DynamicDim
 from ..program import UNKNOWN, FailedGuard, FrameEvaluation
 from . import graph_text
@@ -97,7 +97,7 @@ def values(new: LoggedVariant) -> dict[str, Any]:
 
 
 def _of_tensor(source: str, check: re.Match[str]) -> dict[str, Any]:
-    sizes, strides = (ast.literal_eval(check[what]) for what in ("size", "stride"))
+    sizes, strides = (syntax.literal(check[what]) for what in ("size", "stride"))
     parts = {f"{source}.{what}": check[what] for what in ("dtype", "requires_grad")}
     parts[f"{source}.dim()"] = len(sizes)
     for what, of in (("size", sizes), ("stride", strides)):
@@ -219,6 +219,6 @@ class _Values(ast.NodeTransformer):
 
 def _literal(text: str) -> Any:
     try:
-        return ast.literal_eval(text)
+        return syntax.literal(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None

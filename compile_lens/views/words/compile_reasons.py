@@ -5,12 +5,12 @@ Short forms say no more than the record holds: where it lacks one of the two val
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from compile_lens.record import syntax
 from compile_lens.record.breaks import BREAK, Ending
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation
@@ -103,7 +103,7 @@ def _remedy(text: str, compilation: Compilation) -> str:
     if not equals or symbol is None or symbol.is_dimension or not _literal(right):
         return ""
     now = symbol.observed
-    same = _literal(now) and type(ast.literal_eval(now)) is type(ast.literal_eval(right))
+    same = _literal(now) and type(syntax.literal(now)) is type(syntax.literal(right))
     return "number" if same and "0" not in (now, right) and "1" not in (now, right) else ""
 
 
@@ -202,7 +202,7 @@ def _readable(left: str) -> str:
 
 def _literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
+        syntax.literal(text)
     except (ValueError, SyntaxError):
         return False
     return True

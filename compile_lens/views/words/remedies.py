@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 
 from compile_lens.measures.program import is_library
+from compile_lens.record import syntax
 from compile_lens.record.compilation import DynamicDim
 from compile_lens.record.failed_guards import INFERENCE, NORMAL, OTHER, SAME, SET, STATE, THERE, compiled_for
 from compile_lens.record.graph import Frame
@@ -149,7 +149,7 @@ def _of_values(failed: FailedGuard) -> str:
 def two_types(failed: FailedGuard) -> tuple[str, str] | None:
     """The types of a number that changed from one to another, which needs two variants: ``("float", "int")``."""
     try:
-        old, new = (type(ast.literal_eval(text)) for text in (failed.old, failed.new))
+        old, new = (type(syntax.literal(text)) for text in (failed.old, failed.new))
     except (ValueError, SyntaxError):
         return None
     return (old.__name__, new.__name__) if old is not new and {old, new} <= {bool, int, float} else None
@@ -161,7 +161,7 @@ def _article(name: str) -> str:
 
 def _is_number(text: str) -> bool:
     try:
-        return type(ast.literal_eval(text.removeprefix("at least ").removeprefix("at most "))) in (int, float)
+        return type(syntax.literal(text.removeprefix("at least ").removeprefix("at most "))) in (int, float)
     except (ValueError, SyntaxError):
         return False
 
