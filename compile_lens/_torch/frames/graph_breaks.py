@@ -97,7 +97,7 @@ def ending(reason: Any) -> Ending | None:
     placeholder = next(
         (replacement for word, replacement in _PLACEHOLDERS.items() if text.startswith(word)), ""
     )
-    return messages.ending(placeholder or text, frames)
+    return _with_branch(messages.ending(placeholder or text, frames))
 
 
 def cause(error: Any, kind: str = BREAK) -> Ending:
@@ -112,9 +112,14 @@ def cause(error: Any, kind: str = BREAK) -> Ending:
     ours = own_calls.is_break(str(error)) or (last is not None and is_entry(last.filename))
     if ours:
         return dataclasses.replace(ended, hint=own_calls.HINT)
-    if CAPTURE_SCALARS in ended.hint:
-        return dataclasses.replace(ended, branch=number_branches.of_frames(ended.frames, _callers()))
-    return ended
+    return _with_branch(ended)
+
+
+def _with_branch(ended: Ending) -> Ending:
+    """Return the ending with the line that branches on the number which it reads, where that is known."""
+    if CAPTURE_SCALARS not in ended.hint:
+        return ended
+    return dataclasses.replace(ended, branch=number_branches.of_frames(ended.frames, _callers()))
 
 
 def _callers() -> Iterator[Frame]:
