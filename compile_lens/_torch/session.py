@@ -176,9 +176,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
         recorder.note(text)
     recorder.note(skipped_frames.foreign_note(recorder))
     if recorder.eager_frames():
-        recorder.note(
-            "the figures are of what was compiled: what was skipped is in none of them (capture.skipped)"
-        )
+        recorder.note(messages.WITHOUT_SKIPPED)
     outcome.nothing = _why_nothing(recorder, fn, target) if outcome.error is None else ""
     return outcome
 

@@ -14,6 +14,8 @@ from ..engine.call import check_fit
 from ..engine.entry import outside_dynamo, separates_keywords
 from ..errors import ChildError, UsageError
 from ..measures.remedies import remedies
+from ..record.codec import from_json
+from ..record.program import ProgramRecord
 from ..record.remedies import ProgramRemedies, Remedy
 from ..results.program import Program
 from ..trials.progress import bar, watched
@@ -78,7 +80,7 @@ def _launch(
     except ChildError as error:
         first = str(error).partition("\n")[0]
         return Attempt(None, time.monotonic() - began, failure=first)
-    seen = Program.from_json(reply["record"]).record
+    seen = from_json(reply["record"], ProgramRecord)
     return Attempt(
         seen, reply["seconds"], (path if reply["stored"] else "", reply["error"], reply["unstored"])
     )

@@ -91,7 +91,7 @@ def _in_child(call: Call) -> tuple[Capture, str]:
     from .._torch.frames import code_copies
     from .._torch.targets import ambient_state, torch_settings
     from ..child.context import process_group
-    from ..record import codec as codec  # while the child gets ready, not when it has answered
+    from ..record import codec  # while the child gets ready, not when it has answered
 
     assert call.model is not None
     settings, left = torch_settings.snapshot()
@@ -106,7 +106,7 @@ def _in_child(call: Call) -> tuple[Capture, str]:
             "values: a branch on a value of theirs may go another way"
         )
     around = (*ambient_state.autocast_region(), *kept)
-    captured = Capture.from_json(text)
+    captured = codec.from_json(text, Capture)
     if captured.target is not None and process_group() is not None:
         differs = (*captured.target.may_differ, _ALONE)
         captured = dataclasses.replace(

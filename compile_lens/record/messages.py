@@ -73,6 +73,11 @@ def summary(message: str) -> str:
     return ". ".join((lines[:1] + explained)[:2]).replace(":. ", ": ")[:600]
 
 
+WITHOUT_SKIPPED = (
+    "the figures are of what was compiled: what was skipped is in none of them (capture.skipped)"
+)
+"""Note of a capture with code that was skipped."""
+
 NO_COMPILATION = "the record has no compilation, and does not say why"
 
 _NOTHING = ("no tensor-related objects", "No ops traced", "no content in function call", "does not say why")

@@ -179,9 +179,11 @@ class Capture(TextForms, Record):
     @classmethod
     def from_json(cls, text: str) -> Capture:
         """A record from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
-        from ..record.codec import from_json
+        from ..record import codec, consistency
 
-        return from_json(text, cls)
+        capture = codec.from_json(text, cls)
+        consistency.check(capture)
+        return capture
 
     def save(self, path: str | Path, lang: str | None = None) -> Path:
         """Write the capture to ``path``; the ending chooses the form: .html .json .svg .md .txt.
@@ -293,7 +295,9 @@ class CaptureError(LensError):
     @classmethod
     def of(cls, message: str, capture: str) -> CaptureError:
         """The error anew, of its message and its capture as JSON."""
-        return cls(message, Capture.from_json(capture))
+        from ..record.codec import from_json
+
+        return cls(message, from_json(capture, Capture))
 
 
 class NotOneKernelError(LensError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import RecordError, UsageError
-from ..record.codec import from_json, to_json
+from ..record.codec import to_json
 from ..record.comparison import Column, ComparisonRecord
 from ..record.difference import DifferenceRecord
 from ..record.what_if import WhatIfRecord
@@ -123,7 +123,7 @@ def _column(one: dict[str, Any]) -> Column:
     capture, features = one["capture"], one.get("features")
     return Column(
         str(one["target"]),
-        None if capture is None else from_json(json.dumps(capture), Capture),
+        None if capture is None else Capture.from_json(json.dumps(capture)),
         str(one["failure"]),
         None if features is None else tuple(str(f) for f in features),
     )

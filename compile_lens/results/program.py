@@ -284,9 +284,10 @@ class Program(TextForms):
     @classmethod
     def from_json(cls, text: str) -> Program:
         """A program from its JSON text. Runs no code. Raises ``RecordError`` if it is not one, or is newer."""
-        from ..record.codec import from_json
+        from ..record import codec, consistency
 
-        record = from_json(text, ProgramRecord)
+        record = codec.from_json(text, ProgramRecord)
+        consistency.check(record)
         return cls(lambda: record)
 
     @classmethod

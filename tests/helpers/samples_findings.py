@@ -284,4 +284,4 @@ def _code(first: Compilation) -> Code:
     one = dataclasses.replace(kernel, name="k0", groups=("op0",), origins=("sin", "pow_1", "cos"))
     two = Kernel("k1", "forward", "cpp", "pointwise", "", launch_lines=(40,), groups=("op1", "op2"),
                  origins=("cos", "pow_2", "add"))  # fmt: skip
-    return dataclasses.replace(code, kernels=(one, two))
+    return dataclasses.replace(code, text=code.text.replace(kernel.name, "k0"), kernels=(one, two))
