@@ -35,6 +35,10 @@ from .ground.transformations import LIMIT
 from .ground.undo import Undo
 from .inductor import pipeline
 
+GRAPH_OF_DYNAMO = "graph of Dynamo, compiled and run eagerly"
+"""Name of a backend that compiles as AOTAutograd does, and runs the graph that Dynamo handed over: with the backend
+``eager`` Dynamo may hand over another one, since AOTAutograd can have it trace again."""
+
 
 def make(recorder: Recorder) -> Callable[..., Any]:
     """Return a Dynamo backend that records into ``recorder``."""
@@ -155,7 +159,10 @@ def _plain(recorder: Recorder, gm: torch.fx.GraphModule, inputs: list[Any]) -> C
 
     name = recorder.spec.backend
     compiled: Callable[..., Any]
-    if name:
+    if name == GRAPH_OF_DYNAMO:
+        compiled = copy_graph(gm).forward
+        torch._dynamo.lookup_backend("aot_eager_default_partitioner")(gm, inputs)
+    elif name:
         compiled = torch._dynamo.lookup_backend(name)(gm, inputs)
     else:
         compiled = compile_fx(gm, inputs, config_patches=patches(recorder))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from .._torch.backend import GRAPH_OF_DYNAMO
 from .._torch.ground.limit import Limit
 from ..engine.call import Arguments, Call
 from ..engine.entry import outside_dynamo
@@ -46,6 +47,7 @@ from ..results.capture import Capture
 from ..results.divergence import Divergence
 from .cause_location import joined, located, operators_of_graphs
 from .kernel_values import KernelValues
+from .off_settings import OF_SETTING, OFF, REUSE
 from .switches import Switch, applied
 from .trial import Trial, draws, shows_unwritten
 from .verify import call_of
@@ -59,55 +61,6 @@ LEVELS = {
 """Backends of torch's own that run the graphs at a level of the compiler, lowest first, and the cause if the values
 differ at that level and at none above it. ``aot_eager`` splits the graph as Inductor does, by the least memory to
 save, and merges equal expressions for that; the default partitioner does neither."""
-
-OFF: dict[str, Any] = {
-    "pattern_matcher": False,
-    "joint_graph_constant_folding": False,
-    "use_pre_grad_passes": False,
-    "use_joint_graph_passes": False,
-    "use_post_grad_passes": False,
-    "max_fusion_size": 1,
-    "epilogue_fusion": False,
-    "prologue_fusion": False,
-    "inplace_buffers": False,
-    "allow_buffer_reuse": False,
-    "split_reductions": False,
-    "online_softmax": False,
-    "reorder_for_locality": False,
-    "layout_optimization": False,
-    "comprehensive_padding": False,
-    "shape_padding": False,
-    "loop_ordering_after_fusion": False,
-    "reorder_for_peak_memory": False,
-    "optimize_scatter_upon_const_tensor": False,
-    "constant_and_index_propagation": False,
-    "emulate_precision_casts": True,
-    "emulate_division_rounding": True,
-    "eager_numerics.division_rounding": True,
-    "cpp.simdlen": 1,
-    "cpp.enable_floating_point_contract_flag": "off",
-    "cpp.enable_unsafe_math_opt_flag": False,
-    "cpp.enable_loop_tail_vec": False,
-    "cpp.use_decompose_tanh": False,
-    "cpp.weight_prepack": False,
-    "cpp.max_horizontal_fusion_size": 1,
-}
-"""Settings of Inductor that may decide a value, with the value that turns each off; those that this torch has."""
-
-OF_SETTING = {
-    "pattern_matcher": PASS,
-    "joint_graph_constant_folding": PASS,
-    "use_pre_grad_passes": PASS,
-    "use_joint_graph_passes": PASS,
-    "use_post_grad_passes": PASS,
-    "max_fusion_size": FUSION,
-    "epilogue_fusion": FUSION,
-    "prologue_fusion": FUSION,
-}
-"""Kind of transformation that a setting turns off."""
-
-REUSE = ("inplace_buffers", "allow_buffer_reuse", "reinplace_inplaceable_ops")
-"""Settings that let a value take the memory of another, and the pass that does."""
 
 HALF = ("float16", "bfloat16")
 
@@ -305,9 +258,21 @@ class _Search:
                 return RootCause(NOT_FOUND)
             low, high = (low, middle) if outcome else (middle, high)
         lowest = backends[low]
+        if LEVELS[lowest] == AUTOGRAD:
+            return self._of_autograd(lowest, limits[lowest])
         if LEVELS[lowest] == DYNAMO:
             return RootCause(DYNAMO)
         return self._of_operators(self._of_level(lowest, limits[lowest]), backend=lowest)
+
+    def _of_autograd(self, backend: str, counted: Limit) -> RootCause:
+        """Return the cause of a difference that begins where AOTAutograd traces: AOTAutograd if the graph that it was
+        handed is right, run eagerly."""
+        agrees = self._attempt(GRAPH_OF_DYNAMO, backend=GRAPH_OF_DYNAMO)
+        if agrees is None:
+            return RootCause(NOT_FOUND)
+        if agrees is False:
+            return RootCause(DYNAMO)
+        return self._of_operators(self._of_level(backend, counted), backend=backend)
 
     def _of_level(self, backend: str, counted: Limit) -> RootCause:
         """Return the cause of a difference that begins where operators are decomposed or the graph is split."""
