@@ -354,7 +354,9 @@ class Counted(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         before = _copy((args, kwargs or {})) if self.keep and is_work(func) else None
         out = func(*args, **(kwargs or {}))
-        if is_work(func):
+        results = tensors(out)
+        shapes_only = bool(results) and all(one.is_meta for one in results)  # as of a tangent that is zero
+        if is_work(func) and not shapes_only:
             name = str(func)
             self.counts[name] += 1
             moved = nbytes_of(func, args, kwargs, out)

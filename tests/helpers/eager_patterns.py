@@ -289,5 +289,12 @@ PATTERNS: dict[str, Pattern] = {
     "unsafe_split": (lambda x: [t * 2 for t in torch.unsafe_split(x, 3)], lambda: (grad(9, 8),)),
     "unsafe_chunk": (lambda x: [t * 2 for t in torch.unsafe_chunk(x, 3)], lambda: (rand(9, 8),)),
     "transpose": (lambda x: x.t().contiguous().sin(), lambda: (grad(64, 32),)),
+    "curvature": (
+        lambda x, v: torch.func.jvp(torch.func.grad(lambda a: (a.cosh() * a).sum()), (x,), (v,))[1],
+        lambda: (rand(16), rand(16)),
+    ),
+    "jacobian of a Jacobian": (
+        lambda x: torch.func.jacfwd(torch.func.jacrev(lambda a: (a.sigmoid() ** 2).sum()))(x), lambda: (rand(5),)
+    ),
     "sgn": (torch.sgn, lambda: (grad(8, 8),)),
 }  # fmt: skip

@@ -62,7 +62,8 @@ class _Counting(FakeTensorMode):  # type: ignore[misc]  # torch is not typed her
             out = _with_types(func, args, run(self, func, types, args, kwargs or {}))
         finally:
             self.phase = phase
-        if phase is not None and (operator_kinds.is_work(kind) or _converts(func, args, out)):
+        works = operator_kinds.is_work(kind) or _converts(func, args, out)
+        if phase is not None and works and not _only_shapes(out):
             phase.add(func, args, kwargs, out)
         return out
 
@@ -105,6 +106,13 @@ def _converts(func: Any, args: Any, out: Any) -> bool:
     if operator_kinds.base_name(func) != "to" or not isinstance(out, torch.Tensor):
         return False
     return out is not args[0] and out.untyped_storage()._cdata != args[0].untyped_storage()._cdata
+
+
+def _only_shapes(out: Any) -> bool:
+    """Return True if all results are on the meta device, where nothing is computed: a tangent of zeros is multiplied
+    there for its shape alone."""
+    results = values.tensors(out)
+    return bool(results) and all(one.device.type == "meta" for one in results)
 
 
 def _rule(func: Any) -> Callable[..., Any]:
