@@ -4,9 +4,10 @@
     python benchmarks/agents/trial.py check NAME DIR     whether the edited program meets its limits, as JSON
     python benchmarks/agents/trial.py self-check         each program misses its limits, and each solution keeps them
 
-A check uses torch alone: its counters, the code that it writes, the hooks of saved tensors, its profiler of memory,
-and the eager program. A solution names the causes of a large program in comments, "# Cause 1: …"; self-check puts each
-cause back alone, and the limits must be missed again.
+A check uses torch alone: its counters, the code that it writes, also for a device that is not there
+(absent_device.py), the hooks of saved tensors, its profiler of memory, and the eager program. A solution names the
+causes of a large program in comments, "# Cause 1: …"; self-check puts each cause back alone, and the limits must be
+missed again.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.utils import run_and_get_code
 from torch.profiler import ProfilerActivity, profile
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import absent_device
+
 HERE = Path(__file__).resolve().parent
 TASKS = sorted(file.stem for file in (HERE / "tasks").glob("*.py"))
 
@@ -51,6 +55,15 @@ Its results must stay those of the program as it is now, run without the compile
 Do not disable the compiler for any part, do not change how it is configured, and keep `calls` as it is.
 """
 
+ABSENT = """
+The program will run on {device} with torch 2.13 and its default settings, without gradients (`torch.no_grad()`),
+all parameters and arguments on the device. This machine has no such device. What `make()` computes once, before the
+first call, is free.
+"""
+
+DEVICE_QUERIES = r"is_cuda|is_mps|device\.type|get_device|is_available|is_built"
+"""Ways to be another program on the device than on the CPU."""
+
 WORDS = {
     "graphs": "at most {} graphs are compiled over all calls",
     "breaks": "at most {} graph breaks",
@@ -58,6 +71,9 @@ WORDS = {
     "launches": "all graphs together, forward and backward, become at most {} generated kernels and library calls",
     "allocated": "the last call, with its backward, allocates at most {} bytes, results and gradients included",
     "saved": "at most {} bytes are saved for the backward beside inputs and parameters",
+    "device_launches": "on {device}, at most {} kernels, library calls and copies are launched in a call",
+    "device_bytes": "on {device}, a call moves at most {} bytes, as Inductor counts them: what each kernel or library"
+    " call reads and writes (`GraphLowering.count_bytes`)",
     "wrong": "the compiled results are as near to eager's as rounding allows, NaN, infinities and signs of zeros alike",
 }
 
@@ -74,8 +90,11 @@ def load(file: Path, name: str) -> ModuleType:
 
 def prompt(module: ModuleType) -> str:
     """Return the words with which an assistant gets a program."""
-    limits = "; ".join(WORDS[name].format(limit) for name, limit in module.LIMITS.items())
-    return PROMPT.format(goal=" ".join((module.__doc__ or "").split()), limits=limits)
+    target = getattr(module, "TARGET", "")
+    device = {"h100": "one NVIDIA H100 (80 GB, SXM)", "mps": "an Apple GPU (mps)"}.get(target, "")
+    limits = "; ".join(WORDS[name].format(limit, device=device) for name, limit in module.LIMITS.items())
+    words = PROMPT.format(goal=" ".join((module.__doc__ or "").split()), limits=limits)
+    return words + (ABSENT.format(device=device) if target else "")
 
 
 def prepare(name: str, folder: Path) -> None:
@@ -185,10 +204,13 @@ def measure(name: str, folder: Path, counts: bool = False) -> dict[str, Any]:
     """Return what the edited program comes to, and whether it keeps its limits; with `counts`, without its results."""
     source = (folder / "program.py").read_text(encoding="utf-8")
     task = load(HERE / "tasks" / f"{name}.py", "task")
-    evasion = re.search(EVASIONS, re.sub(r"#.*", "", source))
+    target = getattr(task, "TARGET", "")
+    evasion = re.search(EVASIONS + (f"|{DEVICE_QUERIES}" if target else ""), re.sub(r"#.*", "", source))
     if evasion:
         return {"name": name, "solved": False, "why": f"the program has {evasion[0]!r}"}
     edited = load(folder / "program.py", "edited")
+    if target:
+        return measure_absent(name, task, edited, target)
     seed, memory = 20, {}
     expected = run(task.make, task.calls, seed)
     torch._dynamo.reset()
@@ -227,6 +249,45 @@ def measure(name: str, folder: Path, counts: bool = False) -> dict[str, Any]:
     elif figures["wrong"] or any(len(a) != len(b) for a, b in zip(expected, values, strict=True)):
         why.append("other results")
     if not figures["graphs"]:
+        why.append("nothing was compiled")
+    return {"name": name, "solved": not why, "why": "; ".join(why), **figures}
+
+
+def measure_absent(name: str, task: ModuleType, edited: ModuleType, target: str) -> dict[str, Any]:
+    """Return what the edited program comes to on a device that is not there, and whether it keeps its limits.
+
+    Its values are those of eager PyTorch on the CPU: the code for the device is read, not run.
+    """
+    seed = 20
+    with torch.no_grad():
+        expected, values = (run(one.make, task.calls, seed) for one in (task, edited))
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    torch.manual_seed(0)
+    try:
+        codes, moves = absent_device.generated(edited.make(), task.calls(seed), target)
+    except Exception as problem:  # what the device cannot do, as int64 products
+        return {"name": name, "solved": False, "why": f"not compiled for {target}: {str(problem)[:300]}"}
+    counters = torch._dynamo.utils.counters
+    figures = {
+        "graphs": counters["stats"]["unique_graphs"],
+        "breaks": sum(counters["graph_break"].values()),
+        "device_launches": sum(len(absent_device.launches(code)) for code in codes),
+        "device_bytes": moves,
+        "wrong": sum(
+            not same(a, b)
+            for row, own in zip(expected, values, strict=True)
+            for a, b in zip(row, own, strict=False)
+        ),
+    }
+    why = [
+        f"{key} {figures[key]}, limit {limit}"
+        for key, limit in task.LIMITS.items()
+        if key != "wrong" and figures[key] > limit
+    ]
+    if figures["wrong"] or any(len(a) != len(b) for a, b in zip(expected, values, strict=True)):
+        why.append("other results")
+    if not codes:
         why.append("nothing was compiled")
     return {"name": name, "solved": not why, "why": "; ".join(why), **figures}
 

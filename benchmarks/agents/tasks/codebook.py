@@ -1,0 +1,81 @@
+"""A quantizer of vectors with its measures: nearest codes, use of the codes, losses."""
+
+import torch
+import torch.nn.functional as F
+
+TARGET = "h100"
+LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 10, "device_bytes": 18214200}
+
+
+def rand(seed: int, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+class Codes(torch.nn.Module):
+    """Codes in two tables: a table for the coarse part of a vector, another for what is left."""
+
+    def __init__(self, codes: int, width: int) -> None:
+        super().__init__()
+        self.codes = codes
+        self.coarse = torch.nn.Parameter(torch.randn(codes, width))
+        self.fine = torch.nn.Parameter(0.3 * torch.randn(codes, width))
+
+    def nearest(self, x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return torch.cdist(x, table).argmin(-1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        first = self.nearest(x, self.coarse)
+        rest = x - self.coarse[first]
+        second = self.nearest(rest, self.fine)
+        return first, second, self.coarse[first] + self.fine[second]
+
+
+class Use(torch.nn.Module):
+    """How evenly codes are used."""
+
+    def __init__(self, codes: int) -> None:
+        super().__init__()
+        self.codes = codes
+
+    def forward(self, codes: torch.Tensor) -> dict[str, torch.Tensor]:
+        counts = F.one_hot(codes, self.codes).sum(0).float()
+        share = counts / codes.shape[0]
+        entropy = -(share * (share + 1e-9).log()).sum()
+        ordered = share.sort(descending=True).values
+        return {"perplexity": entropy.exp(), "curve": ordered.cumsum(0), "dead": (counts == 0).sum()}
+
+
+class Losses(torch.nn.Module):
+    """What the codes leave out, as a number for training and as numbers to look at."""
+
+    def forward(self, x: torch.Tensor, quantized: torch.Tensor) -> dict[str, torch.Tensor]:
+        off = x - quantized
+        rows = off.square().sum(-1)
+        loss = F.mse_loss(quantized, x) + 0.25 * F.smooth_l1_loss(quantized, x)
+        length = x.square().sum(-1)
+        ratio = 10 * (length.sum() / rows.sum()).log10()
+        along = torch.bmm(x[:, None], quantized[:, :, None]).flatten()
+        cosine = along / (length * quantized.square().sum(-1)).sqrt()
+        return {"loss": loss, "ratio": ratio, "cosine": cosine.mean(), "worst": rows.max()}
+
+
+class Quantizer(torch.nn.Module):
+    def __init__(self, codes: int = 256, width: int = 8) -> None:
+        super().__init__()
+        self.codes, self.use, self.losses = Codes(codes, width), Use(codes), Losses()
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, width))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = F.layer_norm(x, x.shape[-1:]) * self.scale
+        x = x.flatten(0, 1)
+        first, second, quantized = self.codes(x)
+        measures = {**self.use(first), **self.losses(x, quantized)}
+        return {"codes": torch.stack([first, second], -1), "quantized": quantized, **measures}
+
+
+def make() -> torch.nn.Module:
+    return Quantizer().requires_grad_(False)
+
+
+def calls(seed: int) -> list[tuple[torch.Tensor, ...]]:
+    return [(rand(seed + n, 16, 256, 8),) for n in range(2)]
