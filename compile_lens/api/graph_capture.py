@@ -14,13 +14,21 @@ from ..engine.record import recorded
 from ..engine.remote import dispatch
 from ..errors import UsageError
 from ..measures.address import walk
+from ..record import claims
 from ..record.capture import Options
 from ..record.graph import Frame, Graph, Source
+from ..record.missing import Missing
 from ..results.capture import Capture, CaptureError
 from ..results.program import Program
 
 if TYPE_CHECKING:
     from .._torch.watch.retained_graphs import RetainedGraph
+
+ONE_GRAPH = "it is a capture of one graph: what became of its function beside that is the program's to tell"
+_NOT_OBSERVED = tuple(
+    Missing(claim, ONE_GRAPH)
+    for claim in (claims.BREAKS, claims.SKIPS, claims.RECOMPILES, claims.GUARDS, claims.EVALUATIONS)
+)
 
 
 def capture_graph(
@@ -41,6 +49,7 @@ def capture_graph(
         plain_name(kept.code.co_name),
         environment(made_for.device or "cpu", made_for.isa),
         Options(),
+        not_observed=_NOT_OBSERVED,
         inputs=graph.inputs,
         failure=None if error is None else failure(recorder, error),
     )
@@ -97,7 +106,15 @@ def _with_program_names(program: Program, number: int, kept: RetainedGraph, capt
         capture = dataclasses.replace(
             capture, target=dataclasses.replace(capture.target, tracing=traced, may_differ=differs)
         )
-    capture = dataclasses.replace(capture, function=plain_name(kept.code.co_name), inputs=graph.inputs)
+    capture = dataclasses.replace(
+        capture,
+        function=plain_name(kept.code.co_name),
+        inputs=graph.inputs,
+        notes=(*capture.notes, ONE_GRAPH),
+        not_observed=(*_NOT_OBSERVED, *capture.not_observed),
+        # Guards here are of the graph's own code.
+        compilations=tuple(dataclasses.replace(one, guards=()) for one in capture.compilations),
+    )
     if len(capture.compilations) == 1:
         capture = dataclasses.replace(
             capture, compilations=(dataclasses.replace(capture.compilations[0], id=graph.id),)

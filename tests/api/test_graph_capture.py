@@ -83,6 +83,38 @@ def _frames(capture: compile_lens.Capture, name: str) -> Any:
     return [frame for g in graphs for n in g.nodes if n.name == name for frame in n.frames]
 
 
+@pytest.mark.parametrize("target", [None, "h100"])
+def test_what_became_of_the_function_is_not_claimed_of_one_graph(target: str | None) -> None:
+    """Torch hands a backend four graphs of it, two for each size: a break, and a recompile of each half."""
+    from torch._dynamo.testing import CompileCounter
+
+    @torch._dynamo.disable
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2
+
+    def g(x: torch.Tensor) -> torch.Tensor:
+        return halved(x.tanh()).exp()
+
+    def call(backend: Any) -> None:
+        torch._dynamo.reset()
+        compiled = torch.compile(g, backend=backend, dynamic=False)
+        compiled(torch.ones(3))
+        compiled(torch.ones(6))
+
+    call(counter := CompileCounter())
+    with compile_lens.watch() as program:
+        call("aot_eager")
+    assert counter.frame_count == len(program.graphs) == 4
+    alone = program.capture(0, target=target)
+    expected = compile_lens.expect(alone)
+    for claim in (expected.compiled, lambda: expected.graph_breaks(0), lambda: expected.recompiles(0)):
+        with pytest.raises(compile_lens.ExpectationError, match=r"not (seen|known)"):
+            claim()
+    assert alone.guards == () and alone.lacks("guards")
+    for text in (str(alone), alone.brief(), alone.text("full")):
+        assert "not seen" in text and "0 graph breaks" not in text and " 0 guards" not in text
+
+
 def test_another_text_is_not_verified() -> None:
     with compile_lens.watch() as program:
         torch.compile(f, backend="aot_eager")(*_inputs(3))
