@@ -107,7 +107,6 @@ def inductor_settings() -> dict[str, Any]:
 
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
-    own_calls.leave_out()
     recorder = Recorder(
         CaptureSpec(
             request.build,
@@ -133,6 +132,7 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
         with Undo() as undo, undo:
             hooks.place(undo, recorder)
             hooks.compile_for(undo, None)
+            own_calls.leave_out(undo)
             isolation.isolate(undo, recorder)
             if request.model is not None:
                 log_filters.drop_duplicates(undo)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from pathlib import Path
 
 from torch._dynamo import trace_rules
+
+from ..ground.undo import Undo
 
 HINT = "Call compile_lens outside of what is compiled: Dynamo does not trace it."
 
@@ -34,10 +35,17 @@ ROOT = f"{_TORCH}session.py"
 """The file that calls the program that is captured."""
 
 
-@functools.cache
-def leave_out() -> None:
-    """Have Dynamo skip what a program can call of ours: what is compiled later breaks as a capture does."""
-    trace_rules.SKIP_DIRS += [path for path in _SKIPPED if path not in trace_rules.SKIP_DIRS]
+def leave_out(undo: Undo) -> None:
+    """Have Dynamo skip what a program can call of ours, until the capture ends."""
+    paths = [path for path in _SKIPPED if path not in trace_rules.SKIP_DIRS]  # none in a capture in a capture
+    undo.add(_put_back, paths)
+    trace_rules.SKIP_DIRS += paths
+    trace_rules._recompile_re()
+
+
+def _put_back(paths: list[str]) -> None:
+    """Take paths out of Dynamo's list, and leave there what the program added to it."""
+    trace_rules.SKIP_DIRS[:] = [path for path in trace_rules.SKIP_DIRS if path not in paths]
     trace_rules._recompile_re()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from typing import Any
 
 import pytest
@@ -9,8 +10,12 @@ import torch
 from dispatched import Dispatched
 from plain_graphs import compiled
 from torch import nn
+from torch._dynamo import trace_rules
 
+import compile_lens
 from compile_lens import Capture, capture, diff, expect, support, watch
+from compile_lens._torch.frames import own_calls
+from compile_lens._torch.ground.undo import Undo
 
 pytestmark = pytest.mark.torch
 
@@ -108,7 +113,8 @@ SAVED: list[Capture] = []
 
 @pytest.mark.parametrize("program", [captures, expects, reads, differs, asks, watches])
 def test_our_calls_in_a_captured_function_break_at_their_own_lines(program: Any) -> None:
-    """No line of ours stands for one of the program, and plain ``torch.compile`` makes as many graphs."""
+    """No line of ours stands for one of the program, and ``torch.compile`` that leaves our functions out makes as many
+    graphs. (By itself it traces some of them.)"""
     SAVED[:] = [capture(torch.cos, X)]
     captured = capture(program, X)
     assert captured.breaks and not captured.missing
@@ -117,4 +123,42 @@ def test_our_calls_in_a_captured_function_break_at_their_own_lines(program: Any)
         assert "Call compile_lens outside" in ending.hint
     assert {skip.function for skip in captured.skipped} <= {program.__name__}
     assert all(program.__name__ in c.function for c in captured.compilations)
-    assert compiled(program, [(X,)]) == sum(bool(c.phases) for c in captured.compilations)
+    with Undo() as undo:
+        own_calls.leave_out(undo)
+        graphs = compiled(program, [(X,)])
+    assert graphs == sum(bool(c.phases) for c in captured.compilations)
+
+
+def _skipped_paths() -> tuple[list[str], str]:
+    return list(trace_rules.SKIP_DIRS), trace_rules.SKIP_DIRS_RE.pattern
+
+
+def test_dynamos_skipped_folders_are_put_back() -> None:
+    """After a capture, one that fails, and one in another; what a program adds meanwhile stays."""
+    before = _skipped_paths()
+
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        raise ValueError("of the program")
+
+    capture(captures, X)
+    assert _skipped_paths() == before
+    with pytest.raises(compile_lens.CaptureError):
+        capture(fails, X)
+    assert _skipped_paths() == before
+
+    def adds(x: torch.Tensor) -> torch.Tensor:
+        trace_rules.add("colorsys")
+        return x + 1
+
+    capture(torch.compiler.disable(adds), X)
+    (added,) = {*trace_rules.SKIP_DIRS} - {*before[0]}
+    trace_rules.SKIP_DIRS.remove(added)
+    trace_rules._recompile_re()
+    assert added.endswith("colorsys.py") and _skipped_paths() == before
+
+
+def test_dynamos_skipped_folders_are_put_back_after_captures_in_threads() -> None:
+    before = _skipped_paths()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        captured = list(pool.map(capture, (captures, expects), (X, X)))
+    assert all(one.breaks for one in captured) and _skipped_paths() == before
