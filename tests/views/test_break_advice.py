@@ -207,3 +207,33 @@ def test_where_the_arguments_do_not_allow_it_the_advice_is_torchs() -> None:
 
     with torch._dynamo.config.patch(reorderable_logging_functions={print}):
         assert "args that are not supported" in first_hint(f)
+
+
+@pytest.mark.parametrize("itself", [True, False], ids=["the step", "a function that calls it"])
+def test_of_a_step_with_a_scheduler_nothing_has_to_change(itself: bool) -> None:
+    """In plain torch the step is compiled, though Dynamo skips what the scheduler puts around it."""
+    sizes: list[int] = []
+
+    def backend(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        sizes.append(len(gm.graph.nodes))
+        return gm.forward
+
+    def call(backend: Any) -> None:
+        torch._dynamo.reset()
+        weight = torch.nn.Parameter(torch.ones(3))
+        optimizer = torch.optim.RMSprop([weight], lr=0.5)
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5)
+
+        def step() -> None:
+            optimizer.step()
+
+        (weight * 2).sum().backward()
+        torch.compile(optimizer.step if itself else step, backend=backend)()
+
+    call(backend)
+    assert max(sizes) > 4, "square, mean, root, quotient and more"
+    with compile_lens.watch() as program:
+        call("eager")
+    text = " ".join(program.text("full").split())
+    assert "there is nothing to change" in text and break_advice.SCHEDULED in text
+    assert "Avoid calling" not in text and "file an issue" not in text

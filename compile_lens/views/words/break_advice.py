@@ -39,6 +39,12 @@ _OPERATOR = re.compile(r"`aten\.(\w+)")
 _NOT_REORDERED = "attempted to reorder"
 """Begins torch's reason where that setting is in force and an argument does not allow it."""
 
+SCHEDULED = (
+    "A scheduler of learning rates puts a function of torch's around the optimizer's step. Dynamo skips that one, and "
+    "torch compiles the step after it by itself: there is nothing to change."
+)
+_OF_SCHEDULER = re.compile(r"the function `[^`]*\.step` in file `[^`]*torch[/\\]optim[/\\]lr_scheduler\.py`")
+
 
 def of_line(ending: Ending, line: Frame) -> Iterator[str]:
     """The advice that follows from the line of the program at which a graph breaks."""
@@ -54,6 +60,9 @@ def of_line(ending: Ending, line: Frame) -> Iterator[str]:
 
 
 def helpful(ending: Ending, hint: str) -> str:
-    """Return torch's hints without that which would only move the break to the branch on a number."""
+    """Return torch's hints without that which would only move the break to the branch on a number; of the step of an
+    optimizer, which torch's hints would have avoided, that nothing has to change."""
+    if _OF_SCHEDULER.search(ending.reason):
+        return SCHEDULED
     lines = hint.split("\n")
     return "\n".join(one for one in lines if ending.branch is None or CAPTURE_SCALARS not in one)
