@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from nightly import Again, Nightly
+from passed import depends_on_triton, in_report, passed
 from tiers import EXHAUSTIVE, FULL, QUICK, TIERS, Case, chosen
 
 # Torch reads it: with it set, a program that hides a decomposition is refused and an operator's aliased output is an
@@ -66,6 +67,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-goldens",
         action="store_true",
         help="write the golden files anew instead of comparing with them",
+    )
+    parser.addoption(
+        "--passed",
+        type=Path,
+        metavar="REPORT",
+        help="leave out what passed in the run of this JUnit report, but for tests that Triton may change",
     )
     helps = {
         QUICK: "run the quick tier also of the files, folders or words that are named",
@@ -131,7 +138,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:  # before pytest heeds -m
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
-    ids = chosen([_case(item) for item in items], config.option.tier)
+    cases = {item.nodeid: _case(item) for item in items}
+    ids = chosen([*cases.values()], config.option.tier)
+    if config.option.passed:
+        earlier = passed(config.option.passed.read_text(encoding="utf-8"))
+        ids -= {
+            item.nodeid
+            for item in items
+            if in_report(item.nodeid) in earlier
+            and not depends_on_triton(cases[item.nodeid].marks, item.path)
+        }
     nightly = config.pluginmanager.get_plugin("nightly")
     worker = getattr(config, "workerinput", None)
     ids.difference_update(worker.get("finished", ()) if worker else nightly.outcomes if nightly else ())

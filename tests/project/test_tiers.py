@@ -14,6 +14,7 @@ from unittest.mock import MagicMock
 import nightly
 import pytest
 from nightly import Again, Nightly
+from passed import depends_on_triton, in_report, passed
 from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, QUICK, TIERS, Case, chosen
 
 
@@ -39,6 +40,42 @@ def test_each_tier_runs_all_that_the_one_before_it_does() -> None:
     ]
     assert numbers == [[9, 9, 9], [FEW, 9, 9], [5, 20, 99], [FEW, 8, 40], [0, 0, 9]]
     assert not quick & {f"a::{mark}" for mark in NOT_QUICK}
+
+
+REPORT = """<testsuites><testsuite name="pytest">
+<testcase classname="tests.a.test_b" name="test_c[x::y[0]/z]" time="1"/>
+<testcase classname="tests.a.test_b.TestD" name="test_e" time="1"><system-out>text</system-out></testcase>
+<testcase classname="tests.a.test_b" name="test_skipped" time="1"><skipped message=""/></testcase>
+<testcase classname="tests.a.test_b" name="test_failed" time="1"><failure message=""/></testcase>
+<testcase classname="tests.a.test_b" name="test_torn_down" time="1"><error message=""/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_what_passed_is_known_from_a_report(tmp_path: Path) -> None:
+    names = ("test_c[x::y[0]/z]", "TestD::test_e")
+    assert passed(REPORT) == {in_report(f"tests/a/test_b.py::{name}") for name in names}
+    text, torch = tmp_path / "test_f.py", frozenset({"torch"})
+    text.write_text("capture(f, target='H100')")
+    assert depends_on_triton(torch, text) and not depends_on_triton(frozenset(), text)
+    text.write_text("capture(f)")
+    assert not depends_on_triton(torch, text)
+
+
+@pytest.mark.full
+def test_a_run_leaves_out_what_passed_in_another(tmp_path: Path) -> None:
+    root, report = Path(__file__).resolve().parents[2], tmp_path / "report.xml"
+    files = ["tests/project/test_costs.py", "tests/record/test_syntax.py"]
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *words]
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600).stdout
+
+    some = run("-k", "not slowest", f"--junitxml={report}", *files)
+    assert " passed, 1 deselected" in some, some
+    others = run("--passed", str(report), "--collect-only", *files)
+    assert [line for line in others.splitlines() if "::" in line] == [
+        "tests/project/test_costs.py::test_the_slowest_case_of_a_test_counts"
+    ]
 
 
 def test_a_new_case_changes_no_other_turn() -> None:
