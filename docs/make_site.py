@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,18 +50,23 @@ def main() -> int:
 
 
 def build(
-    folder: Path, lessons: str = "*", solutions: bool = False, builder: str = "html", cache: Path = CACHE
+    folder: Path,
+    lessons: str = "*",
+    solutions: bool = False,
+    builder: str = "html",
+    cache: Path = CACHE,
+    options: Sequence[str] = (),
 ) -> int:
     """Make the site in a folder, in a process of its own, and return Sphinx's exit code; every warning is an error.
 
     Lessons whose path matches the pattern ``lessons`` are run; the others are shown without outputs. Outputs are kept
-    in ``cache``.
+    in ``cache``. ``options`` are more of Sphinx's own.
     """
     settings = {
         "COMPILE_LENS_LESSONS": lessons,
         "COMPILE_LENS_KEPT": str(kept_outputs(cache)),
     }
-    strict = ["-W", "--keep-going", "-n", "-q", *(["-t", "solutions"] if solutions else [])]
+    strict = ["-W", "--keep-going", "-n", "-q", *(["-t", "solutions"] if solutions else []), *options]
     with tempfile.TemporaryDirectory() as name:
         new = Path(name) / "site"
         places = ["-c", str(ROOT / "docs"), "-d", str(Path(name) / "doctrees"), str(ROOT), str(new)]

@@ -39,10 +39,18 @@ def printed(page: Page) -> list[bytes]:
     return re.findall(rb"/MediaBox \[([^\]]+)\]", pdf)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_nothing_is_cut_and_a_hand_out_is_one_page(browser: Browser, tmp_path: Path, language: str) -> None:
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the outputs of a lesson are kept, so that it runs once."""
+    return tmp_path_factory.mktemp("outputs")
+
+
+@pytest.mark.parametrize("language", ["en", pytest.param("zh", marks=pytest.mark.exhaustive)])
+def test_nothing_is_cut_and_a_hand_out_is_one_page(
+    browser: Browser, outputs: Path, tmp_path: Path, language: str
+) -> None:
     folder = TUTORIALS / "zh" if language == "zh" else TUTORIALS
-    one = lecture.executed(folder / "01-one-line-four-stages.ipynb", language, tmp_path / "kept")
+    one = lecture.executed(folder / "01-one-line-four-stages.ipynb", language, outputs)
     for path in (path for path in lecture.write(one, tmp_path) if path.suffix == ".html"):
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.goto(path.as_uri())
@@ -61,8 +69,8 @@ def test_nothing_is_cut_and_a_hand_out_is_one_page(browser: Browser, tmp_path: P
         page.close()
 
 
-def test_a_key_moves_from_slide_to_slide(browser: Browser, tmp_path: Path) -> None:
-    one = lecture.executed(TUTORIALS / "01-one-line-four-stages.ipynb", "en", tmp_path / "kept")
+def test_a_key_moves_from_slide_to_slide(browser: Browser, outputs: Path, tmp_path: Path) -> None:
+    one = lecture.executed(TUTORIALS / "01-one-line-four-stages.ipynb", "en", outputs)
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.goto(lecture.write(one, tmp_path)[0].as_uri())
     place = "document.querySelectorAll('section')[{}].getBoundingClientRect().top"

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from unbuilt import unbuilt
 
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -102,7 +103,7 @@ def _asked(program: Program) -> int:
         return tensor
 
     run = torch.compile(f, fullgraph=True)
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with unbuilt(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         results = run(*args)
     modules = [f] if isinstance(f, torch.nn.Module) else []
     for cell in getattr(f, "__closure__", None) or ():

@@ -33,6 +33,7 @@ from typing import Any
 
 import torch
 from full_text import full
+from unbuilt import unbuilt
 
 FREE = re.compile(
     r"empty|_efficientzerotensor|_alloc|_reinterpret|assert|item$|sym_|lift_fresh|detach$|set_$|resize"
@@ -132,21 +133,6 @@ def _is_free(name: str, function: Any) -> bool:
     returns = function._schema.returns
     view = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
     return view or bool(FREE.search(function._schema.name.partition("::")[2]))
-
-
-@contextlib.contextmanager
-def unbuilt() -> Iterator[None]:
-    """Generated C++ is not built: its kernels do nothing."""
-    import torch._inductor.config as config
-    from torch._inductor.async_compile import AsyncCompile
-
-    real = AsyncCompile.cpp_pybinding
-    AsyncCompile.cpp_pybinding = lambda *args, **kwargs: lambda *inputs: None
-    try:
-        with config.patch({"cpp.vec_isa_ok": True}):
-            yield
-    finally:
-        AsyncCompile.cpp_pybinding = real
 
 
 def plain(op: Any, grad: bool, build: bool) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_a_job_that_works_leaves_its_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "limits", "code", "limit"),
     [
-        ("hangs", Limits(seconds=15), None, "time"),
+        ("hangs", Limits(seconds=5), None, "time"),
         ("prints_without_end", Limits(output=1 << 20), None, "output"),
         ("exits", Limits(), 7, ""),
         ("crashes", Limits(), -11, ""),
@@ -68,6 +68,7 @@ def test_memory_beyond_the_limit_is_refused_and_the_record_says_so(tmp_path: Pat
     assert (tmp_path / "r.json").exists()
 
 
+@pytest.mark.exhaustive
 def test_standard_input_is_at_its_end(tmp_path: Path) -> None:
     outcome = shown("asks", tmp_path / "r.json", Limits())
     assert outcome.code == 1 and "EOF" in outcome.stderr
