@@ -1,4 +1,7 @@
-"""What holds in every front end of notebooks; each has a file of its own that runs these tests there."""
+"""What holds in every front end of notebooks; each has a file of its own that runs these tests there.
+
+The full tier runs one of the two classes in JupyterLab, the other in the classic notebook.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,10 @@ class NotebookTests:
         notebook.run(1)
         page.wait_for_selector(f"{ROOT}[data-alive]", state="attached")
         assert page.locator(f"{ROOT}[data-alive]").count() == 1
+
+
+class NotebookUseTests:
+    """What a reader does in a notebook: runs cells again, types, saves. ``opened`` as above."""
 
     @pytest.mark.slow
     def test_running_a_cell_again_leaves_nothing_behind(self, page: Page, opened: Opened) -> None:

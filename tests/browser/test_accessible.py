@@ -108,7 +108,6 @@ def test_axe_would_find_something(standalone: Standalone) -> None:
 
 @pytest.mark.parametrize("viewport", [(390, 844)])
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.cases(full=2)
 def test_axe_finds_nothing_without_scripts(
     standalone: Standalone, name: str, viewport: tuple[int, int]
 ) -> None:
@@ -175,7 +174,6 @@ def test_paper_breaks_no_short_word_and_no_number_of_a_table(
 
 @pytest.mark.parametrize("viewport", [(718, 1000)])  # A4 without its margins
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.layer, captures.graph_break, captures.on_h100])
-@pytest.mark.cases(full=2)
 def test_paper_is_one_column_with_nothing_folded_or_cut(
     standalone: Standalone, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:

@@ -42,7 +42,6 @@ def test_the_address_of_a_call_is_pasted_into_python(standalone: Callable[..., P
 @pytest.mark.parametrize(
     ("key", "name"), [("forward", "sin"), ("joint", "mul_5"), ("backward.groups", "op0"), ("dynamo", "l_x_")]
 )
-@pytest.mark.cases(full=2)
 def test_so_is_that_of_a_node_and_of_a_line(standalone: Callable[..., Page], key: str, name: str) -> None:
     shown = captures.sin_cos()
     page = Viewer(standalone(shown), shown)

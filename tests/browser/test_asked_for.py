@@ -55,6 +55,7 @@ def _once(page: Viewer, seen: Callable[[], set[str]]) -> set[str]:
     return set()
 
 
+@pytest.mark.exhaustive
 @WIDE
 def test_opening_and_closing_all_boxes_keeps_what_was_in_view(
     viewer: Open, viewport: tuple[int, int]

@@ -62,7 +62,6 @@ def viewer(standalone: Standalone) -> Open:
 
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 @pytest.mark.parametrize("made", [encoder, fast_encoder])
-@pytest.mark.cases(full=1)
 def test_every_pane_of_a_transformer_opens_at_the_beginning(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:

@@ -66,7 +66,6 @@ NODES_IN_VIEW = """
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
-@pytest.mark.cases(full=2)
 def test_the_first_look_has_one_colour_in_the_source_and_in_each_column(
     app: Open, viewport: tuple[int, int], colour_scheme: str
 ) -> None:

@@ -173,7 +173,6 @@ def program(seed: int) -> Capture:
     return captures.written("\n".join(lines) + "\n", f"derivatives_{seed}")
 
 
-@pytest.mark.cases(full=2)
 @pytest.mark.parametrize("seed", range(10))
 def test_in_functions_by_dice_the_chip_counts_the_lit_lines(viewer: Open, seed: int) -> None:
     shown = program(seed)

@@ -116,7 +116,6 @@ def viewer(standalone: Standalone) -> Open:
 
 @pytest.mark.parametrize("viewport", SIZES)
 @pytest.mark.parametrize("made", [*STORIES, captures.failing, captures.hostile])
-@pytest.mark.cases(full=2)
 def test_controls_take_little_height(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -140,7 +139,7 @@ def test_controls_of_a_cell_take_less(standalone: Standalone) -> None:
 @pytest.mark.parametrize("viewport", SIZES)
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("made", STORIES)
-@pytest.mark.cases(full=4)
+@pytest.mark.cases(full=2)
 def test_source_node_and_kernel_line_of_one_colour_are_in_view(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -152,7 +151,6 @@ def test_source_node_and_kernel_line_of_one_colour_are_in_view(
 
 @pytest.mark.parametrize("viewport", SIZES)
 @pytest.mark.parametrize("made", STORIES)
-@pytest.mark.cases(full=2)
 def test_the_whole_chain_of_a_click_is_in_view(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -194,7 +192,6 @@ e => {
 
 @pytest.mark.parametrize("viewport", [*SIZES, (390, 844)])
 @pytest.mark.parametrize("made", STORIES)
-@pytest.mark.cases(full=2)
 def test_what_does_not_fit_is_a_button_away(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -506,8 +503,8 @@ def test_a_page_opens_on_what_was_asked_for(viewer: Open, viewport: tuple[int, i
     page.pane("forward.code").locator(".code-pane").wait_for()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("viewport", SIZES)
-@pytest.mark.cases(full=1)
 def test_a_transformer_opens_no_lower_than_it_must(viewer: Open, viewport: tuple[int, int]) -> None:
     """Its kernel begins with lines of a later function, but others that are seen came from what is on top."""
     page = viewer(captures.gpt2())
@@ -747,7 +744,6 @@ def test_the_device_gives_way_to_the_name(
 
 @pytest.mark.parametrize("viewport", [(1000, 720), (820, 600), (390, 844)])
 @pytest.mark.parametrize("made", [captures.graph_break, captures.on_h100, captures.wrong_shapes])
-@pytest.mark.cases(full=4)
 def test_the_device_is_seen_on_small_pages(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:
@@ -824,7 +820,6 @@ def test_beside_a_long_name_it_is_said_whole_that_the_device_is_not_here(
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (1100, 720), (1000, 720), (820, 600)])
 @pytest.mark.parametrize("made", [captures.recompiled, captures.graph_break, captures.layer])
-@pytest.mark.cases(full=2)
 def test_what_a_stage_counts_is_whole(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:

@@ -373,7 +373,6 @@ def layers() -> Capture:
 
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600)])
 @pytest.mark.parametrize("made", [captures.sin_cos, captures.layer, layers])
-@pytest.mark.cases(full=2)
 def test_a_graph_opens_so_that_it_can_be_read(
     viewer: Open, made: Callable[[], Capture], viewport: tuple[int, int]
 ) -> None:

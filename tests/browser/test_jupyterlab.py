@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .notebook_tests import SHOWN, NotebookTests
+from .notebook_tests import SHOWN, NotebookTests, NotebookUseTests
 from .notebooks import Lab, placed
 from .pages import alive, is_dark
 from .servers import Server
@@ -39,7 +39,6 @@ class TestJupyterLab(NotebookTests):
         [("JupyterLab Dark", "light", True), ("JupyterLab Light", "dark", False)],
         ids=["dark", "light"],
     )
-    @pytest.mark.cases(full=1)
     def test_it_takes_the_theme_of_the_host(
         self,
         page: Page,
@@ -60,6 +59,11 @@ class TestJupyterLab(NotebookTests):
             assert is_dark(app.locator("button:visible").first) is dark
         finally:
             file.unlink()
+
+
+@pytest.mark.exhaustive
+class TestUseOfJupyterLab(NotebookUseTests):
+    """The rest of them."""
 
 
 PLAYED = """

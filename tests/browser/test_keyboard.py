@@ -85,7 +85,6 @@ WAYS: dict[str, tuple[Callable[[], Capture], Callable[[Viewer], None]]] = {
 
 
 @pytest.mark.parametrize(("made", "prepare"), WAYS.values(), ids=WAYS)
-@pytest.mark.cases(full=2)
 def test_tab_leads_through_everything_and_out_again(
     opened: Opened, made: Callable[[], Capture], prepare: Callable[[Viewer], None]
 ) -> None:
@@ -402,7 +401,6 @@ app => {
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize(("made", "prepare"), WAYS.values(), ids=WAYS)
-@pytest.mark.cases(full=2)
 def test_texts_stand_out(
     opened: Opened, made: Callable[[], Capture], prepare: Callable[[Viewer], None], colour_scheme: str
 ) -> None:

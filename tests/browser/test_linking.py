@@ -79,7 +79,7 @@ CHAINS: dict[str, tuple[Made, Callable[[Capture], Address]]] = {
 Open = Callable[[Capture], Viewer]
 
 
-@pytest.mark.cases(full=11)
+@pytest.mark.cases(full=4)
 @pytest.mark.parametrize(("made", "of"), CHAINS.values(), ids=CHAINS)
 def test_a_pinned_chain_is_lit_in_every_stage(
     viewer: Open, made: Made, of: Callable[[Capture], Address]
@@ -269,6 +269,7 @@ def test_what_two_chains_share_is_said(viewer: Open) -> None:
     assert [key for _, key, _ in shared if key == "dynamo"] == [] and "Dynamo:" not in said
 
 
+@pytest.mark.exhaustive
 def test_a_collapsed_box_lights_the_chains_of_all_that_it_holds(viewer: Open) -> None:
     capture = captures.mlp()
     page = viewer(capture)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .notebook_tests import NotebookTests
+from .notebook_tests import NotebookTests, NotebookUseTests
 from .notebooks import Classic, placed
 from .servers import Server
 from .watch import Watch
@@ -29,5 +29,10 @@ def opened(page: Page, watch: Watch, nbclassic: Server, book: Path) -> Callable[
     return open
 
 
+@pytest.mark.exhaustive
 class TestClassic(NotebookTests):
     """The tests of every front end."""
+
+
+class TestUseOfClassic(NotebookUseTests):
+    """The rest of them."""

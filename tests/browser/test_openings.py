@@ -185,6 +185,7 @@ def test_a_break_is_as_high_as_its_words(viewer: Open, viewport: tuple[int, int]
     assert 0 <= below < 12
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("viewport", [(1280, 720)])
 def test_the_steps_between_the_stages_are_read_whole(viewer: Open) -> None:
     page = viewer(captures.recompiled())

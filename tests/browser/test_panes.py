@@ -304,7 +304,6 @@ def _scrolled(page: Viewer, key: str, place: str) -> float:
 
 @pytest.mark.parametrize("viewport", [(390, 800)])
 @pytest.mark.parametrize("made", [captures.mlp, captures.graph_break, captures.hostile, captures.failing])
-@pytest.mark.cases(full=2)
 def test_on_a_phone_panes_stand_below_each_other(viewer: Open, made: Callable[[], Capture]) -> None:
     shown = made()
     page = viewer(shown)

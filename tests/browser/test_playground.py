@@ -131,6 +131,7 @@ def test_the_page_follows_the_keys(play: Page) -> None:
         ("x = 1\n", "no capture", 0, "there is no function yet"),
     ],
 )
+@pytest.mark.cases(full=2)
 def test_the_last_good_page_stays_and_says_so(
     play: Page, text: str, words: str, line: int, said: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_last_good_page_stays_and_says_so(
     assert play.locator(".pages").evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
+@pytest.mark.exhaustive
 def test_a_page_that_waits_is_dimmed_after_a_moment(play: Page) -> None:
     typed(play, TWO)
     play.click(".cm-content")

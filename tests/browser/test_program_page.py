@@ -65,7 +65,6 @@ def test_keys_select_causes_and_the_address_remembers_them(standalone: Standalon
 
 @pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
-@pytest.mark.cases(full=2)
 def test_the_bar_is_read_and_nothing_is_cut(
     standalone: Standalone, colour_scheme: str, viewport: tuple[int, int]
 ) -> None:

@@ -78,7 +78,6 @@ def _calls(program: Any, calls: list[tuple[Any, ...]], file: str) -> list[tuple[
 
 
 @pytest.mark.parametrize("which", ["layer", "several layers", "break", "recompiled"])
-@pytest.mark.cases(full=2)
 def test_the_share_of_the_calls_is_that_of_torch(
     standalone: Callable[..., Page], tmp_path: Path, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,7 +232,6 @@ _SEEN_ON_CHIPS = r"""
 
 
 @pytest.mark.parametrize("viewport", [(820, 600), (1000, 720), (1280, 720)])
-@pytest.mark.cases(full=1)
 def test_how_many_more_a_chip_stands_for_is_whole_however_narrow_it_is(
     standalone: Callable[..., Page], tmp_path: Path, viewport: tuple[int, int]
 ) -> None:

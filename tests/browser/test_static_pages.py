@@ -38,7 +38,6 @@ SCHEMES = pytest.mark.parametrize("colour_scheme", ["light", "dark"])
 @EACH
 @SCHEMES
 @pytest.mark.parametrize("viewport", [(1280, 720), (820, 600), (390, 844)])
-@pytest.mark.cases(full=2)
 def test_what_it_is_about_is_in_view(
     standalone: Callable[..., Page], name: str, colour_scheme: str, viewport: tuple[int, int]
 ) -> None:

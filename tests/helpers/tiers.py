@@ -3,12 +3,12 @@
 =============  =====================================================================================
 quick          every test that is not marked ``full``, ``slow``, ``browser``, ``gpu`` or ``mps``; of a test that
                compiles (marked ``torch``) at most ``FEW`` cases
-full           these as well, each with all of its cases, unless a mark ``cases(full=…)`` gives a limit
+full           these as well, each with all of its cases; of a test in a browser (marked ``browser``) ``ONE``
 exhaustive     everything, also what is marked ``exhaustive``
 =============  =====================================================================================
 
-``@pytest.mark.cases(quick=20, full=40)`` at a test with many cases limits them in a tier. The cases are drawn by a hash
-of their names: a case that is added or removed changes no other's turn.
+``@pytest.mark.cases(quick=20, full=40)`` at a test with many cases sets another limit in a tier. The cases are drawn by
+a hash of their names: a case that is added or removed changes no other's turn.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ QUICK, FULL, EXHAUSTIVE = TIERS = ("quick", "full", "exhaustive")
 
 FEW = 2
 """Cases that the quick tier takes of a test that compiles."""
+
+ONE = 1
+"""Cases that the full tier takes of a test in a browser: each opens a page, for a size or a colour scheme."""
 
 NOT_QUICK = {"full", "slow", "browser", "gpu", "mps"}
 """Marks of tests that the quick tier leaves out."""
@@ -41,8 +44,8 @@ class Case:
 
     def limit(self, tier: str) -> int | None:
         """The number of cases of this test that a tier takes at most; None if it takes all."""
-        few = FEW if tier == QUICK and "torch" in self.marks else None
-        return self.limits.get(tier, few)
+        few = {QUICK: ("torch", FEW), FULL: ("browser", ONE)}.get(tier)
+        return self.limits.get(tier, few[1] if few and few[0] in self.marks else None)
 
 
 def chosen(cases: Sequence[Case], tier: str) -> set[str]:

@@ -15,7 +15,7 @@ import nightly
 import pytest
 from nightly import Again, Nightly
 from passed import depends_on_triton, in_report, passed
-from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, QUICK, TIERS, Case, chosen
+from tiers import EXHAUSTIVE, FEW, FULL, NOT_QUICK, ONE, QUICK, TIERS, Case, chosen
 
 
 def cases(test: str, count: int, *marks: str, **limits: int) -> list[Case]:
@@ -30,15 +30,20 @@ def test_each_tier_runs_all_that_the_one_before_it_does() -> None:
         *cases("a::partly", 40, "torch", full=8)[:4],
         *cases("a::partly", 40, "torch", "full", full=8)[4:],
         *cases("a::dear", 9, "torch", "exhaustive"),
+        *cases("a::pages", 9, "torch", "browser"),
+        *cases("a::themes", 9, "torch", "browser", full=2),
         *(Case(f"a::{mark}", frozenset({mark})) for mark in sorted(NOT_QUICK)),
     ]
     quick, full, exhaustive = (chosen(every, tier) for tier in TIERS)
     assert quick <= full <= exhaustive == {case.id for case in every}
     numbers = [
         [sum(name.startswith(f"a::{test}[") for name in tier) for tier in (quick, full, exhaustive)]
-        for test in ("plain", "compiles", "limited", "partly", "dear")
+        for test in ("plain", "compiles", "limited", "partly", "dear", "pages", "themes")
     ]
-    assert numbers == [[9, 9, 9], [FEW, 9, 9], [5, 20, 99], [FEW, 8, 40], [0, 0, 9]]
+    assert numbers == [
+        *([9, 9, 9], [FEW, 9, 9], [5, 20, 99], [FEW, 8, 40], [0, 0, 9]),
+        *([0, ONE, 9], [0, 2, 9]),
+    ]
     assert not quick & {f"a::{mark}" for mark in NOT_QUICK}
 
 
@@ -72,7 +77,7 @@ def test_a_run_leaves_out_what_passed_in_another(tmp_path: Path) -> None:
 
     some = run("-k", "not slowest", f"--junitxml={report}", *files)
     assert " passed, 1 deselected" in some, some
-    others = run("--passed", str(report), "--collect-only", *files)
+    others = run(f"--passed={report}", "--collect-only", *files)
     assert [line for line in others.splitlines() if "::" in line] == [
         "tests/project/test_costs.py::test_the_slowest_case_of_a_test_counts"
     ]
