@@ -106,12 +106,18 @@ def said(cell: str, pattern: str) -> tuple[int, ...]:
     return tuple(int(w.replace(",", "")) if w[0].isdigit() else NUMBERS[w.lower()] for w in found.groups())
 
 
-def exercises_wait(name: str, number: int) -> None:
-    """The tasks stand in the prose, word for word, and what checks them waits for a function."""
+def exercises(name: str) -> list[str]:
+    """The keys of its exercises, whose tasks stand in the prose, word for word."""
     tasks = "\n".join(prose(name).values())
-    keys = [key for key in EXERCISES if key.startswith(f"{number}.")]
+    keys = [key for key in EXERCISES if key.partition(".")[0] == str(int(name[:2]))]
     assert len(keys) >= 3
     for key in keys:
         assert f"**{key}** {EXERCISES[key].task}" in tasks
+    return keys
+
+
+def exercises_wait(name: str) -> None:
+    """What checks the exercises waits for a function."""
+    for key in exercises(name):
         verdict = text(run(name)[f"exercise-{key[-1]}"])
         assert verdict.startswith(f"{key}: not yet.") and "the function is still empty" in verdict

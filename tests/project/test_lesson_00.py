@@ -49,4 +49,4 @@ def test_its_prose_says_what_the_captures_say() -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 0)
+    lessons.exercises_wait(NAME)

@@ -91,4 +91,4 @@ def test_sizes_of_none_and_one_have_forms_of_their_own() -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 3)
+    lessons.exercises_wait(NAME)

@@ -48,6 +48,7 @@ def test_it_shows_the_cut() -> None:
     assert "bytes of their own: 16384" in cells["product"] and "computed again: ()" in cells["product"]
 
 
+@pytest.mark.exhaustive
 def test_a_checkpoint_moves_the_peak() -> None:
     """The order that the text speaks of; kept and peaks also against a count by hand."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
@@ -142,5 +143,6 @@ def test_what_it_says_of_three_cuts_is_so_in_the_code_of_each(
     assert said == (moved("merged") - moved("chosen"), functions("chosen"))
 
 
+@pytest.mark.exhaustive
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 4)
+    lessons.exercises_wait(NAME)

@@ -89,4 +89,4 @@ def test_the_pattern_of_attention_does_not_look_at_the_dimension(dim: int) -> No
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 5)
+    lessons.exercises_wait(NAME)

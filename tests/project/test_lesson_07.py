@@ -121,4 +121,4 @@ def test_gcc_is_told_to_leave_loops_alone(tmp_path: Path) -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 7)
+    lessons.exercises_wait(NAME)

@@ -41,6 +41,7 @@ def test_a_mask_may_be_in_the_way_of_wide_loads() -> None:
     assert widths(1001) == {""} and widths(2**20) & {"2", "4"}
 
 
+@pytest.mark.exhaustive
 def test_a_softmax_is_one_kernel_or_several() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     assert re.findall(r"the capture has (\d) launch", cells["softmax"]) == ["1", "3"]
@@ -70,6 +71,7 @@ def test_a_long_row_is_read_in_loops() -> None:
         assert made.ledger.total.bytes_after == 2 * 512 * columns * 4
 
 
+@pytest.mark.exhaustive
 def test_a_warp_reads_sectors() -> None:
     """By the addresses of the numbers themselves: how many pieces of 32 bytes those of a column lie in."""
     rows = lessons.text(lessons.run(NAME)["sectors"]).splitlines()
@@ -92,6 +94,7 @@ def test_a_warp_reads_sectors() -> None:
     assert found[2] == found[3] and "With 32 columns it is not worse" in prose["sectors-meaning"]
 
 
+@pytest.mark.exhaustive
 def test_sizes_say_how_far_away_a_row_lies() -> None:
     """By the bytes of real tensors and the published sizes of an H100: 228 KiB shared by threads, 50 MiB of L2."""
     text = lessons.text(lessons.run(NAME)["levels"])
@@ -109,6 +112,7 @@ def test_sizes_say_how_far_away_a_row_lies() -> None:
     assert "all 512 rows of 16,384 numbers, not those of 65,536" in prose
 
 
+@pytest.mark.exhaustive
 def test_a_training_step_is_in_mixed_precision() -> None:
     """By PyTorch's own list of what autocast does on CUDA: products in the lower type, a log softmax in float32."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
@@ -126,6 +130,7 @@ def test_a_training_step_is_in_mixed_precision() -> None:
     assert cells["step-types"].index("addmm") < cells["step-types"].index("float32")
 
 
+@pytest.mark.exhaustive
 def test_what_autocast_leaves_alone_is_rounded() -> None:
     """By torch itself, on tensors without numbers: the loss is float32, the logarithms are what was asked for."""
     with FakeTensorMode():
@@ -155,6 +160,7 @@ def test_what_autocast_leaves_alone_is_rounded() -> None:
     assert "the result is rounded to `bfloat16`, and converted back" in lessons.prose(NAME)["step-meaning"]
 
 
+@pytest.mark.exhaustive
 def test_its_prose_says_what_the_captures_say() -> None:
     prose = lessons.prose(NAME)
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
@@ -170,5 +176,6 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert "512*r0_" in cells["loads"] and "`512*r0_…`" in prose["loads-meaning"]
 
 
+@pytest.mark.exhaustive
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 8)
+    lessons.exercises_wait(NAME)

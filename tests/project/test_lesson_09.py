@@ -39,6 +39,7 @@ def test_it_shows_the_walls() -> None:
     assert share.startswith("share_of_sum: The second needs finished results of a reduction")
 
 
+@pytest.mark.exhaustive
 def test_a_softmax_over_the_last_dimension_is_one_group() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     found = re.findall(r"softmax over (\d): loops (\d), groups (\d), bytes ([\d,]+)", cells["try"])
@@ -84,10 +85,12 @@ def test_a_sum_behind_a_product_is_the_librarys() -> None:
     assert fake == "shape, strides, a type and a device"
 
 
+@pytest.mark.exhaustive
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 9)
+    lessons.exercises_wait(NAME)
 
 
+@pytest.mark.exhaustive
 def test_a_difference_and_a_switch_are_told() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     assert max(map(len, cells["diff"].splitlines())) <= 96

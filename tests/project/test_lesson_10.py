@@ -38,6 +38,7 @@ def test_it_leaves_the_algebra_alone() -> None:
     assert all(abs(one - passes[0][0]) > 0.01 for _, one in passes[1:]), "one pass does not"
 
 
+@pytest.mark.exhaustive
 def test_an_algorithm_saves_the_memory() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     table = [_numbers(line) for line in cells["attention"].splitlines()[1:]]
@@ -76,6 +77,7 @@ def test_a_third_way_reads_once_and_stays_right() -> None:
         assert shown in code
 
 
+@pytest.mark.exhaustive
 def test_a_softmax_in_blocks_stays_right() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     off = {tuple(line.split()[2:4]): float(line.split()[-1]) for line in cells["online"].splitlines()}
@@ -83,6 +85,7 @@ def test_a_softmax_in_blocks_stays_right() -> None:
     assert math.isnan(off.pop(("100", "plain"))) and max(off.values()) < 1e-6
 
 
+@pytest.mark.exhaustive
 def test_few_bits_become_numbers_before_the_product() -> None:
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
     operators, launches, moved = zip(
@@ -102,5 +105,6 @@ def test_few_bits_become_numbers_before_the_product() -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 10)
+    lessons.exercises_wait(NAME)

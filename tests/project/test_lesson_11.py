@@ -313,4 +313,4 @@ def test_it_asks_before_it_shows() -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 11)
+    lessons.exercises_wait(NAME)

@@ -37,6 +37,7 @@ def _numbers(text: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
 
 
+@pytest.mark.exhaustive
 def test_a_loop_is_not_a_batch() -> None:
     cells = _cells()
     assert [_numbers(line) for line in cells["loop"].splitlines()] == [
@@ -52,6 +53,7 @@ def test_a_loop_is_not_a_batch() -> None:
     assert twenty[2] > 1.8 * ten[2] and batch[2] < ten[2], "the code grows with the number of matrices"
 
 
+@pytest.mark.exhaustive
 def test_what_science_asks_for_is_called() -> None:
     cells = _cells()
     rows = {line.split()[0]: tuple(_numbers(line)) for line in cells["science"].splitlines()}
@@ -85,6 +87,7 @@ def test_the_calls_of_a_loop_are_made_by_python() -> None:
     assert "What was compiled is forty calls of a library" in lessons.prose(NAME)["loop-meaning"]
 
 
+@pytest.mark.exhaustive
 def test_buckets_are_graphs() -> None:
     cells = _cells()
     rows = [_numbers(line) for line in cells["buckets"].splitlines()]
@@ -146,6 +149,7 @@ def test_torch_counts_as_many_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert weights.nbytes == 2**20 and len(list(_Layers().parameters())) == 6
 
 
+@pytest.mark.exhaustive
 def test_a_layer_is_divided() -> None:
     """By plain torch: the parts add up to the layer, a process sends all sums, and one call of a graph says so."""
     rows = _cells()["parallel"].splitlines()
@@ -182,6 +186,7 @@ def test_a_layer_is_divided() -> None:
     assert "The call stands *in* the graph" in lessons.prose(NAME)["parallel-meaning"]
 
 
+@pytest.mark.exhaustive
 def test_layers_in_a_line_wait_at_both_ends() -> None:
     """By hand: of s stages and n pieces, s · (s - 1) places of s · (n + s - 1) are empty (GPipe, section 2.3)."""
     cells = _cells()
@@ -227,6 +232,7 @@ def test_the_roof_is_where_the_text_says() -> None:
     assert seconds is not None and seconds < 2e-6, "a launch alone takes longer"
 
 
+@pytest.mark.exhaustive
 def test_a_page_is_saved() -> None:
     cells = _cells()
     assert re.fullmatch(r"for-a-colleague\.html: [\d,]+ kB, all in one file\n", cells["page"])
@@ -243,10 +249,12 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert "two thousand determinants are one launch" in prose["take-home"]
 
 
+@pytest.mark.exhaustive
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 12)
+    lessons.exercises_wait(NAME)
 
 
+@pytest.mark.exhaustive
 def test_a_program_is_watched() -> None:
     """A print makes two halves: each is compiled, again for the last batch, and the first for a number too."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}
@@ -262,6 +270,7 @@ def test_a_program_is_watched() -> None:
     assert " ".join(cells["program"].split()) == "0 1 2 3 4 5", "as without a watch"
 
 
+@pytest.mark.exhaustive
 def test_what_a_print_costs_is_told() -> None:
     """One break, one graph and one launch of the backward, as captures of both count them."""
     cells = {name: lessons.text(outputs) for name, outputs in lessons.run(NAME).items()}

@@ -12,7 +12,7 @@ import torch
 from torch._inductor import cudagraph_trees
 from torch._inductor.utils import run_and_get_code
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.exhaustive]
 
 NAME = lessons.named("14")
 
@@ -119,4 +119,4 @@ def test_what_it_says_of_modes_and_cuda_graphs_is_torchs() -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 14)
+    lessons.exercises_wait(NAME)

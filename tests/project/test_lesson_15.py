@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from compile_lens.course.lessons import fifteen
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.exhaustive]
 
 NAME = lessons.named("15")
 
@@ -111,7 +111,7 @@ def test_a_backend_sees_graphs_alone() -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 15)
+    lessons.exercises_wait(NAME)
     for name in ("doubled", "added"):
         (code,) = re.findall(rf"    return (torch\.\w+\(torch.*)\n```\n\n.*`{name}`", _prose())
         assert code in _source(name)

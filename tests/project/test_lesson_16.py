@@ -8,7 +8,7 @@ import lessons
 import pytest
 from answers import sixteen
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.exhaustive]
 
 NAME = lessons.named("16")
 
@@ -75,4 +75,4 @@ def test_plain_triton_makes_the_same_loads() -> None:
 
 
 def test_its_exercises_wait_for_their_functions() -> None:
-    lessons.exercises_wait(NAME, 16)
+    lessons.exercises_wait(NAME)

@@ -35,6 +35,7 @@ def test_every_lesson_has_five_questions() -> None:
 
 
 @pytest.mark.parametrize("question", ENGLISH, ids=[one.key for one in ENGLISH])
+@pytest.mark.cases(full=20)
 def test_torch_gives_the_answer(question: quiz.Question, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger("torch._dynamo"), "level", logging.ERROR)
     assert ANSWERS[question.key]() == pytest.approx(question.right), question.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import re
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from lessons import FOLDER, NUMBERS, exercises_wait, run
 from lessons import text as _text
 from torch._inductor.utils import run_and_get_code
 
+import compile_lens
 from compile_lens import capture
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
@@ -52,6 +54,21 @@ def test_a_lesson_is_kept_without_outputs(name: str) -> None:
     for cell in lesson.cells:
         if cell.cell_type == "code":
             assert not cell.outputs and cell.execution_count is None, f"clear the outputs of cell {cell.id}"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_what_a_lesson_takes_of_the_package_is_there(name: str) -> None:
+    """Its exercises and each name after ``compile_lens.``: some lessons run in the exhaustive tier alone."""
+    lessons.exercises(name)
+    for cell in nbformat.read(FOLDER / name, as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        code = re.sub(r"^[%!].*$", "pass", cell.source, flags=re.M)
+        for node in ast.walk(ast.parse(code)):
+            if re.fullmatch(r"compile_lens(\.\w+)+", path := ast.unparse(node)):
+                assert operator.attrgetter(path.partition(".")[2])(compile_lens), (cell.id, path)
+            if isinstance(node, ast.ImportFrom) and node.module == "compile_lens":
+                assert all(hasattr(compile_lens, alias.name) for alias in node.names), cell.id
 
 
 @pytest.mark.parametrize("name", [name for name in LESSONS if lessons.watched(name)])
@@ -145,7 +162,7 @@ def test_the_first_lesson_asks_before_it_shows(first: Mapping[str, Any]) -> None
 
 
 def test_the_exercises_of_the_first_lesson_wait_for_their_functions(first: Mapping[str, Any]) -> None:
-    exercises_wait(FIRST, 1)
+    exercises_wait(FIRST)
     assert "0 of " in _text(first["progress"])
     assert "not begun: lessons 0, 1, 2, " in _text(first["progress"]), "a guess that nobody made is not kept"
     assert "2 operators of eager PyTorch stand against 1 launch" in _text(first["try"])
@@ -251,7 +268,7 @@ def test_a_product_of_the_first_lesson_is_a_launch_of_its_own() -> None:
 
 
 def test_the_exercises_of_the_second_lesson_wait_for_their_functions() -> None:
-    exercises_wait(SECOND, 2)
+    exercises_wait(SECOND)
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +347,7 @@ def test_the_prose_of_the_sixth_lesson_says_what_its_captures_say() -> None:
 
 
 def test_the_exercises_of_the_sixth_lesson_wait_for_their_functions() -> None:
-    exercises_wait(SIXTH, 6)
+    exercises_wait(SIXTH)
 
 
 @pytest.mark.parametrize("name", LESSONS)
