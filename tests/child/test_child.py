@@ -243,6 +243,7 @@ def test_a_child_that_is_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
     assert time.monotonic() - begun < 500 and gone(before) and asked("echo", 1) == 1
 
 
+@pytest.mark.full
 def test_a_child_that_is_stopped_for_a_while_goes_on() -> None:
     before = asked("pid")
     assert asked("stop", 1.5) == "went on" and asked("pid") == before
@@ -250,6 +251,7 @@ def test_a_child_that_is_stopped_for_a_while_goes_on() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("how", ["stop", "sleep"])
+@pytest.mark.cases(full=1)
 def test_an_interrupt_ends_the_wait(how: str) -> None:
     before = asked("pid")
 
@@ -295,9 +297,8 @@ HIDING = (
 ).split()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", ["cwd", "empty", "folder"])
-@pytest.mark.cases(full=1)
 def test_files_that_are_called_as_python_s_modules_are_not_run(first: str, tmp_path: Path) -> None:
     hiding = tmp_path / "hiding"
     hiding.mkdir()

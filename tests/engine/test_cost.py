@@ -48,17 +48,27 @@ def test_reasons_cost_little() -> None:
     assert 1 < ratio(wave, (torch.rand(1000, requires_grad=True),)) <= 1.10
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_reasons_cost_little_in_a_transformer() -> None:
     model, inputs = example(TINY)
     assert 1 < ratio(model, inputs) <= 1.10
 
 
-@pytest.mark.cases(full=1)
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "count", "most"),
-    [("layers", 2, 1.10), ("chain", 100, 1.15), ("fan_out", 100, 1.15), ("broken", 16, 1.15)],
+    [
+        ("chain", 20, 1.05),
+        *(
+            pytest.param(*figures, marks=pytest.mark.exhaustive)
+            for figures in (
+                ("layers", 2, 1.10),
+                ("chain", 100, 1.15),
+                ("fan_out", 100, 1.15),
+                ("broken", 16, 1.15),
+            )
+        ),
+    ],
 )
 def test_a_capture_costs_little_beside_torch(shape: str, count: int, most: float) -> None:
     """``layers`` are those of a transformer; the benchmarks ``gpt2`` and ``growth`` have the time."""

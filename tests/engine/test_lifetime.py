@@ -70,7 +70,7 @@ def test_fifty_captures_of_a_module_beside_its_compiled_copy() -> None:
     assert compiles == [1]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_code_object_keeps_no_entries() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return torch.sin(x) + 1
@@ -84,6 +84,7 @@ def test_the_code_object_keeps_no_entries() -> None:
     assert ref() is None, "the capture keeps the user's function alive"
 
 
+@pytest.mark.full
 def test_tensors_are_let_go() -> None:
     net, x = nn.Linear(4, 4), torch.ones(2, 4, requires_grad=True)
     found, result = run(net, x)

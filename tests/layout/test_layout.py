@@ -324,7 +324,7 @@ def test_a_child_over_its_time_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not any(alive(pid) for pid in started)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("embedded")
 def test_one_slow_graph_costs_only_itself_its_detail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # A child that takes its time over anything with more than 20 nodes.

@@ -256,6 +256,7 @@ def test_one_child_only_is_merged_and_one_node_only_is_a_node() -> None:
     assert "x" in nest.bodies[opened(nest, "top")].boxes[0].members
 
 
+@pytest.mark.full
 def test_the_one_module_around_all_is_open_from_the_start() -> None:
     nodes = [given("x")]
     for i in range(40):

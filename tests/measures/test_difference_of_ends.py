@@ -95,6 +95,7 @@ OTHERS: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...],
 @pytest.mark.full
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("target", [None, "h100"])
+@pytest.mark.cases(full=4)
 def test_programs_that_compute_otherwise_differ(name: str, target: str | None) -> None:
     one, two, args, says = OTHERS[name]
     eager = [torch.utils._pytree.tree_leaves(fn(*args)) for fn in (one, two)]

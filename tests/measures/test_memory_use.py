@@ -218,7 +218,7 @@ def saved_elsewhere(*budgets: float) -> list[int]:
     return values
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_saved_bytes_are_those_that_autograd_saves() -> None:
     """With torch's default and with each budget: the curve's points are what plain torch does elsewhere."""
     record = capture(Block(), torch.ones(ROWS, WIDTH), keep_inputs=True)

@@ -107,6 +107,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.cases(full=3)
 def test_what_is_held_of_a_trace_is_limited(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

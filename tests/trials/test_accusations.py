@@ -33,7 +33,7 @@ def test_no_entry_of_opinfo_is_accused_falsely(part: int, tmp_path: Path) -> Non
     assert {name: row["problems"] for name, row in rows.items() if row["problems"]} == {}
 
 
-@pytest.mark.cases(quick=0, full=1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_of_opinfo_is_not_accused(name: str) -> None:
     pytest.importorskip("expecttest", reason="torch's list of operators needs it: pip install expecttest")

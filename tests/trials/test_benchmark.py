@@ -117,6 +117,7 @@ def test_what_computed_the_same_is_not_noted(made: Capture) -> None:
     assert found.speed is not None and found.speed.measured and found.speed.bandwidth > 0
 
 
+@pytest.mark.full
 @builds
 def test_the_capture_is_a_built_one(made: Capture) -> None:
     assert made.options.build and made.function == "wave"
@@ -375,7 +376,7 @@ class Sums(nn.Module):
         return (total * x).sum()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @builds
 @pytest.mark.parametrize("detached", [True, False])
 def test_a_graph_that_outlives_its_call_is_refused_where_plain_torch_fails(detached: bool) -> None:

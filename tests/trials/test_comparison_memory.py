@@ -75,7 +75,7 @@ print(json.dumps({"eager": of_eager + given, "divergence": peak() - before + giv
 @pytest.mark.torch
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
 @pytest.mark.parametrize(("model", "kind", "dtype"), [
-    pytest.param("Chain", "inference", "float32", marks=pytest.mark.full),
+    pytest.param("Chain", "inference", "float32", marks=pytest.mark.exhaustive),
     pytest.param("Chain", "gradients", "float32", marks=pytest.mark.full),
     pytest.param("Perceptron", "gradients", "float32", marks=pytest.mark.exhaustive),
     pytest.param("Perceptron", "gradients", "bfloat16", marks=pytest.mark.exhaustive),

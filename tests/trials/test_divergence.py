@@ -125,7 +125,7 @@ def test_inputs_are_compared_as_they_are_given() -> None:
     assert module.num_batches_tracked == 0 and torch.equal(module.running_mean, torch.zeros(4))
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
     def score(x: torch.Tensor) -> torch.Tensor:
         y = x * torch.sigmoid(x)
@@ -159,7 +159,7 @@ def _long() -> tuple[torch.Tensor, ...]:
     return torch.randn(2**14, 64, generator=generator), torch.randn(64, generator=generator).requires_grad_()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_long_sum_of_what_cancels_is_no_error() -> None:
     """A loop over rows adds one after another: ten times as far from float64 as eager, whose sums are a tree."""
     x, b = _long()
@@ -175,7 +175,7 @@ def test_a_long_sum_of_what_cancels_is_no_error() -> None:
     assert not any(graph.count("differs", "follows") for graph in divergence.graphs), "nor is it at a kernel"
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_long_sum_that_is_wrong_is_no_rounding() -> None:
     with miscompiles.slightly_larger_sums():
         verification = compile_lens.capture(shifted_wave, *_long(), build=True, keep_inputs=True).verify()
@@ -241,8 +241,7 @@ def test_the_code_of_a_setting_stands_without_the_mode() -> None:
         assert plain(error.function, args, options)
 
 
-@pytest.mark.slow
-@pytest.mark.cases(quick=0, full=1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", REPORTED)
 def test_errors_of_torch_that_were_reported(name: str) -> None:
     error = REPORTED[name]

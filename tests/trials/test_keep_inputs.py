@@ -49,7 +49,7 @@ def test_the_option_is_checked() -> None:
         capture(lambda x: x.sin(), torch.rand(4), keep_inputs="yes")  # type: ignore[arg-type]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_inputs_are_kept_of_a_capture_for_a_target() -> None:
     pytest.importorskip("triton")
     found = capture(lambda x: x.sin() * 2, torch.rand(4), target="h100", keep_inputs=True)

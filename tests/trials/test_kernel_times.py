@@ -82,7 +82,7 @@ def test_launches_lie_within_wrappers_and_these_within_calls(profile: Profile) -
     assert any(one.name == "aten::sin" for one in profile.operators)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_gradient_is_timed_too_and_shown(tmp_path: Path) -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return (x.sin() @ x.t()).sum()
@@ -102,7 +102,7 @@ def test_the_gradient_is_timed_too_and_shown(tmp_path: Path) -> None:
     assert compile_lens.load(capture.save(tmp_path / "c.json")).profile == profile
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_clock_leaves_the_text_of_the_code_alone() -> None:
     x = torch.rand(8)
     capture = compile_lens.benchmark(lambda x: x.sin() + 1, x, ablations=False, seconds=0.1, by="kernel")

@@ -257,8 +257,7 @@ PLANTED = (
 )
 
 
-@pytest.mark.slow
-@pytest.mark.cases(quick=0, full=1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_first_value_is_of_the_error_or_computed_from_it(name: str) -> None:
     error = MISCOMPILES[name]

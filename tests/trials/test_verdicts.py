@@ -38,7 +38,13 @@ def test_no_entry_of_opinfo_is_accused_falsely_or_crashes(part: int, tmp_path: P
 
 
 @pytest.mark.cases(full=1)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive) if name == "encoder_train" else name
+        for name in MODELS
+    ],
+)
 def test_no_model_is_accused_falsely(name: str) -> None:
     (entry,) = (one for one in programs() if one.name == name)
     call, again = entry.make(), entry.make()

@@ -675,6 +675,7 @@ class Computed(nn.Module):
 
 @pytest.mark.full
 @pytest.mark.parametrize("row", [False, True])
+@pytest.mark.cases(full=1)
 def test_a_tensor_that_autograd_computed_is_written_to(row: bool) -> None:
     module, x = Computed(row), torch.rand(4)
     module(x)  # eager PyTorch runs it
@@ -686,7 +687,7 @@ def test_a_tensor_that_autograd_computed_is_written_to(row: bool) -> None:
     assert "buffer" in {c.name for c in verification.comparisons if c.kind == CHANGED}
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_an_input_that_autograd_computed_is_written_to() -> None:
     x = torch.rand(4, requires_grad=True)
     captured = capture(lambda h: h.mul_(3).sin(), x * 2, keep_inputs=True)
@@ -789,9 +790,8 @@ def half(x: torch.Tensor) -> Any:
     return x @ x, torch.rand(3, 3) @ x
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fn", [dropout, noise, leaky])
-@pytest.mark.cases(full=1)
 def test_random_functions_are_compared_under_the_same_numbers(
     fn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,9 +47,8 @@ def raised_by_torch(fn: Callable[..., Any], x: torch.Tensor, **options: Any) -> 
     return str(caught.value).splitlines()[0]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fn", [hessian, penalty, noisy], ids=lambda fn: fn.__name__)
-@pytest.mark.cases(full=1)
 def test_a_double_backward_is_not_compared(fn: Callable[..., Any]) -> None:
     x = torch.linspace(0, 1, 5, requires_grad=True)
     message = raised_by_torch(fn, x)

@@ -36,7 +36,7 @@ OUTPUT = json.loads((Path(__file__).parents[2] / "docs" / "static" / "output.sch
 SCHEMA = {"$ref": "#/$defs/Brief", "$defs": OUTPUT["$defs"]}
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @settings(deadline=None, max_examples=40)
 @given(briefs, st.none() | st.integers(LEAST_TOKENS, 3000))
 def test_every_answer_as_data_is_of_the_published_schema(brief: Brief, budget: int | None) -> None:

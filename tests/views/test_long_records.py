@@ -102,6 +102,7 @@ RECORDS: dict[str, Callable[[], str]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.cases(full=4)
 def test_is_shown(name: str) -> None:
     text = RECORDS[name]()
     Capture.from_json(text)
@@ -153,9 +154,8 @@ def seconds(count: int, circle: bool) -> dict[str, float]:
     return taken
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("circle", [False, True], ids=["chain", "cycle"])
-@pytest.mark.cases(full=1)
 def test_time_grows_as_the_nodes_do(circle: bool) -> None:
     """Four times the nodes take about four times as long; what looks at all pairs of them would take sixteen times."""
     few, many = seconds(3_000, circle), seconds(12_000, circle)

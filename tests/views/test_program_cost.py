@@ -67,6 +67,7 @@ def page(record: ProgramRecord) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", [page, marked, plain], ids=["html", "markdown", "text"])
+@pytest.mark.cases(full=1)
 def test_many_breaks_and_recompiles_cost_in_proportion(view: Callable[[ProgramRecord], str]) -> None:
     def least(breaks: int, again: int) -> float:
         taken = []

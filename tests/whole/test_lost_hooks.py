@@ -39,7 +39,7 @@ def whole(program: str) -> Claims:
     return Claims(PROGRAMS[program]())
 
 
-@pytest.mark.cases(full=12)
+@pytest.mark.cases(full=3)
 @pytest.mark.parametrize(("program", "way", "path"), CASES)
 def test_a_claim_becomes_unknown_or_stays(program: str, way: str, path: str) -> None:
     expected = whole(program)
@@ -61,6 +61,7 @@ def test_a_claim_becomes_unknown_or_stays(program: str, way: str, path: str) -> 
         ("forward and backward", lowered_nodes.REGISTER),
     ],
 )
+@pytest.mark.cases(full=1)
 def test_origins_of_loops_that_were_not_observed_are_no_shares(program: str, path: str) -> None:
     """Lines get no definite part of a kernel of which it is not known what it computes."""
     expected = whole(program)
@@ -104,6 +105,7 @@ def test_a_kernel_of_which_no_group_was_seen_has_no_kind() -> None:
     assert {kernel.kind for kernel in capture.kernels} == {"unknown"}
 
 
+@pytest.mark.exhaustive
 def test_a_target_whose_tensors_would_be_on_the_cpu_is_refused() -> None:
     for path in target_inputs.FAKERS:
         with without(path, child=True), pytest.raises(UsageError, match="lacks the hook"):

@@ -64,6 +64,7 @@ def test_unspecified_values_are_no_disagreement_and_no_agreement() -> None:
 
 
 @pytest.mark.parametrize("name", ["rand_like", "bernoulli"])
+@pytest.mark.cases(full=1)
 def test_entries_that_draw_numbers_are_judged(name: str) -> None:
     row = judged(name, entries()[name], grad=False)
     assert row["ok"] is True and row["torch"]["same"] is True, row

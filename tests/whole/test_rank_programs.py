@@ -38,7 +38,7 @@ OWN_SHAPES = {"experts_with_own_splits"}
 
 
 @pytest.mark.parametrize("name", [*HANGS, *DIFFERS])
-@pytest.mark.cases(full=7)
+@pytest.mark.cases(full=4)
 def test_a_sound_program_raises_no_alarm_and_its_fault_is_no_green(name: str) -> None:
     program = {**HANGS, **DIFFERS}[name]
     sound = rehearse(program, False, world_size=world_of(name))
@@ -105,7 +105,7 @@ WAIT = tuple(name for name in HANGS if name not in OTHER_VALUES)
 """Faults that with gloo do not finish on all ranks."""
 
 
-@pytest.mark.cases(full=1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", WAIT)
 def test_a_fault_does_not_finish_in_real_processes(name: str, tmp_path: Path) -> None:
     printed = real([name], world_of(name), True, tmp_path, 40)

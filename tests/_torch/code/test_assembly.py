@@ -171,6 +171,7 @@ def test_every_line_that_computes_has_instructions(kernels: dict[str, Kernel], n
     assert asked and [text for text in asked if text not in lines] == []
 
 
+@pytest.mark.full
 def test_most_instructions_are_linked_and_barriers_to_no_operator(kernels: dict[str, Kernel]) -> None:
     for kernel in kernels.values():
         assert kernel.machine is not None and kernel.machine.instructions is not None
@@ -181,6 +182,7 @@ def test_most_instructions_are_linked_and_barriers_to_no_operator(kernels: dict[
         assert all("#pragma omp" in line and not nodes for line, nodes in runtime)
 
 
+@pytest.mark.full
 def test_the_text_is_of_the_kernel_alone(kernels: dict[str, Kernel]) -> None:
     for kernel in kernels.values():
         heads = [x for x in kernel.assembly.splitlines() if x.endswith(":") and not x.startswith(".L")]
@@ -238,6 +240,7 @@ def test_a_tool_that_is_not_there_costs_its_part_only(
     assert "objdump is not installed" in note and "binutils" in note
 
 
+@pytest.mark.full
 def test_a_library_that_cannot_be_read_is_said(whole: dict[str, Capture], tmp_path: Path) -> None:
     kernel = whole["wave"].kernels[0]
     broken = tmp_path / "kernel.so"
