@@ -243,6 +243,7 @@ CHOICES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
 @pytest.mark.full
 @pytest.mark.parametrize("cse", [True, False], ids=["merged", "not merged"])
 @pytest.mark.parametrize("name", [n for n, (f, a, _) in CHOICES.items() if n not in ("cat", "sort")])
+@pytest.mark.cases(full=6)
 def test_the_default_choice_is_what_the_default_partitioner_makes(
     name: str, cse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +338,7 @@ def test_pools_and_partitions_of_the_text() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="builds C++")
 @pytest.mark.parametrize("name", ["perceptron", "attention", "cat", "norm", "views by a library"])
+@pytest.mark.cases(full=2)
 def test_the_peak_is_what_the_allocator_sees(captured: dict[str, Capture], name: str, tmp_path: Path) -> None:
     """The module is built and run, and the bytes that the allocator hands out and takes back are added up."""
     seen = captured[name].compilations[0]

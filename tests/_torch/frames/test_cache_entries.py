@@ -68,7 +68,7 @@ def forgotten() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_captures_beside_a_compiled_function_that_breaks_inside() -> None:
     compiles = Compiles()
     mine = torch.compile(outer, backend=compiles)
@@ -117,7 +117,7 @@ def test_a_watch_before_them_changes_nothing(child: Callable[..., str]) -> None:
     assert before == after
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_the_function_stops_compiling_no_sooner() -> None:
     """Torch counts every entry of a code object, also dead ones, before it gives a function up."""
     mine = torch.compile(outer, backend=Compiles(), dynamic=False)

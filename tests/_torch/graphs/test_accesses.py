@@ -210,7 +210,7 @@ def figures(f: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Any
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=27)
+@pytest.mark.cases(full=8)
 @pytest.mark.parametrize("name", BEFORE_AND_AFTER)
 def test_one_operator_alone_moves_the_same_before_and_after(name: str) -> None:
     f, args, by_hand = BEFORE_AND_AFTER[name]

@@ -41,7 +41,7 @@ class Calls:
         monkeypatch.setattr(owner, name, counting)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_no_graph_is_made_python_that_nobody_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = Calls(monkeypatch, torch.fx.GraphModule, "recompile")
     torch.compile(loss, backend=lambda gm, inputs: gm.forward)(*leaves())

@@ -187,7 +187,7 @@ def test_each_operator_of_a_body_is_counted_where_eager_pytorch_dispatches_it(fu
     assert counted(found(function)) == dispatched(function)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_parameters_of_modules_and_autocast_inside_of_a_checkpoint() -> None:
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     tail = torch.nn.Linear(8, 8)

@@ -174,6 +174,7 @@ NORMALISATIONS = {
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("name", NORMALISATIONS)
+@pytest.mark.cases(full=4)
 def test_a_normalisation_has_results_in_the_types_of_its_kernel(name: str, dtype: torch.dtype) -> None:
     """Parameters in float32 and an input in bfloat16, as autocast has them."""
     module, shape = NORMALISATIONS[name]

@@ -286,6 +286,7 @@ OPTIMIZERS = [
 @pytest.mark.skipif(OLD, reason="this torch has other forms")
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
+@pytest.mark.cases(full=4)
 def test_a_step_is_counted_as_plain_torch_runs_it_or_says_that_it_is_not(
     kind: str, options: dict[str, Any]
 ) -> None:

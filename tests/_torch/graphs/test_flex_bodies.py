@@ -49,6 +49,7 @@ needs_triton = pytest.mark.skipif(
         pytest.param("h100", True, marks=needs_triton),
     ],
 )
+@pytest.mark.cases(full=2)
 def test_a_line_of_a_body_leads_to_the_template_that_has_it_in_line(target: str, learns: bool) -> None:
     asked: dict[str, Any] = {"target": target} if target else {}
     found = capture(attention, *inputs(learns), **asked)
@@ -80,7 +81,7 @@ def test_the_body_of_one_call_is_not_linked_to_the_kernel_of_another() -> None:
         assert len(computing) == 2 and computing == reached
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @needs_triton
 def test_noting_changes_nothing_of_what_torch_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     noted = capture(attention, *inputs(True), target="h100").code

@@ -62,6 +62,7 @@ def nested(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("target", ["", "h100"])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("fn", [loop, branches, nested])
+@pytest.mark.cases(full=4)
 def test_a_line_of_a_body_leads_to_the_kernels_with_its_number(
     fn: Callable[[torch.Tensor], torch.Tensor], dynamic: bool, target: str
 ) -> None:

@@ -68,7 +68,7 @@ def donated(found: Any) -> bool:
 
 
 @pytest.mark.full
-@pytest.mark.cases(quick=1, full=2)
+@pytest.mark.cases(quick=1, full=1)
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any]) -> None:
     found = capture(fn, *inputs(), build=True)
@@ -80,7 +80,7 @@ def test_a_program_that_torch_runs_is_captured_with_code(fn: Callable[..., Any])
 
 @pytest.mark.full
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 def test_verify_runs_it_too(fn: Callable[..., Any]) -> None:
     report = capture(fn, *inputs()).verify(fn, *inputs())
     if fn in (forces, penalty):  # torch.compile itself loses a derivative of the derivative, and says nothing
@@ -101,7 +101,7 @@ def compiled_gradient(fn: Callable[..., Any]) -> bool:
     return bool(torch.allclose(*gradients, rtol=1e-3, atol=1e-4))
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_code_for_inference_alone_takes_no_frames_of_ours() -> None:
     """With ``backward=False`` torch lowers the backward when it first runs, in the program's own frames."""
     found = capture(twice, *inputs(), build=True, backward=False)

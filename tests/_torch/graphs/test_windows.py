@@ -189,6 +189,7 @@ def test_the_elements_that_are_counted_are_those_that_change_a_result(draw: Draw
 
 @pytest.mark.full
 @pytest.mark.parametrize(("draw", "dims"), DRAWN, ids=[f"{draw.__name__}{dims}d" for draw, dims in DRAWN])
+@pytest.mark.cases(full=8)
 def test_on_many_shapes_as_well(draw: Draw, dims: int) -> None:
     seeds = range(100, 115 if dims < 3 else 105)
     assert [text for seed in seeds if (text := wrong(draw, dims, seed))] == []

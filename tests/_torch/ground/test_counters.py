@@ -123,7 +123,7 @@ TORCHS_OWN = {
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_module_of_torch_is_left_changed(name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Every value and container that hangs on a module of torch's compiler, as the last capture found it."""

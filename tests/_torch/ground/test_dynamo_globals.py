@@ -40,7 +40,7 @@ def test_a_capture_of_a_function_that_breaks_leaves_no_globals() -> None:
         assert left() == before
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_globals_of_the_programs_own_code_stay() -> None:
     compiled = torch.compile(breaking, backend="eager")
     compiled(torch.rand(4))

@@ -69,7 +69,7 @@ print(quieter, collections())
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_capture_is_not_searched_for_garbage_again_and_again() -> None:
     """In a new process, where the number is the same each time: here it depends on what other tests left."""
     done = subprocess.run(

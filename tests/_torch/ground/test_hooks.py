@@ -195,7 +195,7 @@ def test_a_graph_lowered_before_is_not_one_to_come() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(set(PATHS) - set(STAGE_OF)))
-@pytest.mark.cases(full=21)
+@pytest.mark.cases(full=6)
 def test_a_lost_detail_loses_no_stage(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     lose(monkeypatch, path)
     found = capture(wave, leaf())

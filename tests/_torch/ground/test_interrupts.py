@@ -220,7 +220,7 @@ def sample(every: list[Position]) -> list[Position]:
 
 
 @pytest.mark.full
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize("name", CALLS)
 def test_interrupts(name: str) -> None:
     check(name, sample)

@@ -113,6 +113,7 @@ def check(folder: Path, text: str, size: int = 1024, **options: Any) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("text", [CHAINED, TWO_ARGUMENTS, TWICE], ids=["chained", "two arguments", "twice"])
 @pytest.mark.parametrize("target", [None, "h100"])
+@pytest.mark.cases(full=2)
 def test_operators_that_write_to_arguments(tmp_path: Path, text: str, target: str | None) -> None:
     if target is not None:
         pytest.importorskip("triton")

@@ -189,6 +189,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str, str]] = {
 
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.cases(full=10)
 def test_the_kernel_that_pytorchs_rules_give(name: str) -> None:
     fn, args, target, expected = CASES[name]
     assert attention_of(here(fn, *args, target=target)) == expected

@@ -66,6 +66,7 @@ SAMPLES: dict[str, tuple[Any, dict[str, Any], bool]] = {
 @pytest.mark.full
 @pytest.mark.parametrize("case", SAMPLES)
 @torch.no_grad()
+@pytest.mark.cases(full=4)
 def test_which_grid_sample_is_cudnns(case: str) -> None:
     args, options, cudnns = SAMPLES[case]
     found = here(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": True, **options}), *args)

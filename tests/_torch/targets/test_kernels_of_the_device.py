@@ -87,6 +87,7 @@ def row(name: str, key: str) -> str:
 
 @pytest.mark.full
 @pytest.mark.parametrize("key", ["CUDA", "MPS"])
+@pytest.mark.cases(full=1)
 def test_autograd_finds_the_functions_that_it_finds_in_a_build_for_the_device(key: str) -> None:
     pytest.importorskip("yaml")
     kernels, whole, changed = plainly(ROWS, key)

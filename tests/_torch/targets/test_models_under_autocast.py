@@ -71,6 +71,7 @@ def denoiser() -> tuple[nn.Module, Any]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("make", [gpt2, experts, denoiser], ids=lambda f: f.__name__)
+@pytest.mark.cases(full=1)
 def test_a_step_of_training(make: Callable[[], tuple[nn.Module, Any]]) -> None:
     model, inputs = make()
 

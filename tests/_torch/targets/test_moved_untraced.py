@@ -80,7 +80,7 @@ def test_it_goes_on_as_on_the_device(fn: Callable[..., Any], target: str) -> Non
     assert not any("dlpack" in str(one.message) or "from_address" in str(one.message) for one in heard)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_also_where_nothing_ran_before() -> None:
     program = "import sys, torch, compile_lens, tests._torch.targets.test_moved_untraced as t\n" + (
         "found = [compile_lens.capture(fn, torch.rand(8), target='h100') for fn in t.FUNCTIONS]\n"

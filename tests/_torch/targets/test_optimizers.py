@@ -55,6 +55,7 @@ def test_gradients_cross() -> None:
     ],
     ids=["default", "foreach", "one by one", "capturable", "momentum"],
 )
+@pytest.mark.cases(full=2)
 def test_a_step(kind: str, options: dict[str, Any], name: str) -> None:
     made = optimizer(kind, **options)
     found = capture(made.step, target="h100")
@@ -132,6 +133,7 @@ def test_a_counter_of_an_eager_step_is_moved_as_on_the_device() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["Adam", "AdamW", "ASGD", "RAdam", "Adamax", "Adadelta", "SGD"])
+@pytest.mark.cases(full=3)
 def test_the_operators_of_a_later_step_are_counted(kind: str) -> None:
     """They are those that run of the graph which plain Dynamo makes of the step, each call as it is written."""
     options: dict[str, Any] = {"foreach": True} | ({"momentum": 0.9} if kind == "SGD" else {})

@@ -61,7 +61,7 @@ def test_the_first_of_the_suite(name: str, target: str) -> None:
     assert [m.stage for m in compilation.missing] == []
 
 
-@pytest.mark.cases(full=12)
+@pytest.mark.cases(full=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["a100", "h100", "mps", "t4", "rtx4090", "b200"])
 @pytest.mark.parametrize("grad", [True, False], ids=["training", "inference"])
@@ -167,6 +167,7 @@ def test_the_same_capture_gives_the_same_bytes() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("target", ["mps", "h100"])
+@pytest.mark.cases(full=1)
 def test_no_capture_shows_in_the_code_of_a_later_one(target: str) -> None:
     """Torch keeps at a class what Metal kernels include: once one of them checked an index, all later ones took a
     buffer of errors. Looked for at everything that Inductor's writers of code keep."""
@@ -211,6 +212,7 @@ class Block(torch.nn.Module):
 @pytest.mark.full
 @pytest.mark.parametrize("target", ["mps", "h100"])
 @pytest.mark.parametrize("make", [lambda: three_lines, Block], ids=["lines", "modules"])
+@pytest.mark.cases(full=2)
 def test_backward_comes_from_the_same_lines_as_on_the_cpu(make: Callable[[], Any], target: str) -> None:
     fn, x = make(), rand(8, 8)
     told = []

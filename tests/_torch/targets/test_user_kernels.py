@@ -78,6 +78,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor | 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("fn", "by_hand"), BY_HAND, ids=lambda f: f.__name__)
+@pytest.mark.cases(full=2)
 def test_the_values_are_those_of_the_interpreter(
     fn: Any, by_hand: Any, plain: dict[str, torch.Tensor | str]
 ) -> None:
