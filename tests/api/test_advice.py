@@ -91,6 +91,7 @@ def test_across_a_matrix_product(asked: str) -> None:
     (None, "on a CPU Inductor has templates for weights that are constants"),
 ])  # fmt: skip
 @pytest.mark.parametrize("asked", ["launches", "fused", "extern"])
+@pytest.mark.cases(full=4)
 def test_what_changes_nothing_is_not_advised(target: str | None, reason: str, asked: str) -> None:
     """Asked for all the same, max-autotune leaves the library's call and has no template to time."""
     held = expect(capture(product, X, target=target))

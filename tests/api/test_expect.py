@@ -227,6 +227,7 @@ def turned(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
         (independent, None, [(1024,), (1000,)], False),
     ],
 )
+@pytest.mark.cases(full=2)
 def test_one_launch_for_independent_kernels_is_said_where_it_works(
     fn: Callable[..., Any], target: str | None, sizes: list[tuple[int, ...]], helps: bool
 ) -> None:

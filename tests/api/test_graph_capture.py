@@ -125,6 +125,7 @@ def test_another_text_is_not_verified() -> None:
     assert {code.stamp for c in made.compilations for code in c.code.values()} == {DIFFERS}
 
 
+@pytest.mark.exhaustive
 def test_the_settings_are_those_of_the_time() -> None:
     def g(x: torch.Tensor) -> torch.Tensor:
         return (x @ x).relu().sum(0)
@@ -216,6 +217,7 @@ def set_twice(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     ],
 )
 @pytest.mark.parametrize("target", ["h100", "cpu:avx2"])
+@pytest.mark.cases(full=2)
 def test_items_that_are_set_cross_to_another_target(function: Any, inputs: Any, target: str) -> None:
     with compile_lens.watch() as program:
         torch.compile(function, backend="aot_eager")(*inputs())

@@ -138,6 +138,7 @@ def test_a_program_gets_them_where_its_code_is_the_same(marked: Path) -> None:
     assert "was not retained" in full(loaded).replace("\n      ", " ")
 
 
+@pytest.mark.exhaustive
 def test_unmarked_kernels_are_missing_and_library_calls_are_not(unmarked: Path) -> None:
     capture = compile_lens.load(unmarked / "capture.json").join(unmarked / "trace.json")
     assert capture.profile is not None

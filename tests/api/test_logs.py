@@ -382,8 +382,8 @@ def test_the_nearest_form_of_a_log_is_that_by_its_guards(name: str, farther: Pro
         assert again.change.id == frame.evaluations[0].id
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("last", [1, 0])
-@pytest.mark.cases(full=1)
 def test_a_size_of_0_or_1_has_the_same_advice_in_a_log(last: int, tmp_path: Path) -> None:
     """Torch says of that guard itself that no line asks for it, and names one nevertheless."""
     script = tmp_path / "rope.py"

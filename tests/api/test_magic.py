@@ -36,6 +36,7 @@ print("RESULT" + json.dumps([said, list(program.record.sources[0].text.splitline
 '''
 
 
+@pytest.mark.exhaustive
 def test_a_cell_is_watched() -> None:
     pytest.importorskip("IPython")
     done = subprocess.run([sys.executable, "-c", SESSION], capture_output=True, text=True, timeout=300)

@@ -236,9 +236,12 @@ def test_the_example_of_the_page(suite: Suite) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "option"),
-    [("inline_snapshot", ""), ("syrupy", "--snapshot-update"), ("pytest_regressions", "--force-regen")],
+    [
+        ("inline_snapshot", ""),
+        pytest.param("syrupy", "--snapshot-update", marks=pytest.mark.exhaustive),
+        pytest.param("pytest_regressions", "--force-regen", marks=pytest.mark.exhaustive),
+    ],
 )
-@pytest.mark.cases(full=1)
 def test_snapshots_of_the_page(suite: Suite, package: str, option: str) -> None:
     """What the first run writes, the second finds the same."""
     pytest.importorskip("torch")

@@ -124,6 +124,7 @@ def plain(fn: Any, x: torch.Tensor, isolated: bool) -> int:
 @pytest.mark.skipif(not ISOLATES, reason="this torch cannot isolate recompiles")
 @pytest.mark.parametrize("make", [closure, Scaled])
 @pytest.mark.parametrize("others", [(), ("b", "ccc"), tuple("d" * n for n in range(1, 13))])
+@pytest.mark.cases(full=2)
 def test_recompiles_beside_other_functions_are_those_of_plain_torch(
     make: Any, others: tuple[str, ...]
 ) -> None:

@@ -143,7 +143,7 @@ def test_calls_under_a_stance(
     assert ("eager" in found["return x.sin()"].states) == ("f" in sure)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_stance_that_was_set_before_the_watch(tmp_path: Path) -> None:
     text = """
     import compile_lens
@@ -187,8 +187,7 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.full
-@pytest.mark.cases(full=1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("model", "eager"),
     [

@@ -85,7 +85,7 @@ def positions() -> list[Position]:
     return sorted(p for p in both if not linecache.getline(*p[:2]).strip().startswith(LEFT_IN_C))
 
 
-@pytest.mark.cases(quick=2)
+@pytest.mark.cases(quick=2, full=10)
 @pytest.mark.parametrize("part", range(40))
 def test_an_interrupt_at_any_line_leaves_nothing_of_a_watch(part: int) -> None:
     torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(2))

@@ -83,7 +83,7 @@ def test_a_form_takes_what_is_said(name: str, fits: dict[str, list[bool]]) -> No
     agrees(watched(name), fits[name])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ranged.PROGRAMS)
 def test_of_a_log_as_well(name: str, fits: dict[str, list[bool]], logged: ProgramRecord) -> None:
     agrees(of(logged, name), fits[name])

@@ -97,7 +97,7 @@ DECOYS = ("aggressive_fusion", "reorder_for_peak_memory", "pattern_matcher")
 LARGE = ("max_fusion_size", "realize_opcount_threshold")
 
 
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_planted_switch_is_found(name: str) -> None:
     fn, args, target, figure = PLANTED[name]

@@ -128,9 +128,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["FLASH_ATTENTION", "EFFICIENT_ATTENTION"])
-@pytest.mark.cases(full=1)
 def test_a_script_says_which_attention_it_takes(name: str, tmp_path: Path) -> None:
     """Plain torch, on its own, has no pickle of that name."""
     script = tmp_path / "ask.py"

@@ -564,10 +564,9 @@ def test_show_end_to_end(program: Path) -> None:
     assert "cpp_fused" in (program.parent / "x.json").read_text()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.torch
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.cases(full=1)
 def test_show_of_a_function_that_raises_still_reports(program: Path, form: str) -> None:
     pytest.importorskip("torch")
     words = ["show", f"{program}:fails", "--input", "torch.rand(8)", "--out", "partial.html"]
@@ -721,8 +720,8 @@ def test_a_star_gives_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "--input" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.torch
-@pytest.mark.full
 def test_divergence_of_an_absent_gpu_runs_its_kernels(
     program: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

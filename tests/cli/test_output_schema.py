@@ -157,6 +157,7 @@ def test_documents_of_records(printed: Callable[..., Any], words: tuple[str, ...
     ],
     ids=" ".join,
 )
+@pytest.mark.cases(full=4)
 def test_documents_of_captures(printed: Callable[..., Any], words: tuple[str, ...]) -> None:
     assert printed(*words)["schema"] == 1
 

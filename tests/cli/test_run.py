@@ -156,11 +156,11 @@ def _until(process: subprocess.Popen[str], word: str) -> str:
     return said
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
 @pytest.mark.parametrize(
     ("number", "ended"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "SIGTERM")]
 )
-@pytest.mark.cases(full=1)
 def test_signals(folder: Path, tmp_path: Path, number: signal.Signals, ended: str) -> None:
     codes = []
     for words in ([], ["-m", "compile_lens", "run", "-o", str(tmp_path / "r.json")]):
@@ -306,9 +306,9 @@ def test_a_kill_at_any_moment_leaves_files_that_say_what_they_are(
     print(kinds)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="limits are as POSIX has them")
 @pytest.mark.parametrize("room", [100, 3_000, 0])
-@pytest.mark.cases(full=1)
 def test_where_there_is_no_room_the_program_goes_on_and_no_file_is_half(
     folder: Path, tmp_path: Path, room: int
 ) -> None:
@@ -404,6 +404,7 @@ print(g(torch.zeros(2)).tolist())
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "how",
     [
@@ -412,7 +413,6 @@ print(g(torch.zeros(2)).tolist())
         "sys.meta_path.insert(0, importlib.machinery.PathFinder)",
     ],
 )
-@pytest.mark.cases(full=1)
 def test_a_program_that_asks_for_the_compiler_before_it_imports_it(tmp_path: Path, how: str) -> None:
     (tmp_path / "s.py").write_text(ASKS.replace("HOW", how), encoding="utf-8")
     out, program = both(tmp_path, tmp_path / "r.json", "s.py")
@@ -493,7 +493,7 @@ print(helper.__file__)
     "words",
     [["says.py"], ["made"], ["made/"], ["./made", "-o"], ["made.zip", "a b"], ["-m", "made"], ["-m", "says"]],
 )
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 def test_what_a_program_sees_of_itself(tmp_path: Path, words: list[str], how: str) -> None:
     text = SAYS if how == "with annotations" else SAYS.replace("n: int = 3", "print(__annotations__)")
     if how == "alone" and "-m" not in words and sys.version_info >= (3, 14):
@@ -556,7 +556,7 @@ print(calls())
         ["-ms", "a", "--json", "--", "-o", "b"],
     ],
 )
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 def test_a_program_has_all_that_follows_it(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "s.py").write_text("import sys\nprint(sys.argv)\n", encoding="utf-8")
     plain = start(tmp_path, *words).communicate(timeout=60)

@@ -196,6 +196,7 @@ def test_a_setting_of_the_program_is_not_taken_for_one_that_was_tried(tmp_path: 
     assert words.outcome(one, remedies.base) == "not run"
 
 
+@pytest.mark.exhaustive
 def test_what_differs_by_itself_is_not_the_settings(tmp_path: Path) -> None:
     done, one = run(tmp_path, "print('time', time.time_ns())\nsys.exit(3)")
     assert done.returncode == 3
@@ -209,6 +210,7 @@ def test_an_exit_code_of_a_setting_is_told(tmp_path: Path) -> None:
     assert "results differ" in Program.load(tmp_path / "p.json").text()
 
 
+@pytest.mark.exhaustive
 def test_a_run_past_its_limit_is_ended_and_said_to_be(tmp_path: Path) -> None:
     more = "if torch._dynamo.config.capture_scalar_outputs: time.sleep(600)"
     _, one = run(tmp_path, more, "--time-limit", "25")

@@ -118,7 +118,7 @@ def test_what_hides_in_an_operator_has_no_place() -> None:
     ]
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_class_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     handed_in = tmp_path / "class"
     handed_in.mkdir()

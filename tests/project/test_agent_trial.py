@@ -79,8 +79,8 @@ def test_a_solution_keeps_the_calls(name: str) -> None:
     assert calls[0] and calls[1] and calls[0][0] == calls[1][0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.torch
-@pytest.mark.full
 def test_a_folder_holds_the_program_and_its_task_alone(tmp_path: Path) -> None:
     folder = tmp_path / "clip"
     assert trial("prepare", "clip_by_quantile", str(folder)).returncode == 0

@@ -74,7 +74,7 @@ def test_the_pictured_report_holds_no_path_of_a_machine(demo: tuple[Path, dict[s
 
 @pytest.mark.full
 @pytest.mark.parametrize("program", sorted({s.capture for s in screens.SCREENS} - {"demo", screens.NOTEBOOK}))
-@pytest.mark.cases(full=2)
+@pytest.mark.cases(full=1)
 def test_a_pictured_program_holds_no_path_of_a_machine(program: str) -> None:
     capture = screens.captured(program)
     _is_independent(capture)

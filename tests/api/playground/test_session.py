@@ -261,6 +261,7 @@ def test_memory_has_a_limit(captures: Captures) -> None:
 @pytest.mark.parametrize(
     "source", [FOREVER, f"{SIN}\n{FOREVER}", SIN.replace("    return", "    while True: x = x\n    return")]
 )
+@pytest.mark.cases(full=1)
 def test_an_endless_program_is_stopped_and_the_child_stays(captures: Captures, source: str) -> None:
     ask(captures, SIN)
     child = captures._own._child
@@ -268,11 +269,13 @@ def test_an_endless_program_is_stopped_and_the_child_stays(captures: Captures, s
     assert "parts" in ask(captures, SIN) and captures._own._child is child
 
 
+@pytest.mark.exhaustive
 def test_one_that_is_endless_for_the_second_target_is_stopped(captures: Captures) -> None:
     assert ask(captures, SECOND, beside="h100") == {"stopped": "time"}
     assert "parts" in ask(captures, SIN, beside="h100")
 
 
+@pytest.mark.exhaustive
 def test_a_program_that_hears_nothing_is_ended_with_its_child(captures: Captures) -> None:
     ask(captures, SIN)
     child = captures._own._child

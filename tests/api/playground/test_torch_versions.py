@@ -265,8 +265,8 @@ def test_its_page_is_one_file(captures: Captures) -> None:
     assert answer["page"].startswith("<!doctype html>") and "cpp_fused" in answer["page"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.torch
-@pytest.mark.full
 def test_its_errors_and_limits_are_as_here(captures: Captures) -> None:
     fault = ask(captures, SIN.replace("cos", "cosine"), "2.13")["error"]
     assert fault["line"] == 5 and "cosine" in fault["message"]
@@ -300,8 +300,8 @@ def test_a_broken_environment_is_said(captures: Captures, name: str, words: str)
     assert "parts" in ask(captures, SIN, ""), "this torch goes on"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.torch
-@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says which processes there are")
 def test_no_process_is_left(tmp_path: Path) -> None:
     environment(tmp_path, "2.13", HERE)

@@ -96,6 +96,7 @@ def test_a_server_without_the_sdk_says_what_to_install() -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_call_that_is_cancelled_ends_its_job(folder: Path) -> None:
     """By the client that gives up, and by what the job is seen to write: a line ten times a second."""
     (folder / "ticks.py").write_text(

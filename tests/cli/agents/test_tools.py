@@ -111,7 +111,7 @@ def test_values_and_settings_are_answered_too(tools: Tools) -> None:
     assert "1 setting tried" in tried and "split_reductions" in tried
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 def test_a_script_that_breaks_is_explained(tools: Tools, folder: Path) -> None:
     (folder / "script.py").write_text(
         "import torch, odd\ntorch.compile(odd.broken, backend='eager')(torch.ones(3))\nraise SystemExit(5)\n"
