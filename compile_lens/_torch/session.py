@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..record.device import DeviceModel
 from . import ablation, backend, isolation, targets
 from .frames import code_copies, dynamo, own_calls, skipped_frames
 from .frames.failure import failure
-from .ground import hook_points, hooks, log_filters, values
+from .ground import compiler_stance, hook_points, hooks, log_filters, values
 from .ground.limit import Limit
 from .ground.program_hooks import without_torch_function
 from .ground.recorder import Draft, Recorder
@@ -279,11 +280,17 @@ def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
     return list(leaves.values())
 
 
+_SWITCH = "TORCHDYNAMO_DISABLE"
+"""The variable by which torch.compile returns what it is given, beside that which sets the config."""
+
+
 def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
     if any("dynamo" in draft.stages for draft in recorder.drafts.values()):
         return ""
     if torch._dynamo.config.disable:
         return "torch.compile is switched off in this process (torch._dynamo.config.disable)"
+    if os.environ.get(_SWITCH) == "1":
+        return f"torch.compile is switched off in this process ({_SWITCH}=1 in its environment)"
     for candidate in (fn, target, getattr(target, "forward", None)):
         if getattr(candidate, "_torchdynamo_disable", False):
             return "the function is marked with torch.compiler.disable"
@@ -301,4 +308,7 @@ def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
         return "Dynamo looked at it and found no tensor operation to compile"
     if recorder.frames.skips:
         return "Dynamo skipped every frame: " + "; ".join(dict.fromkeys(recorder.frames.skips))
+    stance = compiler_stance.current()
+    if stance in compiler_stance.EFFECTS:
+        return f"torch.compiler.set_stance({stance!r}) is in force: {compiler_stance.EFFECTS[stance]}"
     return "Dynamo skipped every frame: no tensor reached a Python function that it compiles"

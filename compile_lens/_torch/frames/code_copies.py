@@ -209,12 +209,11 @@ def _has_hooks(module: torch.nn.Module) -> bool:
 def _is_wrapped(fn: Any) -> bool:
     """Return True if torch.compile puts a frame of torch's around a callable, since it has none that Dynamo looks at.
 
-    Torch is asked, for its rule differs between versions: not all wrap a function without a source file.
-
-    Torch is asked, for its rule is not the same in every version: not all wrap a function without a source file.
+    Torch is asked, for its rule differs between versions: not all wrap a function without a source file. Where it is
+    switched off, it returns the callable.
     """
     compiled = torch._dynamo.optimize(_unused_backend)(fn)
-    return compiled._torchdynamo_orig_callable is not fn
+    return getattr(compiled, "_torchdynamo_orig_callable", fn) is not fn
 
 
 def _unused_backend(graph: Any, inputs: Any) -> Any:

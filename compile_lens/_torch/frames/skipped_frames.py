@@ -99,10 +99,15 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
     mode = str(getattr(result, "skip_reason", None) or "")
     if skip is None and "dispatch mode" in mode:
         skip = _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, mode))
-    if skip is None and "skipfiles" in mode and _runs_alone(recorder, frame.f_code):
-        layer = type(frame.f_locals.get("self")).__name__
+    layer = frame.f_locals.get("self")
+    if (
+        skip is None
+        and "skipfiles" in mode
+        and isinstance(layer, torch.nn.Module)
+        and _runs_alone(recorder, frame.f_code)
+    ):
         skip = dataclasses.replace(
-            _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, LAYER)), function=f"{layer}.forward"
+            _skip(frame.f_code, WHOLE, Ending(NOT_TRACED, LAYER)), function=f"{type(layer).__name__}.forward"
         )
     if skip is not None:
         record_skip(recorder, skip, frame.f_code)

@@ -15,25 +15,12 @@ from ...record.breaks import NOT_TRACED, STANCE, Ending
 from ...record.graph import Frame
 from ...record.program import FAIL_ON_RECOMPILE
 from ..frames import eager_lines
-from ..ground import source_places
+from ..ground import compiler_stance, source_places
 from ..ground.hook_calls import torch_frame
 from . import compiled_objects, earlier_decisions, frame_evaluations, recompiles, scopes
 from .callers import caller, is_library
 from .observers import observe, observe_late, observing, place_late
 from .scopes import Evaluation, Scope, Uncompiled
-
-_DEFAULT = "default"
-_RUN = "eager_on_recompile"
-_FIRST = "eager_then_compile"
-_EAGER_STANCES = {
-    "force_eager": "every call of a compiled function runs eagerly",
-    _RUN: "nothing is compiled: calls that fit a compiled variant run it, the others run eagerly",
-    _FIRST: "the first call of each function runs eagerly, to see what varies",
-}
-"""The effect of each stance that runs calls eagerly."""
-_EFFECTS = _EAGER_STANCES | {
-    FAIL_ON_RECOMPILE: "nothing is compiled: calls that fit a compiled variant run it, the others raise"
-}
 
 
 @observe("torch._dynamo.decorators:_set_stance", claims.STANCES)
@@ -43,7 +30,7 @@ def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
     mine = scopes.owners()
     if mine:
         with observing(mine, claims.STANCES):
-            name, at = str(getattr(stance, "stance", _DEFAULT)), caller()
+            name, at = str(getattr(stance, "stance", compiler_stance.DEFAULT)), caller()
             for scope in mine:
                 _set(scope, name, at)
     return before
@@ -51,24 +38,20 @@ def set_stance(real: Any, stance: Any, *args: Any, **kwargs: Any) -> Any:
 
 def begin(scope: Scope) -> None:
     """Begin a watch: a stance may be set, and functions may have been skipped."""
-    _set(scope, _current_stance(), None)
+    _set(scope, compiler_stance.current(), None)
     if scope.eager_before:
         _see_calls(scope, _CALLS)
 
 
 def _set(scope: Scope, name: str, at: Frame | None) -> None:
     scope.stance = (name, at)
-    if name in (*_EAGER_STANCES, FAIL_ON_RECOMPILE):
+    if name in compiler_stance.EFFECTS:
         _see_calls(scope, _CALLS, _INPUTS)
 
 
 def _see_calls(scope: Scope, *paths: str) -> None:
     for path in paths:
         place_late(path, (scope,))
-
-
-def _current_stance() -> str:
-    return str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", _DEFAULT))
 
 
 _CALLS = "torch._dynamo.eval_frame:_callback_from_stance"
@@ -95,7 +78,11 @@ def note_call(real: Any, callback: Any, *args: Any, **kwargs: Any) -> Any:
                 function = _called_function()
                 if function is not None:
                     earlier_decisions.note_call(mine, function)
-    return _noting_refusal(result) if callable(result) and _current_stance() == FAIL_ON_RECOMPILE else result
+    return (
+        _noting_refusal(result)
+        if callable(result) and compiler_stance.current() == FAIL_ON_RECOMPILE
+        else result
+    )
 
 
 def _called_function() -> Any:
@@ -146,7 +133,11 @@ def first_call(real: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
     """Note the first call of a function, of which torch keeps the inputs: it is compiled for the second."""
     inputs = real(frame, *args, **kwargs)
     code = frame.f_code
-    if len(inputs) == 1 and _current_stance() == _FIRST and not _is_foreign(code.co_filename):
+    if (
+        len(inputs) == 1
+        and compiler_stance.current() == compiler_stance.FIRST
+        and not _is_foreign(code.co_filename)
+    ):
         mine = scopes.owners(code.co_name)
         if mine:
             with observing(mine, claims.CALLS):
@@ -168,7 +159,7 @@ def _has_entries(function: Any) -> bool:
 def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure: bool) -> None:
     at = caller()
     for scope in mine:
-        stance, where = scope.stance or (_current_stance(), None)
+        stance, where = scope.stance or (compiler_stance.current(), None)
         key = (STANCE, stance, where, name, code, sure)
         if key not in scope.uncompiled:
             scope.uncompiled[key] = Uncompiled(STANCE, _why(stance, where), name, code, at)
@@ -179,7 +170,7 @@ def _note(mine: tuple[Scope, ...], name: str, code: types.CodeType | None, sure:
 def _why(stance: str, where: Frame | None) -> Ending:
     set_ = f"torch.compiler.set_stance({stance!r}) was set"
     place = "before the watch" if where is None else f"({os.path.basename(where.file)}:{where.line})"
-    reason = f"{set_} {place}\n  Explanation: {_EFFECTS[stance]}"
+    reason = f"{set_} {place}\n  Explanation: {compiler_stance.EFFECTS[stance]}"
     frames = () if where is None else (where,)
     return Ending(
         NOT_TRACED, reason, frames, "set the stance back to 'default' where calls are to be compiled"
