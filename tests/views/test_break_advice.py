@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from plain_graphs import whole
+from plain_graphs import compiled, whole
 
 import compile_lens
 from compile_lens.record.remedies import CAPTURE_SCALARS
@@ -106,6 +106,13 @@ def listed(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def truth_of_one(x: torch.Tensor) -> torch.Tensor:
+    numbers = x.long().tolist()
+    if numbers[0]:
+        return x + 1
+    return x
+
+
 def sizes(x: torch.Tensor) -> torch.Tensor:
     return torch.split(x, x.long().tolist())[0]
 
@@ -181,6 +188,97 @@ def test_a_branch_on_another_line_needs_more_than_the_setting_too(function: Call
         assert hint.startswith("Choose between two results") == (not helps)
         assert helps or re.search(r"at the branch at test_break_advice\.py:\d+, ", hint)
     assert breaks
+
+
+NUMBERS = [1.0, 2.0, 3.0, 4.0]
+TENSORS = [torch.full((4,), number) for number in NUMBERS]
+
+
+def element(x: torch.Tensor) -> torch.Tensor:
+    return x * NUMBERS[x.argmax().item()]
+
+
+def element_as_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.tensor(NUMBERS)[x.argmax().item()]
+
+
+def element_of_own(x: torch.Tensor) -> torch.Tensor:
+    rows = [x * 2, x * 3, x * 4, x * 5]
+    index = int(x.argmax())
+    y = x.cos()
+    return y + rows[index]
+
+
+def element_of_own_as_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.stack([x * 2, x * 3, x * 4, x * 5])
+    return x.cos() + rows[x.argmax().item()]
+
+
+class Table(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = list(TENSORS)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.rows[x.argmax().item()]
+
+
+def table_as_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.stack(TENSORS)[x.argmax().item()]
+
+
+def of_an_argument(x: torch.Tensor, rows: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)) -> torch.Tensor:
+    return x * rows[x.argmax().item()]
+
+
+@pytest.mark.cases(quick=1)
+@pytest.mark.parametrize(
+    ("function", "followed"),
+    [
+        (element, element_as_a_tensor),
+        (element_of_own, element_of_own_as_a_tensor),
+        (Table(), table_as_a_tensor),
+        (of_an_argument, element_as_a_tensor),
+    ],
+    ids=["global", "own", "module", "argument"],
+)
+def test_an_element_of_a_list_is_taken_from_a_tensor(function: Any, followed: Callable[..., Any]) -> None:
+    """Torch's own advice raises where the number is computed; ours, followed, is one graph with the same values."""
+    x = torch.tensor([0.0, 3.0, 1.0, 2.0])
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        with pytest.raises(Exception, match="data-dependent"):
+            torch.compile(function, backend="eager")(x)
+        assert whole(followed, x) and torch.equal(followed(x), function(x))
+    (ending, *_) = compile_lens.capture(function, x).breaks
+    assert outcome.reason(ending).hint.startswith("Make one tensor of the list")
+
+
+def test_a_branch_on_an_element_of_numbers_is_a_branch() -> None:
+    assert first_hint(truth_of_one).startswith("Choose between two results")
+
+
+def of_an_input(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    return x * NUMBERS[n.item()]
+
+
+def test_an_index_that_is_given_compiles_again_for_each_value() -> None:
+    calls = [(torch.ones(4), torch.tensor(n)) for n in range(3)]
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert compiled(of_an_input, calls) == 3
+    (ending, *_) = compile_lens.capture(of_an_input, *calls[0]).breaks
+    assert "compiles again for each value" in outcome.reason(ending).hint
+
+
+def of_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.stack(TENSORS)
+    return x + rows[x.argmax().item()]
+
+
+def test_an_element_of_a_tensor_needs_only_the_setting() -> None:
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert whole(of_a_tensor, torch.ones(4))
+    assert first_hint(of_a_tensor).startswith("Set `torch._dynamo.config.capture_scalar_outputs")
 
 
 @pytest.mark.parametrize(

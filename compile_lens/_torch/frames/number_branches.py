@@ -1,4 +1,4 @@
-"""Branches on a number that a tensor held: ``n = x.sum().item()``, and then ``if n > 3:``.
+"""Branches on a number that a tensor held: ``n = x.sum().item()``, and then ``if n > 3:``, or ``numbers[n]`` of a list.
 
 With ``capture_scalar_outputs`` the number is a part of the graph, which breaks where Python has to know it. Read from
 the text of the program: where the number goes through what is not plain arithmetic, it is not followed.
@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import functools
 import linecache
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...record import syntax
@@ -27,7 +28,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def of_frames(frames: Sequence[Frame], callers: Iterable[Frame] = ()) -> Frame | None:
-    """Return the first place that branches on the number that the last frame reads; None if no such place is known.
+    """Return the first place that branches on the number that the last frame reads, or takes an element of a list by it
+    (``call`` of the frame); None if no such place is known.
 
     Args:
         callers: the frames that run the first one, innermost first.
@@ -45,7 +47,7 @@ def of_frames(frames: Sequence[Frame], callers: Iterable[Frame] = ()) -> Frame |
             node = followed.branch
             lines = linecache.getlines(frame.file)
             text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else ""
-            return Frame(frame.file, node.lineno, function.name, text)
+            return Frame(frame.file, node.lineno, function.name, text, call=followed.element)
         if not followed.returned:
             return None
     return None
@@ -56,6 +58,8 @@ class _Program:
 
     def __init__(self, tree: ast.Module) -> None:
         self.functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+        inits = [node for node in self.functions if node.name == "__init__"]
+        self.lists = {name for part in (tree, *inits) for name in _list_names(part)}
         self._classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
     def function_at(self, line: int) -> _Function | None:
@@ -120,7 +124,8 @@ class _Followed:
     """A number on its way through a function.
 
     Attributes:
-        branch: the first branch on it.
+        branch: the first branch on it, or element of a list that is taken by it.
+        element: text of that element; ``""`` of a branch.
         returned: True if the function returns it.
     """
 
@@ -130,10 +135,18 @@ class _Followed:
     names: set[str] = dataclasses.field(default_factory=set)
     depth: int = 0
     branch: ast.expr | None = dataclasses.field(default=None, init=False)
+    element: str = dataclasses.field(default="", init=False)
     returned: bool = dataclasses.field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._numbers = _number_names(self.function)
+        own = {
+            n.id
+            for n in _own_nodes(self.function)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        own |= {n.arg for n in _own_nodes(self.function) if isinstance(n, ast.arg)}
+        self._lists = {*_list_names(self.function)} | (self.program.lists - own)
         self._begun = self.start is None
         self._checked = False
         self._block(self.function.body)
@@ -228,6 +241,10 @@ class _Followed:
                     pass
                 case ast.UnaryOp(op=ast.Not(), operand=operand):
                     tests = [operand]
+                case ast.Subscript(value=value, slice=index) if self._is_list(value):
+                    if self._is_number(index) and self.branch is None:
+                        self.branch, self.element = node, ast.unparse(node)
+                    continue
                 case ast.Call(func=ast.Attribute(attr=attr)) if attr.startswith("_check"):
                     tests = []
                     self._checked |= any(map(self._has_number, node.args))
@@ -252,7 +269,8 @@ class _Followed:
         if not given:
             return False
         inner = _Followed(self.program, function, None, given, self.depth + 1)
-        self.branch = self.branch or inner.branch
+        if self.branch is None:
+            self.branch, self.element = inner.branch, inner.element
         return inner.returned
 
     def _has_number(self, node: ast.expr) -> bool:
@@ -287,6 +305,14 @@ class _Followed:
                 return self._call(node)
         return False
 
+    def _is_list(self, node: ast.expr) -> bool:
+        """Return True for an expression that is surely a list or a tuple of Python's."""
+        return (
+            _makes_list(node)
+            or (isinstance(node, ast.Attribute) and node.attr == "shape")
+            or ast.unparse(node) in self._lists
+        )
+
     def _is_made_of(self, parts: Sequence[ast.expr]) -> bool:
         return any(map(self._is_number, parts)) and all(map(self._is_plain, parts))
 
@@ -310,6 +336,30 @@ class _Followed:
             case ast.Subscript(value=ast.Attribute(attr="shape")):
                 return True
         return False
+
+
+def _list_names(within: ast.AST) -> Iterator[str]:
+    """Yield the names, also ``self.name``, to which a list or a tuple is assigned, and arguments that are one."""
+    for node in _own_nodes(within):
+        match node:
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
+            ):
+                if _makes_list(value):
+                    yield ast.unparse(target)
+            case ast.arg(arg=name, annotation=ast.expr() as annotation):
+                if re.match(r"(typing\.)?(list|List|tuple|Tuple|Sequence)\b", ast.unparse(annotation)):
+                    yield name
+
+
+def _makes_list(node: ast.expr) -> bool:
+    match node:
+        case ast.List() | ast.Tuple() | ast.ListComp():
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("list", "sorted", "tuple")
+    return False
 
 
 def _number_names(function: _Function) -> set[str]:

@@ -16,6 +16,11 @@ BRANCH = (
     "Choose between two results with torch.where, or between two functions with torch.cond. With "
     f"{CAPTURE_SCALARS} alone the graph breaks at the branch{{}}, which needs the number."
 )
+INDEX = (
+    "Make one tensor of the list (torch.stack, or torch.tensor of numbers), and set "
+    f"torch._dynamo.config.{CAPTURE_SCALARS} = True. With the setting alone torch raises an error at the index{{}}, or "
+    "compiles again for each value."
+)
 LOGGING = (
     f"Remove the call, or torch._dynamo.config.{REORDER_LOGGING}.update({{{{{{}}}}}}): it then runs after the graph, "
     "if its arguments are tensors, constants, or strings made of them."
@@ -50,7 +55,8 @@ def of_line(ending: Ending, line: Frame) -> Iterator[str]:
     """The advice that follows from the line of the program at which a graph breaks."""
     if ending.branch is not None:
         there = (ending.branch.file, ending.branch.line) == (line.file, line.line)
-        yield BRANCH.format("" if there else f" at {place(ending.branch)}")
+        advice = INDEX if ending.branch.call else BRANCH
+        yield advice.format("" if there else f" at {place(ending.branch)}")
     operator = _OPERATOR.search(ending.reason) if CAPTURE_SHAPES in ending.hint else None
     if operator is not None and operator[1] in OF_KNOWN_SHAPE:
         yield OF_KNOWN_SHAPE[operator[1]]
