@@ -125,7 +125,6 @@ def test_another_text_is_not_verified() -> None:
     assert {code.stamp for c in made.compilations for code in c.code.values()} == {DIFFERS}
 
 
-@pytest.mark.exhaustive
 def test_the_settings_are_those_of_the_time() -> None:
     def g(x: torch.Tensor) -> torch.Tensor:
         return (x @ x).relu().sum(0)

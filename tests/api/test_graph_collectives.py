@@ -99,7 +99,7 @@ def test_the_collectives_of_a_graph_are_those_of_its_aot_forward(
     assert all(ranks == group for graph in graphs for _, _, ranks in graph)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_what_aotautograd_did_not_trace_is_said_to_be_not_known(tmp_path: Path) -> None:
     run(tmp_path, "layers", "eager", False, WATCHED)
     graphs, issued, lacks = json.loads((tmp_path / "seen").read_text("utf-8"))

@@ -156,11 +156,11 @@ def _until(process: subprocess.Popen[str], word: str) -> str:
     return said
 
 
-@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
 @pytest.mark.parametrize(
     ("number", "ended"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "SIGTERM")]
 )
+@pytest.mark.cases(full=1)
 def test_signals(folder: Path, tmp_path: Path, number: signal.Signals, ended: str) -> None:
     codes = []
     for words in ([], ["-m", "compile_lens", "run", "-o", str(tmp_path / "r.json")]):

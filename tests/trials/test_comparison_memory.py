@@ -201,6 +201,7 @@ def in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x.detach() * 2
 
 
+@pytest.mark.full
 @pytest.mark.torch
 def test_a_change_in_place_is_compared_although_originals_are_shared() -> None:
     x, y = filled(4), filled(4)

@@ -101,6 +101,7 @@ def test_code_of_one_operator_is_wrong(tmp_path: Path) -> None:
     assert 'href="d.html"' in code and code.count("<main>") == 1 and "cl-data" in code
 
 
+@pytest.mark.full
 def test_equal_values_have_no_cause() -> None:
     divergence = compile_lens.divergence(lambda x: x + 1, torch.rand(8))
     assert divergence and divergence.cause is None and divergence.attempts == ()
@@ -125,7 +126,7 @@ def test_inputs_are_compared_as_they_are_given() -> None:
     assert module.num_batches_tracked == 0 and torch.equal(module.running_mean, torch.zeros(4))
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 def test_half_precision_that_compiled_code_keeps_is_no_error() -> None:
     def score(x: torch.Tensor) -> torch.Tensor:
         y = x * torch.sigmoid(x)

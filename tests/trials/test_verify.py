@@ -119,6 +119,7 @@ def test_containers_of_any_kind_are_compared(name: str, monkeypatch: pytest.Monk
     assert not next(c for c in wrong.comparisons if c.name == names[0]).ok
 
 
+@pytest.mark.full
 def test_a_training_function_that_returns_a_dataclass_has_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     def fn(x: torch.Tensor) -> Pair:
         return Pair(x @ x)

@@ -105,7 +105,6 @@ def test_a_kernel_of_which_no_group_was_seen_has_no_kind() -> None:
     assert {kernel.kind for kernel in capture.kernels} == {"unknown"}
 
 
-@pytest.mark.exhaustive
 def test_a_target_whose_tensors_would_be_on_the_cpu_is_refused() -> None:
     for path in target_inputs.FAKERS:
         with without(path, child=True), pytest.raises(UsageError, match="lacks the hook"):

@@ -224,6 +224,7 @@ def test_code_that_is_only_generated_is_not_read(monkeypatch: pytest.MonkeyPatch
     assert capture(wave, torch.rand(16)).kernels[0].machine is None
 
 
+@pytest.mark.full
 def test_a_tool_that_is_not_there_costs_its_part_only(
     whole: dict[str, Capture], libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

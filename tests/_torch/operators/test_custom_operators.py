@@ -251,8 +251,9 @@ print(json.dumps([[plain(fn, x), ours(fn, x)] for fn in (defined, names, holds)]
         assert theirs == mine
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.parametrize("held", [False, True], ids=["named", "held"])
+@pytest.mark.cases(full=1)
 def test_what_cannot_be_read_is_refused_with_what_to_do(tmp_path: Path, held: bool) -> None:
     found = printed(
         tmp_path,

@@ -275,7 +275,6 @@ def test_one_that_is_endless_for_the_second_target_is_stopped(captures: Captures
     assert "parts" in ask(captures, SIN, beside="h100")
 
 
-@pytest.mark.exhaustive
 def test_a_program_that_hears_nothing_is_ended_with_its_child(captures: Captures) -> None:
     ask(captures, SIN)
     child = captures._own._child
