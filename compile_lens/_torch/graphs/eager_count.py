@@ -188,15 +188,19 @@ def count(
         return None, unknown.reason
     except Exception as error:  # any operator may refuse fake tensors, in its own way; the reason is recorded
         why = f"{type(error).__name__}: {_first_line(error)}"
-        if (
-            _NO_KERNEL in str(error) and runner is not None
-        ):  # an assertion of torch's own, that speaks of a bug
-            name = fx_values.target_text(runner.at.target)
-            why = f"{name} calls a library of the device, which this build of PyTorch has not"
+        absent = next((reason for text, reason in _ABSENT.items() if text in str(error)), "")
+        if absent and runner is not None:
+            why = f"{fx_values.target_text(runner.at.target)} calls a library of the device, {absent}"
         return None, f"eager operators could not be counted on fake tensors: {why}"
 
 
-_NO_KERNEL = "DispatchStub: missing kernel for"
+_ABSENT = {
+    # An assertion of torch's own, that speaks of a bug.
+    "DispatchStub: missing kernel for": "which this build of PyTorch has not",
+    "CUDA driver version is insufficient": "whose driver is not here",
+    "no CUDA-capable device": "which is not here",
+}
+"""Why a library of an absent device cannot be called, by torch's words."""
 
 
 def _with_sizes(gm: torch.fx.GraphModule, given: list[Any], example_inputs: list[Any]) -> list[Any]:
