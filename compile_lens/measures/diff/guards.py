@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, Guard
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
@@ -20,7 +21,7 @@ from compile_lens.record.messages import plain_name as function_of
 
 from ..input_names import readable
 from .inputs import NAMED
-from .settings import plain, unmatched
+from .settings import other_side, plain, unmatched
 
 _TENSOR = re.compile(
     r"check_tensor\(.*, (?P<class>\w+), DispatchKeySet\((?P<keys>[^)]*)\), torch\.(?P<type>\w+), "
@@ -85,6 +86,8 @@ def guards(a: Record, b: Record) -> Iterator[Change]:
         facts = (fact(before.guard), fact(after.guard))
         yield Change("guards", CHANGED, _became(before, after), (), tuple(dict.fromkeys(facts)))
     for kind, some in ((REMOVED, ones), (ADDED, twos)):
+        if other_side(a, b, kind).lacks(claims.GUARDS):
+            continue
         by_graph: dict[str, list[_Own]] = {}
         for own in some:
             by_graph.setdefault(own.compilation.id, []).append(own)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
 from compile_lens.record.lowering import UNNAMED, Lowered
@@ -26,7 +27,8 @@ def rewrites(where: str, sides: tuple[Side, Side], stage: tuple[str, str]) -> It
     ones, twos = (_matched(side, key) for side, key in zip(sides, stage))
     for what in dict.fromkeys((*ones, *twos)):
         before, after = ones[what], twos[what]
-        if before == after:
+        fewer = sides[before > after].capture
+        if before == after or fewer.lacks(claims.REWRITES):
             continue
         kind = ADDED if not before else REMOVED if not after else CHANGED
         own, key = (sides[0], stage[0]) if kind == REMOVED else (sides[1], stage[1])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
+from compile_lens.record import claims
 from compile_lens.record.breaks import Ending
 from compile_lens.record.capture import SETTINGS, Record
 from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
@@ -73,16 +74,27 @@ def breaks(a: Record, b: Record) -> Iterator[Change]:
         words = [text.strip().partition("\n")[0] or "it compiled" for text in ended]
         yield Change("breaks", CHANGED, f"{words[0]} became {words[1]}")
     for kind, ending in unmatched(a.breaks, b.breaks, _reason):
+        if other_side(a, b, kind).lacks(claims.BREAKS):
+            continue
         verb = "a new graph break" if kind == ADDED else "a graph break is gone"
         yield Change("breaks", kind, f"{verb}: {_reason(ending)}", places(ending.frames[-1:]))
     ones, twos = ([s for s in record.skipped if s.cause.kind != "graph break"] for record in (a, b))
     for kind, skip in unmatched(ones, twos, lambda s: (s.kind, _reason(s.cause))):
+        if other_side(a, b, kind).lacks(claims.SKIPS):
+            continue
         what = f"{skip.function}, {skip.kind}" if skip.kind != "function" else skip.function
         verb = "runs eagerly" if kind == ADDED else "no longer runs eagerly"
         yield Change("breaks", kind, f"{what} {verb}: {_reason(skip.cause)}", places(skip.cause.frames[-1:]))
     for kind, again in unmatched(a.recompiles, b.recompiles, lambda r: tuple(map(plain, r.guards))):
+        if other_side(a, b, kind).lacks(claims.RECOMPILES):
+            continue
         verb = "compiled again" if kind == ADDED else "no longer compiled again"
         yield Change("breaks", kind, f"{again.function} is {verb}: {'; '.join(again.guards)}")
+
+
+def other_side(a: Record, b: Record, kind: str) -> Record:
+    """Return the record in which something new or gone is not: if it did not see all, it may have it too."""
+    return b if kind == REMOVED else a
 
 
 def _reason(ending: Ending) -> str:
