@@ -136,7 +136,8 @@ def test_item_in_try_has_its_own_line_and_hint() -> None:
     assert ending.frames[-1].line == line_of(fn, ".item()")
     (skip,) = found.skipped
     assert (skip.kind, skip.compilation, skip.cause) == (REST, "0/0", ending)
-    assert skip.lines == ((line_of(fn, "try:"), line_of(fn, "return c.exp()")),)
+    first = line_of(fn, "try:")  # it holds a NOP alone, which Dynamo drops on Python 3.13
+    assert skip.lines in [((line, line_of(fn, "return c.exp()")),) for line in (first, first + 1)]
 
 
 def test_a_branch_on_a_tensor_is_called_one() -> None:
