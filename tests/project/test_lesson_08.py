@@ -29,6 +29,7 @@ def test_it_reads_blocks_and_threads() -> None:
     assert "[[thread_position_in_grid]]" in cells["metal"] and "mask" not in cells["metal"]
 
 
+@pytest.mark.exhaustive
 def test_a_mask_may_be_in_the_way_of_wide_loads() -> None:
     """By Triton's own PTX: two or four numbers are loaded at once where no mask ends in the midst of them."""
     pytest.importorskip("triton")

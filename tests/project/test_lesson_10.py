@@ -56,6 +56,7 @@ def test_its_prose_says_what_the_captures_say() -> None:
     assert lessons.said(prose["attention-meaning"], r"the other one nearly (\w+) times") == (4,)
 
 
+@pytest.mark.exhaustive
 def test_a_third_way_reads_once_and_stays_right() -> None:
     """What the text says of ``var``, of Welford, and of the exchanges that are built in, by plain torch."""
     prose = lessons.prose(NAME)
