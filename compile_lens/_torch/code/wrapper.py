@@ -34,8 +34,20 @@ CHOOSES = frozenset(("multi_kernel", "size_hint_multi_kernel"))
 NOT_CALL = frozenset(("benchmark_compiled_module", "get_args"))
 """Functions of the wrapper that are for measuring it, not part of a call."""
 
-COPY = "torch.ops.aten.copy_.default"
-"""The library call behind ``buf1.copy_(buf0, False)`` in a wrapper."""
+CLEARS = "torch.ops.aten.zero_.default"
+IN_PLACE = {"copy_": "torch.ops.aten.copy_.default", "zero_": CLEARS}
+"""The library calls behind methods of buffers in a wrapper, as ``buf1.copy_(buf0, False)``: a copy into another type,
+layout or device, and memory that a kernel needs to be clear."""
+
+OF_PARTS = {
+    "sum": "torch.ops.aten.sum.dim_IntList",
+    "prod": "torch.ops.aten.prod.dim_int",
+    "amax": "torch.ops.aten.amax.default",
+    "amin": "torch.ops.aten.amin.default",
+    "to": "torch.ops.aten._to_copy.default",
+}
+"""The library calls behind ``buf4 = workspace_0[…].view(…).sum(dim=0).to(…)``: each block of a kernel left a part of a
+reduction over columns, and the wrapper reduces these."""
 
 NOT_KERNELS = frozenset(
     "reinterpret_tensor _reinterpret_tensor as_strided set_ resize_ alloc_from_pool item wait_tensor view "
@@ -215,15 +227,15 @@ def _language(func: ast.expr) -> str:
 
 
 def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
-    """Return the launches of ``call`` and its partitions: (kernel or callee, line), in order of lines."""
-    calls = []
+    """Return the launches of ``call`` and its partitions: (kernel or callee, line), in the order of the text."""
+    calls: list[tuple[int, int, str]] = []
     for function in _functions(tree.body):
         if function.name not in NOT_CALL:
             for call in _own_calls(function):
                 name = _callee(call.func, defined)
-                if name:
-                    calls.append((name, call.lineno))
-    return sorted(calls, key=lambda item: item[1])
+                if name:  # of a chain of methods, the first ends first
+                    calls.append((call.lineno, call.end_col_offset or 0, name))
+    return [(name, line) for line, _, name in sorted(calls)]
 
 
 def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
@@ -257,6 +269,13 @@ _NO_CALL = frozenset(
 """Types in which no call is made: nearly all there are; the calls of an inner function are its own."""
 
 
+def library_calls(line: str) -> list[str]:
+    """Return the library calls of one line of ``call``, in the order in which they run; none if it is not Python."""
+    tree = syntax_of(line)
+    calls = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [name for call in reversed(calls) if (name := _callee(call.func, set()))]
+
+
 def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
     """Yield the calls of a function, without those of functions inside it."""
     pending: list[Any] = list(function.body)
@@ -277,8 +296,10 @@ def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
 def _callee(func: ast.expr, defined: set[str]) -> str:
     if isinstance(func, ast.Name):
         return func.id if func.id in defined else ""
-    if isinstance(func, ast.Attribute) and func.attr == "copy_":
-        return COPY  # into another type, layout or device: the wrapper calls the method of the buffer
+    if isinstance(func, ast.Attribute) and func.attr in IN_PLACE:
+        return IN_PLACE[func.attr]
+    if isinstance(func, ast.Attribute) and func.attr in OF_PARTS and isinstance(func.value, ast.Call):
+        return OF_PARTS[func.attr]
     dotted = _dotted(func)
     if not dotted:
         return ""
@@ -340,7 +361,10 @@ class _KernelBuilder:
                 continue  # a view or memory that the library makes
             counts[callee] = counts.get(callee, 0) + 1
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
-            externs.append(self._kernel(name, "extern", [line], loops))
+            extern = self._kernel(name, "extern", [line], loops)
+            externs.append(
+                dataclasses.replace(extern, no_origin=_NO_ORIGIN) if callee == CLEARS and not loops else extern
+            )
         return externs
 
     def _kernel(self, name: str, language: str, lines: list[int], loops: Sequence[str]) -> Kernel:
@@ -359,6 +383,9 @@ class _KernelBuilder:
             reads=_sum([g.reads for g in groups]),
             writes=_sum([g.writes for g in groups]),
         )
+
+
+_NO_ORIGIN = "it clears the memory in which the kernel after it works: it stands for no operator of the program"
 
 
 def _same(kernel: str, callee: str) -> bool:

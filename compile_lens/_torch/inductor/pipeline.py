@@ -6,6 +6,7 @@ With *code only* the module that Inductor generated is kept as text and never im
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -203,6 +204,36 @@ def extern_call(seen: Lowering, real: Any, scheduler: Any, node: Any, *args: Any
         called = called or getattr(node.node, "python_kernel_name", None)
         if called:
             seen.kernels.append((str(called), tuple(_operations(node))))
+    return result
+
+
+@slot_hook(
+    "torch._inductor.codegen.simd:SIMDScheduling._codegen_mix_order_reduction", LOWERING, claims.KERNELS
+)
+def mix_order_reduction(
+    seen: Lowering, real: Any, scheduling: Any, rows: Any, columns: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Record a kernel that reduces rows and columns at once, and the library calls that reduce what its blocks left.
+
+    Inductor reports neither of them (the gradients of a normalisation's weights are such).
+    """
+    wrapper = _graph_in_progress().wrapper_code
+    first, count = len(wrapper.lines), len(seen.kernels)
+    loops = dict.fromkeys([*_operations(rows), *_operations(columns)])
+    result = real(scheduling, rows, columns, *args, **kwargs)
+    lines = wrapper.lines[first:]
+    name = next((n for line in lines if (n := getattr(line, "kernel_name", ""))), "")
+    if not name:
+        return result
+    others = {loop for _, members in seen.kernels[count:] for loop in members}
+    launched = [(str(name), tuple(loop for loop in loops if loop not in others))]
+    for line in lines:
+        buffer = re.match(r"\w+", line) if isinstance(line, str) else None
+        written = buffer and scheduling.scheduler.name_to_buf.get(buffer[0])
+        if written:
+            made = (written.defining_op_name(),)
+            launched += [(call, made) for call in code_text.library_calls(line)]
+    seen.kernels[count:count] = launched
     return result
 
 
