@@ -55,10 +55,10 @@ DEVICES = {"h100": ("cuda", H100), "mps": ("mps", MPS)}
 
 LAUNCHES = re.compile(
     r"(?<![\w.])(?:\w+\.run\(|extern_kernels\.\w+\(|torch\.ops\.[\w.]+\(|aten\.[\w.]+\("
-    r"|generated_kernel\w*\(|\w+\.copy_\(|cpp_fused\w*\()"
+    r"|generated_kernel\w*\(|\w+\.(?:copy|zero)_\(|cpp_fused\w*\()"
 )
-"""Calls of generated code that start work: kernels, library calls, copies between devices, kernels of the CPU.
-A workspace that is cleared for a kernel belongs to that kernel."""
+"""Calls of generated code that start work: kernels, library calls, copies between devices, memory that is cleared for a
+kernel, kernels of the CPU."""
 
 
 class Stop(Exception):

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 TARGET = "h100"
-LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 14, "device_bytes": 14514300}
+LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 15, "device_bytes": 14514300}
 
 
 def rand(seed: int, *shape: int) -> torch.Tensor:

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 TARGET = "h100"
-LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 9, "device_bytes": 21154900}
+LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 10, "device_bytes": 21154900}
 
 
 def rand(seed: int, *shape: int) -> torch.Tensor:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 TARGET = "h100"
-LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 12, "device_bytes": 6076700}
+LIMITS = {"graphs": 1, "breaks": 0, "device_launches": 13, "device_bytes": 6076700}
 
 
 def rand(seed: int, *shape: int) -> torch.Tensor:

@@ -363,7 +363,9 @@ class _KernelBuilder:
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
             extern = self._kernel(name, "extern", [line], loops)
             externs.append(
-                dataclasses.replace(extern, no_origin=_NO_ORIGIN) if callee == CLEARS and not loops else extern
+                dataclasses.replace(extern, no_origin=_NO_ORIGIN)
+                if callee == CLEARS and not loops
+                else extern
             )
         return externs
 
@@ -385,7 +387,9 @@ class _KernelBuilder:
         )
 
 
-_NO_ORIGIN = "it clears the memory in which the kernel after it works: it stands for no operator of the program"
+_NO_ORIGIN = (
+    "it clears the memory in which the kernel after it works: it stands for no operator of the program"
+)
 
 
 def _same(kernel: str, callee: str) -> bool:
