@@ -24,7 +24,7 @@ from ..results.program import Program
 if TYPE_CHECKING:
     from .._torch.watch.retained_graphs import RetainedGraph
 
-ONE_GRAPH = "it is a capture of one graph: what became of its function beside that is the program's to tell"
+ONE_GRAPH = "this is a capture of one graph: the program knows what else became of its function"
 _NOT_OBSERVED = tuple(
     Missing(claim, ONE_GRAPH)
     for claim in (claims.BREAKS, claims.SKIPS, claims.RECOMPILES, claims.GUARDS, claims.EVALUATIONS)
