@@ -33,7 +33,8 @@ _RESUMED = "torch_dynamo_resume_in_"
 def check(record: Record | ProgramRecord) -> None:
     """Raise ``RecordError`` if a part of a record says what another part of it denies."""
     denied = next(_of_capture(record) if isinstance(record, Record) else _of_program(record), "")
-    if denied:
+    if denied:  # names in it are the file's: none may steer a terminal, and each can be encoded
+        denied = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in denied)
         raise RecordError(f"{denied}: the record was changed or is damaged; record it again")
 
 

@@ -268,7 +268,9 @@ def hostile(text: str) -> Capture:
         timings=(Timing(text, 1.0),),
         failure=Failure(text, text, text, text),
         notes=(text,),
-        skipped=(Skip(text, text, text, 3, Ending(text, text, (frame,), text, text), ((1, 2),), text, text),),
+        skipped=(
+            Skip(text, text, text, 3, Ending(text, text, (frame,), text, text), ((1, 2),), text, first.id),
+        ),
         created=text,
         unknown_fields=(text,),
     )

@@ -137,3 +137,12 @@ def test_an_emptied_list_of_a_program_is_refused(program: dict[str, Any], path: 
 @pytest.mark.parametrize("name", mutations.RECORDS)
 def test_records_made_by_hand_are_consistent(name: str) -> None:
     assert Capture.from_json(mutations.RECORDS[name]().to_json())
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m red", "lone \ud800 surrogate", "two\nlines"])
+def test_names_of_a_damaged_record_are_printable(name: str) -> None:
+    raw = json.loads(mutations.RECORDS["skipped"]().to_json())
+    raw["skipped"][0]["compilation"] = name
+    with pytest.raises(RecordError, match=r"names compilation .*, which is not in compilations") as caught:
+        Capture.from_json(json.dumps(raw))
+    assert str(caught.value).isprintable() and str(caught.value).encode()
