@@ -131,6 +131,7 @@ def parser() -> argparse.ArgumentParser:
     _add_target(costly, "h100, mps, …")
     costly.add_argument("--by", choices=COST_BY, default="line", help="default: %(default)s")
     costly.add_argument("--basis", choices=BASES, help="the unit (default: the first of these that is known)")
+    _add_full(costly, "all rows, not the first 12")
 
     large = add(
         "memory",
@@ -141,6 +142,7 @@ def parser() -> argparse.ArgumentParser:
     _add_call(large)
     _add_target(large, "h100, mps, …")
     large.add_argument("--by", choices=MEMORY_BY, default="line", help="default: %(default)s")
+    _add_full(large, "all rows, not the first 12")
     large.add_argument(
         "--curve",
         nargs="*",
@@ -411,8 +413,8 @@ def _seconds(word: str) -> float:
     return seconds
 
 
-def _add_full(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--full", action="store_true", help="print everything, not the first 25 lines")
+def _add_full(command: argparse.ArgumentParser, what: str = "everything, not the first 25 lines") -> None:
+    command.add_argument("--full", action="store_true", help=f"print {what}")
 
 
 def _add_story(command: argparse.ArgumentParser) -> None:

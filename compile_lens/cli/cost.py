@@ -42,11 +42,12 @@ def memory(args: argparse.Namespace) -> int:
 
 
 def _printed(
-    args: argparse.Namespace, result: Any, text: Callable[[Any, str], str], failure: Exception | None
+    args: argparse.Namespace, result: Any, text: Callable[..., str], failure: Exception | None
 ) -> int:
     if args.json:
         error = {} if failure is None else {"error": error_dict(failure)}
         say(document({"command": args.command, **result.to_dict(), **error}))
     else:
-        say(text(result, "--json"))
+        every = (len(result.rows),) if args.full else ()
+        say(text(result, "--full", *every))
     return OK if failure is None else FAILED

@@ -733,3 +733,23 @@ def test_divergence_of_an_absent_gpu_runs_its_kernels(
     assert value["kernel"].startswith("triton_") and data["agrees"] is True
     assert main([*words, "--target", "h101"]) == 2
     assert "h101' is not known" in capsys.readouterr().out
+
+
+def test_cost_and_memory_print_all_rows_where_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "sums.py"
+    rows = "\n".join(f"    a{i} = torch.sort(x + {i}).values" for i in range(14))
+    names = ", ".join(f"a{i}" for i in range(14))
+    file.write_text(f"import torch\n\ndef sums(x):\n{rows}\n    return {names}\n", encoding="utf-8")
+    record = tmp_path / "sums.json"
+    assert main(["show", f"{file}:sums", "--input", "torch.rand(9, 9)", "--quiet", "--out", str(record)]) == 0
+    capsys.readouterr()
+    places = [f"sums.py:{line}" for line in range(4, 18)]
+    for command in ("cost", "memory"):
+        assert main([command, str(record)]) == 0
+        short = capsys.readouterr().out
+        assert " more: --full" in short and not all(place in short for place in places)
+        assert main([command, str(record), "--full"]) == 0
+        whole = capsys.readouterr().out
+        assert " more" not in whole and all(place in whole for place in places)

@@ -167,8 +167,8 @@ def launches_of_each(one: ModuleTotal) -> str:
     return f"{least} to {max(most)} launches"
 
 
-def text(cost: Cost, rest: str = ".rows") -> str:
-    """A cost as lines of text. ``rest`` is where the rows are that are not listed."""
+def text(cost: Cost, rest: str = ".rows", listed: int = LISTED) -> str:
+    """A cost as lines of text. ``rest`` is where the rows are that are not ``listed``."""
     if not cost.rows:
         return "\n".join(cost.missing) or "no kernel was generated"
     lines = [f"Cost by {cost.by}: {amount(cost, cost.total, cost.at_least)} in all, {cost.origin}."]
@@ -178,8 +178,8 @@ def text(cost: Cost, rest: str = ".rows") -> str:
             f"{head}  {len(one.paths)} × {one.type or 'module'} ({one.pattern}): {launches_of_each(one)} each"
         )
     several = cost.by == "kernel" and len({phase for row in cost.rows for phase in row.phases}) > 1
-    width = max(len(_name(row)) for row in cost.rows[:LISTED])
-    for row in cost.rows[:LISTED]:
+    width = max(len(_name(row)) for row in cost.rows[:listed])
+    for row in cost.rows[:listed]:
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {_name(row):<{width}}"
         phases = " and ".join(row.phases)
         detail = (
@@ -188,7 +188,7 @@ def text(cost: Cost, rest: str = ".rows") -> str:
             else f"{launch_words(row.launches)}{f' in {phases}' * several}  {places(row.lines)}"
         )
         lines.append(f"{head}  {detail or row.note}".rstrip())
-    if len(cost.rows) > LISTED:
-        lines.append(f"… {len(cost.rows) - LISTED} more: {rest}")
+    if len(cost.rows) > listed:
+        lines.append(f"… {len(cost.rows) - listed} more: {rest}")
     lines += [f"not known: {reason}" for reason in cost.missing]
     return "\n".join(lines)

@@ -134,8 +134,8 @@ LISTED = 12
 """Rows in the text of a memory use."""
 
 
-def text(use: MemoryUse, rest: str = ".rows") -> str:
-    """A memory use as lines of text. ``rest`` is where the rows are that are not listed."""
+def text(use: MemoryUse, rest: str = ".rows", listed: int = LISTED) -> str:
+    """A memory use as lines of text. ``rest`` is where the rows are that are not ``listed``."""
     if not use.rows:
         return "\n".join(use.missing) or "no code was generated"
     allocated = (
@@ -145,7 +145,7 @@ def text(use: MemoryUse, rest: str = ".rows") -> str:
     )
     lines = [f"Memory by {use.by}, modelled. {_total(use)}{allocated}"]
     table = _use(use)
-    shown = [[flat(printed(cell)) for cell in row.cells] for row in table.rows[:LISTED]]
+    shown = [[flat(printed(cell)) for cell in row.cells] for row in table.rows[:listed]]
     widths = [max(map(len, column)) for column in zip(table.head, *shown)]
     for row in (list(table.head), *shown):
         cells = (
@@ -153,7 +153,7 @@ def text(use: MemoryUse, rest: str = ".rows") -> str:
             for cell, width, kind in zip(row, widths, table.kinds)
         )
         lines.append("  ".join(cells).rstrip())
-    lines += [f"… {len(use.rows) - LISTED} more: {rest}"] if len(use.rows) > LISTED else []
+    lines += [f"… {len(use.rows) - listed} more: {rest}"] if len(use.rows) > listed else []
     return "\n".join([*lines, *(f"not known: {reason}" for reason in use.missing)])
 
 
