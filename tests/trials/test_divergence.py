@@ -325,7 +325,7 @@ def _last_graph_of_dynamo(function: Any, args: tuple[Any, ...]) -> Any:
 @pytest.mark.parametrize("name", ["buffer", "mul_", "copy_"])
 def test_a_write_that_dynamo_loses_when_autograd_restarts_it(name: str) -> None:
     """AOTAutograd has Dynamo trace again, and that graph lacks the write; the backend eager gets the first one."""
-    number = torch.tensor(3.0, dtype=torch.float64)
+    number = torch.tensor(5.0, dtype=torch.float64)
     function, args = {
         "buffer": (Counter(), (torch.ones(3),)),
         "mul_": (scaled, (torch.ones(3), number)),
