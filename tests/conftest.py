@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import importlib.util
@@ -142,11 +143,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ids = chosen([*cases.values()], config.option.tier)
     if config.option.passed:
         earlier = passed(config.option.passed.read_text(encoding="utf-8"))
+        depends = functools.cache(depends_on_triton)  # which reads the file
         ids -= {
             item.nodeid
             for item in items
-            if in_report(item.nodeid) in earlier
-            and not depends_on_triton(cases[item.nodeid].marks, item.path)
+            if in_report(item.nodeid) in earlier and not depends(cases[item.nodeid].marks, item.path)
         }
     nightly = config.pluginmanager.get_plugin("nightly")
     worker = getattr(config, "workerinput", None)

@@ -47,7 +47,7 @@ H100 = SimpleNamespace(
     memory_clock_rate=2619000,
     memory_bus_width=5120,
 )
-"""What an H100 SXM reports."""
+"""Properties that an H100 SXM reports."""
 
 MPS = SimpleNamespace(name="Apple M3", multi_processor_count=10, warp_size=32, max_threads_per_block=1024)
 

@@ -49,5 +49,5 @@ def test_what_was_not_seen_is_not_gone(record: Callable[[], Capture]) -> None:
     for seen in (True, False):
         other = without(whole, seen)
         for pair in ((whole, other), (other, whole)):
-            told = {change.level for change in difference(*pair, DifferenceRecord).changes}
-            assert bool(told & {"breaks", "guards", "rewrites"}) is seen, (record.__name__, told)
+            levels = {change.level for change in difference(*pair, DifferenceRecord).changes}
+            assert bool(levels & {"breaks", "guards", "rewrites"}) is seen, (record.__name__, levels)

@@ -9,7 +9,7 @@ def rand(seed: int, *shape: int) -> torch.Tensor:
 
 
 class Confusion(torch.nn.Module):
-    """How often each class was taken for each other, and what follows from it."""
+    """Counts of each class taken for each other, and what follows from them."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ class Codes(torch.nn.Module):
 
 
 class Use(torch.nn.Module):
-    """How evenly codes are used."""
+    """Evenness of the use of codes."""
 
     def __init__(self, codes: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Use(torch.nn.Module):
 
 
 class Losses(torch.nn.Module):
-    """What the codes leave out, as a number for training and as numbers to look at."""
+    """Loss that the codes leave, as a number for training and as numbers to look at."""
 
     def forward(self, x: torch.Tensor, quantized: torch.Tensor) -> dict[str, torch.Tensor]:
         off = x - quantized

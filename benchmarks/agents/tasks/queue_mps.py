@@ -39,7 +39,7 @@ class Slots(torch.nn.Module):
 
 
 class Costs(torch.nn.Module):
-    """What a job costs on a machine: heat, tools, lateness."""
+    """Cost of a job on a machine: heat, tools, lateness."""
 
     def __init__(self, kinds: int) -> None:
         super().__init__()

@@ -228,14 +228,18 @@ def _language(func: ast.expr) -> str:
 
 def _calls(tree: ast.Module, defined: set[str]) -> list[tuple[str, int]]:
     """Return the launches of ``call`` and its partitions: (kernel or callee, line), in the order of the text."""
-    calls: list[tuple[int, int, str]] = []
-    for function in _functions(tree.body):
-        if function.name not in NOT_CALL:
-            for call in _own_calls(function):
-                name = _callee(call.func, defined)
-                if name:  # of a chain of methods, the first ends first
-                    calls.append((call.lineno, call.end_col_offset or 0, name))
-    return [(name, line) for line, _, name in sorted(calls)]
+    functions = (function for function in _functions(tree.body) if function.name not in NOT_CALL)
+    return _launches((call for function in functions for call in _own_calls(function)), defined)
+
+
+def _launches(calls: Iterable[ast.Call], defined: set[str]) -> list[tuple[str, int]]:
+    """Return the calls that launch something: (kernel or callee, line), in the order of the text."""
+    launches = [
+        (call.lineno, call.end_col_offset or 0, name)  # of a chain of methods, the first ends first
+        for call in calls
+        if (name := _callee(call.func, defined))
+    ]
+    return [(name, line) for line, _, name in sorted(launches)]
 
 
 def _functions(body: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
@@ -273,7 +277,7 @@ def library_calls(line: str) -> list[str]:
     """Return the library calls of one line of ``call``, in the order in which they run; none if it is not Python."""
     tree = syntax_of(line)
     calls = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [name for call in reversed(calls) if (name := _callee(call.func, set()))]
+    return [name for name, _ in _launches(calls, set())]
 
 
 def _own_calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
@@ -361,12 +365,7 @@ class _KernelBuilder:
                 continue  # a view or memory that the library makes
             counts[callee] = counts.get(callee, 0) + 1
             name = callee if counts[callee] == 1 else f"{callee}#{counts[callee]}"
-            extern = self._kernel(name, "extern", [line], loops)
-            externs.append(
-                dataclasses.replace(extern, no_origin=_NO_ORIGIN)
-                if callee == CLEARS and not loops
-                else extern
-            )
+            externs.append(self._kernel(name, "extern", [line], loops))
         return externs
 
     def _kernel(self, name: str, language: str, lines: list[int], loops: Sequence[str]) -> Kernel:
@@ -381,15 +380,10 @@ class _KernelBuilder:
             launch_lines=tuple(lines),
             groups=tuple(g.name for g in groups),
             origins=tuple(origins),
-            no_origin="" if origins else _why_no_origin(groups),
+            no_origin="" if origins else _why_no_origin(name, groups),
             reads=_sum([g.reads for g in groups]),
             writes=_sum([g.writes for g in groups]),
         )
-
-
-_NO_ORIGIN = (
-    "it clears the memory in which the kernel after it works: it stands for no operator of the program"
-)
 
 
 def _same(kernel: str, callee: str) -> bool:
@@ -398,9 +392,11 @@ def _same(kernel: str, callee: str) -> bool:
     return kernel == callee or kernel == callee.rpartition(".")[0]
 
 
-def _why_no_origin(groups: list[Node]) -> str:
+def _why_no_origin(name: str, groups: list[Node]) -> str:
     if groups:
         return "Inductor recorded no origin for the loops that it runs"
+    if name.partition("#")[0] == CLEARS:
+        return "it clears the memory in which the kernel after it works: it stands for no operator of the program"
     return "Inductor did not report which of its nodes this call runs"
 
 

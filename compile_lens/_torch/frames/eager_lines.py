@@ -135,9 +135,8 @@ def body_lines(code: Any) -> set[int]:
         return numbers
     line, body = 0, False
     for x in dis.get_instructions(code):
-        if (
-            x.starts_line
-        ):  # from Python 3.13 on the line is another attribute: None of what a coroutine ends with
+        if x.starts_line:
+            # From Python 3.13 on the line is another attribute: None of what a coroutine ends with.
             line = getattr(x, "line_number", x.starts_line) or 0
         body = body or (line == first and x.opname not in _HEADS)
     return numbers if body else numbers - {first} or numbers

@@ -231,8 +231,8 @@ def mix_order_reduction(
         buffer = re.match(r"\w+", line) if isinstance(line, str) else None
         written = buffer and scheduling.scheduler.name_to_buf.get(buffer[0])
         if written:
-            made = (written.defining_op_name(),)
-            launched += [(call, made) for call in code_text.library_calls(line)]
+            writers = (written.defining_op_name(),)
+            launched += [(call, writers) for call in code_text.library_calls(line)]
     seen.kernels[count:count] = launched
     return result
 
