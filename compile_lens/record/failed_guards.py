@@ -56,6 +56,9 @@ _BACKENDS = re.compile(
 )
 _MISSING = re.compile(r"(?:KeyError|IndexError) on (?P<source>.+)$")
 _NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.+)$")
+_NO_FUNCTION = re.compile(r"(?:\w+: )?Not a function on (?P<source>.+)\.__\w+__$")
+"""Torch's words where it looks into a Python function and meets another callable."""
+FUNCTION, NO_FUNCTION = "a Python function", "no Python function"
 _DUPLICATES = re.compile(r"Duplicate tensors found: (?P<groups>\[.*\])$", re.DOTALL)
 _LENGTH = re.compile(r"len\((?P<source>.+)\) != (?P<old>\d+)$")
 _ABSENT = re.compile(r"not ___dict_contains\('(?P<name>\w+)', (?P<owner>.+)\.__dict__\)$")
@@ -242,6 +245,10 @@ def _sentences(text: str, _: str, now: Now) -> tuple[str, str, str] | None:
     without = _NO_ATTRIBUTE.match(text)
     if without:
         return f"an attribute of {plain_source(without['source'])}", THERE, GONE
+    no_function = _NO_FUNCTION.match(text)
+    if no_function:
+        source = plain_source(no_function["source"])
+        return source, FUNCTION, now(source) or NO_FUNCTION
     length = _LENGTH.match(text)
     if length and (value := now(f"len({plain_source(length['source'])})")) != length["old"]:
         # Of a dict torch says what it met, and not what it asked for.

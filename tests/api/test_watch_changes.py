@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 import subprocess
@@ -178,6 +179,10 @@ def test_settings_are_not_the_program_s_variables() -> None:
         ("0/0: len(L['d']) != 1", "len(d) was 1"),
         ("0/0: L['a'].size()[0] < L['b'].size()[0]", "L['a'].size()[0] < L['b'].size()[0]"),
         ("0/0: not L['xs']", "xs was empty, 0 or False"),
+        (
+            "0/0: CodeGuardAccessor: Not a function on L['act'].__code__",
+            "act was a Python function, now no Python function",
+        ),
     ],
 )
 def test_what_a_log_says_without_the_values_of_the_time(text: str, told: str) -> None:
@@ -246,3 +251,54 @@ def test_advice_on_what_torch_compiles_through_a_function_of_its_own() -> None:
         exec(compile("def own(x):\n    return op(x)\n", __file__, "exec"), made)
         torch.compile(made["own"], backend=backend)(torch.rand(3))
     assert len(graphs) == len(changed_programs.ONE_EACH), "as the advice says"
+
+
+class Mode(enum.Enum):
+    """Members, of which each is one object."""
+
+    FIRST = 1
+    SECOND = 2
+
+
+class Called:
+    """A callable that is no Python function."""
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (tuple(Mode), ("Mode.FIRST", "Mode.SECOND")),
+        ((int, float), ("int", "float")),
+        ((doubled, torch.cos), ("a Python function", "torch.cos")),
+        ((doubled, Called()), ("a Python function", "a Called")),
+        ((torch.cos, doubled), ("torch.cos", "doubled")),
+    ],
+    ids=["members", "classes", "builtin", "callable", "function"],
+)
+def test_objects_with_names_of_their_own_are_few_values(
+    values: tuple[Any, Any], told: tuple[str, str]
+) -> None:
+    """To make them once is no advice: they were."""
+
+    def chosen(x: torch.Tensor, what: Any) -> torch.Tensor:
+        if what is Mode.FIRST or what is int:
+            return x.sin()
+        return what(x) if callable(what) and what is not float else x.cos()
+
+    torch._dynamo.reset()
+    compiled = torch.compile(chosen, backend="eager")
+    with compile_lens.watch() as program:
+        for value in values:
+            compiled(torch.ones(3), value)
+    (again,) = program.recompiles
+    assert again.recompilation is not None and (guard := again.recompilation.change) is not None
+    assert guard.source == "what"
+    assert (guard.old.removeprefix(f"{__name__}."), guard.new.removeprefix(f"{__name__}.")) == told
+    assert words.to_try(again.recompilation).startswith("give what few different values")

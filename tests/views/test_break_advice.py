@@ -334,4 +334,6 @@ def test_of_a_step_with_a_scheduler_nothing_has_to_change(itself: bool) -> None:
         call("eager")
     text = " ".join(program.text("full").split())
     assert "there is nothing to change" in text and break_advice.SCHEDULED in text
-    assert "Avoid calling" not in text and "file an issue" not in text
+    assert "Avoid calling" not in text and "file an issue" not in text and ". the line" not in text
+    if itself:
+        assert "in step broke the graph, also" in text, "torch's function in between bears the step's name"

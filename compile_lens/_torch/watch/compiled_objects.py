@@ -116,7 +116,7 @@ def _name(function: Any, code: types.CodeType | None) -> str:
         return f"functools.partial of {_name(function.func, code)}"
     if isinstance(function, torch.nn.Module):
         return type(function).__name__
-    if code is not None and isinstance(function, _FUNCTIONS):
+    if code is not None and isinstance(function, _FUNCTIONS) and not is_library(code.co_filename):
         return eager_lines.plain_name(code.co_name)
     if isinstance(function, _OPERATORS):
         return f"torch.ops.{function}"

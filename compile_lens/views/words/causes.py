@@ -134,21 +134,27 @@ def _did(effects: list[Cause]) -> str:
     count = sum(one.count for one in effects)
     times = f", {count} times" if count > 1 else ""
     did = HEADS[first.kind]
+    subjects = list(map(_subject, effects))
     if first.kind == GRAPH_BREAK:
-        of = [
-            one.function
-            for one in effects
-            if plain_name(one.place.function if one.place else "") != one.function
-        ]
-        did = f"{did} of {first_names(dict.fromkeys(of), MOST)}" if of else did
+        broke = [_broken_graph(one) for one in effects]
+        if len(set(subjects)) == 1 or len(set(broke)) == 1:
+            of = dict.fromkeys(filter(None, broke))
+            did = f"{did} of {first_names(of, MOST)}" if of else did
+        else:
+            subjects = [f"{at} (the graph of {of})" if of else at for at, of in zip(subjects, broke)]
     if not first.certain:
         did = f"{_unasked(first)}{AS_FAR}"
         if first.eager_kind == STANCE:  # so many calls, and not so many that ran eagerly
             did, times = f"was called{times.replace(',', '')} {_PERHAPS}", ""
     elif first.eager_kind:
         did = _unasked(first)
-    what, *others = dict.fromkeys(map(_subject, effects))
+    what, *others = dict.fromkeys(subjects)
     return f"{what} {did}{f', also {first_names(others, MOST)}' if others else ''}{times}"
+
+
+def _broken_graph(cause: Cause) -> str:
+    """Return the function whose graph broke; ``""`` if it is the one that the line of the break is in."""
+    return "" if plain_name(cause.place.function if cause.place else "") == cause.function else cause.function
 
 
 def _subject(cause: Cause) -> str:
@@ -289,7 +295,7 @@ def advice(cause: Cause, torch: str = "") -> str:
     if len(remedies) < 2:
         return next(iter(remedies), "")
     if not _of_forms(cause):
-        return "\n".join(remedies)
+        return "\n".join(remedy[0].upper() + remedy[1:] for remedy in remedies)
     each = (f"for {first_names(dict.fromkeys(of), MOST)}: {remedy}" for remedy, of in remedies.items())
     return "; ".join(each)
 

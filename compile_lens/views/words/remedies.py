@@ -155,6 +155,11 @@ def two_types(failed: FailedGuard) -> tuple[str, str] | None:
     return (old.__name__, new.__name__) if old is not new and {old, new} <= {bool, int, float} else None
 
 
+def _is_name(text: str) -> bool:
+    """Return True if an object is told by its own name, and not by that of its class (``a Config``)."""
+    return bool(text) and not text.startswith(("a ", "another "))
+
+
 def _article(name: str) -> str:
     return f"an {name}" if name == "int" else f"a {name}"
 
@@ -218,6 +223,10 @@ def _of_objects(failed: FailedGuard) -> str | None:
     if failed.source.startswith("type(") and failed.source.endswith(")"):
         return "call it with one class, or compile one function for each"
     if failed.text.startswith("___check_obj_id("):
+        if _is_name(failed.old) and _is_name(
+            failed.new
+        ):  # a member of an Enum, a class, a function: made once already
+            return None
         return "give it the same object each time, made once, or compile one function for each"
     if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
         return (
