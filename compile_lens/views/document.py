@@ -6,10 +6,10 @@ Numbers and absences stay data here. Units, rounding, "≥", "~", "—" and "not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple, Union
+from typing import NamedTuple, TypeVar, Union
 
 from compile_lens.measures.chain import Address
 from compile_lens.record.capture import Failure, Record
@@ -17,18 +17,17 @@ from compile_lens.record.compilation import Compilation, Stage
 from compile_lens.record.figures import MEASURED, AtLeast, Count, Figure
 from compile_lens.record.graph import Frame, Source
 
+_T = TypeVar("_T")
+
 BYTES, MEMORY, SECONDS, OPERATIONS, COUNT = "bytes", "memory", "seconds", "operations", ""
 """Units: bytes moved (kB, MB), bytes of memory (KiB, MiB), seconds, arithmetic operations, a plain count."""
-
-RECORDED = "recorded"
-"""Evidence of a number that the compiler or a device reported; the others are ``MEASURED`` and ``MODELLED``."""
 
 EXACT, AT_LEAST = "exact", "at least"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its unit and evidence.
+    """A number with its unit and evidence, ``MEASURED`` or ``MODELLED``.
 
     Attributes:
         value: one number, or a ``Count`` that depends on loops and branches.
@@ -404,6 +403,6 @@ def table_finding(
     return Finding(key, title, intro, fact, (), where, sections, few=few, beside=beside) if shown else None
 
 
-def cut(rows: list[Row], limit: int) -> tuple[tuple[Row, ...], int]:
+def cut(rows: Sequence[_T], limit: int) -> tuple[tuple[_T, ...], int]:
     """The first rows, and how many are left out."""
     return tuple(rows[:limit]), max(len(rows) - limit, 0)

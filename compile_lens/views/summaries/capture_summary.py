@@ -14,24 +14,26 @@ from compile_lens.measures.memory_use import memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.measures.written_attention import written_attention
-from compile_lens.record import claims
+from compile_lens.record import claims, messages
 from compile_lens.record.capture import Record
 from compile_lens.record.figures import MEASURED, MODELLED, Figure
 from compile_lens.record.graph import Frame
 from compile_lens.record.memory import saved_bytes
 from compile_lens.record.messages import first_names
-from compile_lens.record.missing import by_reason
 
+from ..document import cut
 from ..findings.budget_curve import advice
 from ..findings.cost import amount, share
 from ..words import labels, outcome, quantities, stamp
 from ..words.attention import attention_advice, attention_by_lines
+from ..words.failed_line import marked, own_frames, where
 from ..words.quantities import launch_words, plural
-from .failure_summary import failure_rows
-from .summary import Part, Row, Summary, sentence
+from .summary import Part, Row, Summary, not_observed, sentence
 
-COSTS, PLACES, SAVED, KERNELS = 3, 3, 3, 3
-"""Lines that cost most, places that ran eagerly, lines that save most for the backward, names of a line's kernels."""
+COSTS, PLACES, SAVED, KERNELS, STAGES = 3, 3, 3, 3, 4
+"""Lines that cost most, places that ran eagerly, lines that save most for the backward, names of a line's kernels, and
+stages that one reason keeps from being observed."""
+FACT = "stage or fact", "stages or facts"
 
 WORTH = 0.25
 """Share of the peak from which on it is proposed to save less for the backward."""
@@ -55,7 +57,7 @@ def summary(capture: Record) -> Summary:
             _title(capture),
             environment[:2],
             (sentence(f"{capture.function} {outcome.verdict(capture).partition(':')[0]}"),),
-            (*failure_rows(capture), *_stages_before(capture)),
+            (*_failure_parts(capture), *_stages_before(capture)),
             (
                 ("Everything", 'print(error.capture.text("full"))'),
                 ("torch's traceback", "raise error.__cause__"),
@@ -70,7 +72,7 @@ def summary(capture: Record) -> Summary:
         _eager(capture),
         _recompiles(capture),
         _not_fused(capture),
-        _not_observed(capture),
+        not_observed(capture.missing, FACT, STAGES, "capture.missing"),
     )
     timed = cost_of(capture, "line").evidence == MEASURED if capture.kernels else False
     return Summary(
@@ -112,14 +114,8 @@ def _cost(capture: Record) -> Part | None:
         lines = [*(("", words) for words in advice), ("", _kernels(row))]
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
         rows.append(Row(head, row.name or "code whose line is not known", row.expression, tuple(lines)))
-    total = amount(cost, cost.total, cost.at_least)
-    return Part(
-        "Cost by line",
-        f"{total} in all: {cost.origin}",
-        tuple(rows),
-        len(cost.rows) - len(rows),
-        COST_CALL,
-    )
+    fact = f"{amount(cost, cost.total, cost.at_least)} in all: {cost.origin}"
+    return Part("Cost by line", fact, tuple(rows), len(cost.rows) - len(rows), COST_CALL)
 
 
 def _attentions_by_line(capture: Record) -> dict[str, Iterable[str]]:
@@ -221,13 +217,7 @@ def _memory(capture: Record) -> Part | None:
         rows[0] = replace(rows[0], lines=(("", advice(capture.budget_curve)),))
     elif rows and peaks and kept >= WORTH * max(peaks)[0]:
         rows[0] = replace(rows[0], lines=(("", LESS_SAVED),))
-    return Part(
-        "Memory",
-        ", ".join(facts),
-        tuple(rows[:SAVED]),
-        max(len(rows) - SAVED, 0),
-        MEMORY_CALL,
-    )
+    return Part("Memory", ", ".join(facts), *cut(rows, SAVED), MEMORY_CALL)
 
 
 def _eager(capture: Record) -> Part | None:
@@ -255,9 +245,7 @@ def _eager(capture: Record) -> Part | None:
             )
         )
     fact = f"{'at least ' if lacking else ''}{plural(len(rows), 'place')}"
-    return Part(
-        "Eager", fact, tuple(rows[:PLACES]), max(len(rows) - PLACES, 0), "capture.breaks, capture.skipped"
-    )
+    return Part("Eager", fact, *cut(rows, PLACES), "capture.breaks, capture.skipped")
 
 
 def _recompiles(capture: Record) -> Part | None:
@@ -266,8 +254,7 @@ def _recompiles(capture: Record) -> Part | None:
     rows = [
         Row(one.id, lines=(("because", one.guards[0]),) if one.guards else ()) for one in capture.recompiles
     ]
-    fact = outcome.recompiled(capture)
-    return Part("Recompiles", fact, tuple(rows[:PLACES]), max(len(rows) - PLACES, 0), "capture.recompiles")
+    return Part("Recompiles", outcome.recompiled(capture), *cut(rows, PLACES), "capture.recompiles")
 
 
 def _not_fused(capture: Record) -> Part | None:
@@ -283,22 +270,29 @@ def _not_fused(capture: Record) -> Part | None:
     return Part("Not fused", fact + (f" (reasons not seen: {silent})" if silent else ""))
 
 
+def _failure_parts(capture: Record) -> Iterator[Part]:
+    """The line that failed with its callers, what torch says of it, and what to do."""
+    failure = capture.failure
+    assert failure is not None
+    frames = own_frames(failure)
+    if frames:
+        text, carets = marked(frames[-1])
+        lines = tuple(("code", line) for line in (text, carets) if line)
+        yield Part("At", where(frames[-1]), (Row("", lines=lines),) if lines else ())
+        callers = tuple(Row("", where(frame), frame.text) for frame in reversed(frames[:-1]))
+        if callers:
+            yield Part("Called from", "", callers)
+    raised, message = outcome.raised(failure), messages.summary(failure.message)
+    if raised not in (message, f"{failure.type}: {message}"):
+        yield Part("Error", labels.without_folders(raised))
+    by = "Error" if failure.stage == "run" else "torch says"
+    yield Part(by, f"{failure.type}: {labels.without_folders(message)}")
+    if failure.hint:
+        yield Part("Hint", labels.without_folders(" ".join(failure.hint.split())))
+    if failure.link:
+        yield Part("Reference", failure.link)
+
+
 def _stages_before(capture: Record) -> Iterator[Part]:
     stages = list(dict.fromkeys(key for c in capture.compilations for key in c.graphs))
     yield Part("Captured before it", first_names(stages, 8) if stages else "no stage")
-
-
-def _not_observed(capture: Record) -> Part | None:
-    reasons = by_reason(capture.missing)
-    if not reasons:
-        return None
-    rows = tuple(
-        Row("", lines=(("", f"{first_names(stages, 4)}: {reason}"),)) for reason, stages in reasons.items()
-    )
-    return Part(
-        "Not observed",
-        plural(len(capture.missing), "stage or fact", "stages or facts"),
-        rows[:PLACES],
-        max(len(rows) - PLACES, 0),
-        "capture.missing",
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compile_lens.record.comparison import KINDS, ComparisonRecord, TargetDifference
 
+from ..document import cut
 from ..subjects import compare as document
 from ..words.quantities import printed
 from .capture_summary import NOT_TIMED
@@ -35,10 +36,8 @@ def summary(comparison: ComparisonRecord) -> Summary:
 def _differences(comparison: ComparisonRecord) -> Part | None:
     if not comparison.differences:
         return None
-    rows = tuple(map(_difference, comparison.differences[:DIFFERENCES]))
-    return Part(
-        "Why they differ", "", rows, len(comparison.differences) - len(rows), "comparison.differences"
-    )
+    rows = cut([*map(_difference, comparison.differences)], DIFFERENCES)
+    return Part("Why they differ", "", *rows, "comparison.differences")
 
 
 def _difference(one: TargetDifference) -> Row:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from compile_lens.record.difference import Change, DifferenceRecord
 from compile_lens.record.figures import MODELLED
 
+from ..document import cut
 from ..subjects import diff as document
 from ..words.quantities import plural
-from .summary import Part, Row, Summary, sentence
+from .summary import Part, Row, Summary, sentence, sentences
 
-CAUSES = 4
+CAUSES, UNKNOWN = 4, 3
 HEADLINE = ("launches", "bytes", "graph_breaks", "recompiles", "graphs", "peak")
 """Figures of a headline, those that say most first."""
 
@@ -24,18 +25,10 @@ def summary(diff: DifferenceRecord) -> Summary:
     verdict = [document.amount(diff), *([headline] if headline else [])]
     if diff and not figures:
         verdict.append(document.NO_FIGURE)
-    parts = [_causes(diff), _figures(figures), _levels(diff)]
-    if diff.unknown:
-        rows = tuple(Row("", lines=(("", text),)) for text in diff.unknown)
-        parts.append(
-            Part(
-                "Not compared",
-                plural(len(rows), "thing"),
-                rows[:3],
-                max(len(rows) - 3, 0),
-                "difference.unknown",
-            )
-        )
+    unknown = sentences(
+        "Not compared", plural(len(diff.unknown), "thing"), diff.unknown, UNKNOWN, "difference.unknown"
+    )
+    parts = (_causes(diff), _figures(figures), _levels(diff), unknown)
     return Summary(
         document.heading(diff),
         (),
@@ -55,15 +48,8 @@ def consequences(diff: DifferenceRecord, most: int = 3) -> str:
 def _causes(diff: DifferenceRecord) -> Part | None:
     if not diff.causes:
         return None
-    rows = tuple(_row(change) for change in diff.causes[:CAUSES])
-    fact = document.UNEXPLAINED if diff.unexplained else ""
-    return Part(
-        "Differs first" if diff.unexplained else "Cause",
-        fact.rstrip("."),
-        rows,
-        len(diff.causes) - len(rows),
-        "difference.causes",
-    )
+    title, fact = ("Differs first", document.UNEXPLAINED.rstrip(".")) if diff.unexplained else ("Cause", "")
+    return Part(title, fact, *cut([*map(_row, diff.causes)], CAUSES), "difference.causes")
 
 
 def _row(change: Change) -> Row:

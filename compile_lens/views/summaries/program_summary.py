@@ -6,19 +6,20 @@ from compile_lens.measures.causes import Cause, causes
 from compile_lens.measures.program import compile_seconds
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record import claims
-from compile_lens.record.missing import by_reason
 from compile_lens.record.program import PROFILER, ProgramRecord
 
+from ..document import cut
 from ..findings.remedies import NOT_TIMED, TITLE, WHERE
 from ..subjects import program as document
 from ..words import program as words
 from ..words import remedy_runs
 from ..words.characters import flat
 from ..words.quantities import duration, plural
-from .summary import Part, Row, Summary, notes, sentence
+from .summary import Part, Row, Summary, not_observed, notes, sentence
 
 CAUSES = 5
 KERNELS = 3
+FACT = "kind of fact", "kinds of facts"
 KEEP_COMPILING = (
     "That compiling should be disabled: a cause has a line, and most have a change that removes it."
 )
@@ -44,7 +45,7 @@ def summary(program: ProgramRecord) -> Summary:
         _remedies(program),
         _kernels(program),
         Part("Ended", program.ended) if program.ended not in _NORMAL else None,
-        _not_observed(program),
+        not_observed(program.missing, FACT, len(program.missing), "program.missing"),
         notes(program.notes, "program.record.notes"),
     ]
     return Summary(
@@ -70,11 +71,11 @@ def _causes(program: ProgramRecord) -> Part | None:
             if least and program.log != PROFILER
             else None
         )
-    rows = tuple(_cause(program, number, cause) for number, cause in enumerate(every[:CAUSES], 1))
+    rows = [_cause(program, number, cause) for number, cause in enumerate(every, 1)]
     fact = (
         f"{'at least ' if least else ''}{plural(len(every), 'cause')}, with the compile time that each took"
     )
-    return Part("Causes", fact, rows, len(every) - len(rows), "program.causes")
+    return Part("Causes", fact, *cut(rows, CAUSES), "program.causes")
 
 
 def _remedies(program: ProgramRecord) -> Part | None:
@@ -105,15 +106,14 @@ def _kernels(program: ProgramRecord) -> Part | None:
     ]
     timed = timed or [(one.name, one.count, one.seconds) for one in profile.kernels]
     timed.sort(key=lambda one: -one[2])
-    rows = tuple(
+    rows = [
         Row(f"{seconds_text(seconds):>7}  {flat(name)}  {plural(count, 'launch', 'launches')}")
-        for name, count, seconds in timed[:KERNELS]
-    )
-    left = max(len(timed) - len(rows), 0)
+        for name, count, seconds in timed
+    ]
     fact = words.measured(profile)
     if fact == words.verdict(program):
         fact = "what took most"
-    return Part("Kernels", fact, rows, left, "program.record.profile")
+    return Part("Kernels", fact, *cut(rows, KERNELS), "program.record.profile")
 
 
 def _cause(program: ProgramRecord, number: int, cause: Cause) -> Row:
@@ -127,20 +127,4 @@ def _cause(program: ProgramRecord, number: int, cause: Cause) -> Row:
         words.place(at) if at is not None else "",
         at.text.strip() if at is not None else "",
         tuple((label, " ".join(text.split())) for label, text in lines if text),
-    )
-
-
-def _not_observed(program: ProgramRecord) -> Part | None:
-    reasons = by_reason(program.missing)
-    if not reasons:
-        return None
-    rows = tuple(
-        Row("", lines=(("", f"{', '.join(stages)}: {reason}"),)) for reason, stages in reasons.items()
-    )
-    return Part(
-        "Not observed",
-        plural(len(program.missing), "kind of fact", "kinds of facts"),
-        rows[:3],
-        max(len(rows) - 3, 0),
-        "program.missing",
     )

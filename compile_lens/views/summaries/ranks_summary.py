@@ -5,6 +5,7 @@ from __future__ import annotations
 from compile_lens.measures.program import compile_seconds, counts
 from compile_lens.record.ranks import COLLECTIVES, RankDifference, RanksRecord
 
+from ..document import cut
 from ..subjects import ranks as document
 from ..words.quantities import duration, plural
 from .summary import Part, Row, Summary, notes, sentence
@@ -40,10 +41,8 @@ def _differences(record: RanksRecord) -> Part | None:
         return None
     # What makes ranks wait for ever comes before what makes them slower.
     ordered = sorted(record.differences, key=lambda one: one.level != COLLECTIVES)
-    rows = tuple(map(_difference, ordered[:DIFFERENCES]))
-    return Part(
-        "Differences", plural(len(ordered), "difference"), rows, len(ordered) - len(rows), "ranks.differences"
-    )
+    rows = cut([*map(_difference, ordered)], DIFFERENCES)
+    return Part("Differences", plural(len(ordered), "difference"), *rows, "ranks.differences")
 
 
 def _difference(one: RankDifference) -> Row:

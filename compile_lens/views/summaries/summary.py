@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compile_lens.record.messages import first_names
+from compile_lens.record.missing import Missing, by_reason
+
+from ..document import cut
+from ..words.quantities import plural
 from ..words.sentences import ENGLISH
 
 REPORTED = ("code", "torch says", "because", "try", "hint", "error", "ended")
 """Labels of lines, and titles of parts, that hold text of the program or of torch."""
 
 
-NOTES = 2
-"""Notes before the rest is only counted."""
+NOTES, REASONS = 2, 3
+"""Notes, and reasons why something was not observed, before the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,22 @@ class Summary:
 
 def notes(texts: tuple[str, ...], where: str) -> Part | None:
     """The first notes of a record: what was left out, or not compared, qualifies the verdict."""
-    rows = tuple(Row("", lines=(("", " ".join(text.split())),)) for text in texts[:NOTES])
-    fact = f"{len(texts)} note{'s' * (len(texts) > 1)}"
-    return Part("Notes", fact, rows, len(texts) - len(rows), where) if rows else None
+    return sentences(
+        "Notes", plural(len(texts), "note"), [" ".join(text.split()) for text in texts], NOTES, where
+    )
+
+
+def not_observed(missing: tuple[Missing, ...], what: tuple[str, str], names: int, where: str) -> Part | None:
+    """The reasons why a record lacks something, each with its first ``names`` stages; ``what`` are nouns for one of
+    them and for several."""
+    texts = [f"{first_names(stages, names)}: {reason}" for reason, stages in by_reason(missing).items()]
+    return sentences("Not observed", plural(len(missing), *what), texts, REASONS, where)
+
+
+def sentences(title: str, fact: str, texts: Sequence[str], most: int, where: str) -> Part | None:
+    """A part of sentences; ``None`` without any."""
+    rows = [Row("", lines=(("", text),)) for text in texts]
+    return Part(title, fact, *cut(rows, most), where) if rows else None
 
 
 def sentence(text: str) -> str:
