@@ -33,7 +33,7 @@ def ablate(
     ``compile_lens.record.capture.ABLATIONS``, from least to most: *nothing inlined or fused* (each ATen operator
     realised at lowering, ``max_fusion_size=1``), *inlined* (``max_fusion_size=1``), *fused* (the default). The last is
     the capture's own: its ``compilations`` are empty. Those of the others hold the stages that differ;
-    ``measures.steps.stepped(capture, step)`` makes a whole capture of one, with ledger, kernels and code.
+    ``measures.steps.at_step(capture, step)`` makes a whole capture of one, with ledger, kernels and code.
 
     Without ``build`` the function runs once, as a plain call would: the steps compile the graph that Dynamo
     captured, and none of them runs. With ``build`` each step is built and timed as ``benchmark`` does it, on

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from compile_lens.errors import UsageError
 from compile_lens.record.capture import Record
@@ -28,7 +28,6 @@ from .launch_costs import MEASURED_TIME, MOVED, ROOFLINE, LaunchCost, launch_lis
 from .memo import memoized
 from .roofline import Roofline
 
-By = Literal["line", "kernel", "module"]
 BY = ("line", "kernel", "module")
 
 BYTES, SECONDS = "bytes", "seconds"

@@ -105,37 +105,3 @@ def _row(capture: Record, ablation: Ablation) -> Step:
         total.bytes_after,
         (*ablation.notes, *total.notes),
     )
-
-
-def words(capture: Record) -> tuple[str, ...]:
-    """The steps as lines of text: a sentence for each, with what it saved over the step before."""
-    lines = []
-    before: Step | None = None
-    for step in steps(capture):
-        sentence = f"{step.name}: {_count(step.launches, 'launch', 'launches')}, {_bytes(step.nbytes)}"
-        if before is not None:
-            sentence += _saved(before.nbytes, step.nbytes)
-        lines.append(sentence)
-        lines += [f"    {note}" for note in step.notes]
-        before = step
-    return tuple(lines)
-
-
-def _count(figure: Figure | AtLeast | None, one: str, many: str) -> str:
-    if isinstance(figure, AtLeast):
-        return f"{many}: {figure}"
-    return f"{many} unknown" if figure is None else f"{figure:,} {one if figure == 1 else many}"
-
-
-def _bytes(figure: Figure | AtLeast | None) -> str:
-    if isinstance(figure, AtLeast):
-        return f"bytes: {figure} ({figure.basis})"
-    return "bytes unknown" if figure is None else f"{figure:,} bytes ({figure.basis})"
-
-
-def _saved(before: Figure | AtLeast | None, after: Figure | AtLeast | None) -> str:
-    if not (isinstance(before, Figure) and isinstance(after, Figure) and before and after):
-        return ""
-    if before == after:
-        return ", as many bytes as before"
-    return f", {after / before:.0%} of the bytes before"

@@ -181,7 +181,7 @@ class Code:
 
 
 FORMS = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn", "assembly")
-"""Kinds of ``LoggedVariant``, in the order in which compilers make them: Triton's two dialects, LLVM's, and then what
+"""Kinds of ``Form``, in the order in which compilers make them: Triton's two dialects, LLVM's, and then what
 the device's assembler reads (PTX) and runs (SASS), of AMD's devices (``amdgcn``), and of CPUs (``assembly``)."""
 
 

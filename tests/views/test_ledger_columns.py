@@ -28,7 +28,7 @@ def registers(scope: ledger.Scope) -> Cell:
     return Quantity(max(known)) if known else Absence("registers", "nothing was built")
 
 
-COLUMN = ledger.LedgerColumn("registers", {ENGLISH: TITLE}, {ENGLISH: DEFINITION}, registers, compared={})
+COLUMN = ledger.LedgerColumn("registers", {ENGLISH: TITLE}, {ENGLISH: DEFINITION}, registers, compared=True)
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from __future__ import annotations
 from compile_lens.record.divergence import DivergenceRecord
 from compile_lens.record.verification import Verification
 
-from ..subjects.divergence import headline, lines_of, number, what
+from ..subjects.divergence import headline, lines_of, what
 from ..subjects.kernel_values import errors, expression
 from ..words.labels import place
+from ..words.quantities import error
 from . import Explanation, few
 
 
@@ -39,5 +40,5 @@ def of_divergence(record: DivergenceRecord) -> Explanation:
     to_try: tuple[str, ...] = ()
     if record.switch is not None:
         code = record.switch.to_apply or record.switch.name
-        to_try = (f"{code}: they differ by {number(record.switch.difference)} with it",)
+        to_try = (f"{code}: they differ by {error(record.switch.difference)} with it",)
     return Explanation((headline(record), *plain.found), few(why, "lines"), to_try)

@@ -44,9 +44,9 @@ def title(capture: Record, compilation: Compilation, key: str) -> str:
     return f"{compilation.id} {key}" if len(capture.compilations) > 1 else key
 
 
-def memory_cell(nbytes: int | None, what: str = "bytes") -> Cell:
+def memory_cell(nbytes: int | None) -> Cell:
     """Modelled bytes of memory as a cell."""
-    return Absence(what, "not known") if nbytes is None else Quantity(nbytes, MEMORY, MODELLED)
+    return Absence("bytes", "not known") if nbytes is None else Quantity(nbytes, MEMORY, MODELLED)
 
 
 def bytes_cell(nbytes: int | AtLeast | None, what: str = "bytes") -> Cell:

@@ -99,7 +99,7 @@ def _outcome(page: TextPage, document: Document) -> None:
         page.text_block(remark, "    ", "      ")
     if document.failure is not None:
         for line in failed_at(document.failure):
-            page.verbatim(line, "    ")
+            page.verbatim(line)
         page.text_block(document.failure.message, "    ", limit=MESSAGE)
         if document.below:
             page.line("    every stage before the failure is below")
@@ -260,14 +260,14 @@ def _entry(page: TextPage, entry: Entry, style: str) -> None:
         if frame.text.strip():
             page.line(f"       {frame.text.strip()}")
     if entry.code is not None:
-        page.verbatim(entry.code.text, "    ")
+        page.verbatim(entry.code.text)
 
 
-def text_page(width: int | None, ascii: bool | None, signs: str = SIGNS) -> TextPage:
+def text_page(width: int | None, ascii: bool | None) -> TextPage:
     """An empty page; ``width`` and ``ascii`` as for ``page``."""
     known = getattr(sys.stdout, "encoding", None) or "utf-8"
     encoding = "utf-8"
-    if ascii or (ascii is None and not encodes(signs, known)):
+    if ascii or (ascii is None and not encodes(SIGNS, known)):
         encoding = "ascii" if ascii else known
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
@@ -305,10 +305,10 @@ class TextPage:
             rest = " ".join([lines[limit - 1], *(line.strip() for line in lines[limit:])])
             self._lines.append(fit(rest, self.width, self.say("…")))
 
-    def verbatim(self, text: str, indent: str) -> None:
+    def verbatim(self, text: str) -> None:
         """Lines to copy: each stays one, however long."""
         shown = printable(clean(text).rstrip("\n"), self._encoding)
-        self._lines += [self.say(indent) + line for line in shown.split("\n")]
+        self._lines += [f"    {line}" for line in shown.split("\n")]
 
     def more(self, count: int, what: str, where: str = "", indent: str = "  ") -> None:
         """Say how many were left out, and where they are."""

@@ -144,24 +144,14 @@ def _flows(capture: Record, ledger: Ledger) -> list[Finding]:
     shown = capture.compilations[:COMPILATIONS]
     by_id = dict(ledger.graphs)
     many = len(capture.compilations) > 1
+    room = ANY if len(shown) <= FEW else TERMINAL
     flows = []
     for compilation in shown:
-        sections: list[Section] = [flow_of(capture, compilation, by_id[compilation.id])]
-        name = f" of {compilation.id} {labels.readable(compilation.function)}"
-        room = ANY if len(shown) <= FEW else TERMINAL
-        aside = _place(compilation) if many else flow.ABOUT
-        flows.append(
-            Finding(
-                "flow",
-                f"{flow.TITLE}{name}",
-                "",
-                _place(compilation),
-                sections=tuple(sections),
-                open=True,
-                aside=aside,
-                room=room,
-            )
-        )
+        title = f"{flow.TITLE} of {compilation.id} {labels.readable(compilation.function)}"
+        sections = (flow_of(capture, compilation, by_id[compilation.id]),)
+        place = _place(compilation)
+        aside = place if many else flow.ABOUT
+        flows.append(Finding("flow", title, "", place, sections=sections, open=True, aside=aside, room=room))
     left = len(capture.compilations) - len(shown)
     if words := more(left, "compilation", "capture.compilations"):
         flows.append(Finding("more", "", "", sections=(Prose("", (words,)),), open=True))
@@ -177,13 +167,6 @@ def flow_of(capture: Record, compilation: Compilation, ledger: Ledger) -> Flow:
 
 def _place(compilation: Compilation) -> str:
     return labels.place(Frame(compilation.file, compilation.line, "")) if compilation.file else ""
-
-
-def where(compilation: Compilation) -> str:
-    """A compilation by its id, function and line."""
-    return ", ".join(
-        filter(None, (f"{compilation.id} {labels.readable(compilation.function)}", _place(compilation)))
-    )
 
 
 def _between(capture: Record) -> Finding | None:

@@ -15,10 +15,23 @@ from compile_lens.record.divergence import (
 from compile_lens.record.graph import Frame
 from compile_lens.record.verification import ALIAS, DISAGREES, NOTHING, ValueCheck
 
-from ..document import NAME, NUMBER, TEXT, Block, Document, Entries, Entry, Finding, Prose, Row, Table
+from ..document import (
+    NAME,
+    NUMBER,
+    TEXT,
+    Block,
+    Document,
+    Entries,
+    Entry,
+    Finding,
+    Prose,
+    Row,
+    Table,
+    table_finding,
+)
 from ..words.labels import environment, place
 from ..words.outcome import COMPILED, FAILED, PARTIAL
-from ..words.quantities import plural
+from ..words.quantities import error, plural
 from .kernel_values import first_finding, values_finding
 
 AFTER = 3
@@ -60,10 +73,10 @@ def headline(record: DivergenceRecord) -> str:
         if worst.problem:
             return f"the compiled call differs from eager: {worst.name}: {worst.problem}"
         if worst.eager_abs is None or worst.compiled_abs is None:
-            return f"compiled and eager differ by {number(worst.max_abs)} ({worst.name})"
-        off = f"off float64 by {number(worst.compiled_abs)}, eager by {number(worst.eager_abs)}"
+            return f"compiled and eager differ by {error(worst.max_abs)} ({worst.name})"
+        off = f"off float64 by {error(worst.compiled_abs)}, eager by {error(worst.eager_abs)}"
         if worst.compiled_abs < worst.eager_abs:
-            differ = f"compiled and eager differ by {number(worst.max_abs)} ({worst.name})"
+            differ = f"compiled and eager differ by {error(worst.max_abs)} ({worst.name})"
             return f"{differ}, and compiled is the nearer one: {off}"
         return f"the compiled values are wrong: {worst.name} is {off}"
     if verification.verdict == NOTHING:
@@ -73,12 +86,7 @@ def headline(record: DivergenceRecord) -> str:
     difference = largest_difference(verification)
     if not difference:
         return "compiled and eager values are equal"
-    return f"both are as good: compiled and eager differ by {number(difference)} at most, by rounding alone"
-
-
-def number(value: float | None) -> str:
-    """A difference with two significant digits."""
-    return "–" if value is None else f"{value:.2g}"
+    return f"both are as good: compiled and eager differ by {error(difference)} at most, by rounding alone"
 
 
 def _worst(record: DivergenceRecord) -> ValueCheck | None:
@@ -155,7 +163,7 @@ def _apply(record: DivergenceRecord) -> Finding | None:
     if switch is None or not switch.to_apply:
         return None
     nearer = ": nearer to eager, not to the exact result" if _as_good(record) else ""
-    sentence = f"With {switch.name} they differ by {number(switch.difference)}{nearer}."
+    sentence = f"With {switch.name} they differ by {error(switch.difference)}{nearer}."
     entry = Entry(sentence, code=Block("", switch.to_apply, "python"))
     sections = (Entries((entry,), "switch", listed=True),)
     return Finding("switch", "setting", "", switch.name, sections=sections, where=".switch", open=True)
@@ -166,33 +174,18 @@ def _as_good(record: DivergenceRecord) -> bool:
 
 
 def _attempts(record: DivergenceRecord) -> Finding | None:
-    if not record.attempts:
-        return None
-    rows = [Row((one.name, number(one.difference), _outcome(one))) for one in record.attempts]
-    head, kinds = ("changed", "difference", "outcome"), (NAME, NUMBER, TEXT)
+    rows = [(one.name, error(one.difference), _outcome(one)) for one in record.attempts]
+    columns = {"changed": NAME, "difference": NUMBER, "outcome": TEXT}
     intro = "The same call, compiled in other ways and compared with eager."
-    fact = plural(len(rows), "compile")
-    return Finding(
-        "attempts",
-        "tried",
-        intro,
-        fact,
-        sections=(Table("", head, kinds, tuple(rows)),),
-        where=".attempts",
-        few=20,
+    return table_finding(
+        "attempts", "tried", intro, plural(len(rows), "compile"), ".attempts", columns, rows, few=20
     )
 
 
 def _outcome(one: Attempt) -> str:
     if one.agrees:
         return "agrees"
-    return (
-        "differs"
-        if one.verdict == DISAGREES
-        else f"{one.verdict}: {one.reason}"
-        if one.reason
-        else one.verdict
-    )
+    return "differs" if one.verdict == DISAGREES else ": ".join(filter(None, (one.verdict, one.reason)))
 
 
 def _values(record: DivergenceRecord) -> Finding | None:
@@ -204,9 +197,9 @@ def _values(record: DivergenceRecord) -> Finding | None:
             (
                 check.name,
                 f"{check.dtype}{list(check.shape)}",
-                number(check.max_abs),
-                number(check.eager_abs),
-                number(check.compiled_abs),
+                error(check.max_abs),
+                error(check.eager_abs),
+                error(check.compiled_abs),
                 check.problem or check.special or ("" if check.ok else "differs"),
             )
         )

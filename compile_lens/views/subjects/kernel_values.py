@@ -22,7 +22,7 @@ from compile_lens.record.kernel_values import (
 
 from ..document import NAME, NUMBER, PAGE, TEXT, Block, Entries, Entry, Finding, Prose, Row, Table
 from ..words.labels import place, readable
-from ..words.quantities import plural
+from ..words.quantities import NOT_KNOWN, error, plural
 
 WORDS = {
     AGREES: "agrees",
@@ -107,9 +107,9 @@ def _row(value: KernelValue) -> Row:
     return Row(
         (
             value.node,
-            place(value.frames[0]) if value.frames else "–",
-            small(value.eager),
-            small(value.compiled),
+            place(value.frames[0]) if value.frames else NOT_KNOWN,
+            error(value.eager),
+            error(value.compiled),
             units(value.compiled_ulps),
             WORDS.get(value.outcome) or f"not compared: {value.reason}",
         )
@@ -167,7 +167,7 @@ def expression(value: KernelValue) -> str:
 
 def errors(value: KernelValue) -> str:
     """The errors of both sides against float64."""
-    eager, compiled = small(value.eager), small(value.compiled)
+    eager, compiled = error(value.eager), error(value.compiled)
     ulps = ["" if one is None else f" ({units(one)} ULPs)" for one in (value.eager_ulps, value.compiled_ulps)]
     return f"eager {eager}{ulps[0]}, compiled {compiled}{ulps[1]}"
 
@@ -181,17 +181,6 @@ def source_of(frame: Frame) -> str:
 
 def units(value: float | None) -> str:
     """A number of units in the last place."""
-    return (
-        "–"
-        if value is None
-        else f"{value:,.1f}"
-        if value < 10
-        else f"{value:,.0f}"
-        if value < 1e6
-        else f"{value:.1e}"
-    )
-
-
-def small(value: float | None) -> str:
-    """A number with two significant digits."""
-    return "–" if value is None else f"{value:.2g}"
+    if value is None:
+        return NOT_KNOWN
+    return f"{value:,.1f}" if value < 10 else f"{value:,.0f}" if value < 1e6 else f"{value:.1e}"

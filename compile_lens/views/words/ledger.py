@@ -42,7 +42,7 @@ class LedgerColumn:
         titles, definitions: by language.
         cell: its number for a row, or why there is none.
         ledger: it stands in the ledger.
-        compared: its title in a comparison by language; ``{}`` for the same title, ``None`` if it is not compared.
+        compared: it stands in a comparison.
     """
 
     key: str
@@ -50,7 +50,7 @@ class LedgerColumn:
     definitions: Mapping[str, str]
     cell: Callable[[Scope], Cell]
     ledger: bool = True
-    compared: Mapping[str, str] | None = None
+    compared: bool = False
 
     def title(self, language: str = ENGLISH) -> str:
         """The title in a language. Raises ``LookupError`` if there is none."""
@@ -59,10 +59,6 @@ class LedgerColumn:
     def definition(self, language: str = ENGLISH) -> str:
         """The definition in a language. Raises ``LookupError`` if there is none."""
         return in_language(self.definitions, language, f"definition of the ledger's column {self.key!r}")
-
-    def compared_title(self, language: str = ENGLISH) -> str:
-        """The title in a comparison. Raises ``LookupError`` if there is none."""
-        return in_language(self.compared or self.titles, language, f"title of the column {self.key!r}")
 
 
 def _figure(key: str, unit: str = "") -> Callable[[Scope], Cell]:
@@ -101,14 +97,14 @@ def _column(
 
 COLUMNS: tuple[LedgerColumn, ...] = (
     _column("eager_ops", "eager ops", "operators that eager PyTorch dispatches"),
-    _column("aten_ops", "ATen ops", "compute nodes handed to Inductor", compared={}),
-    _column("loops", "loops", "Inductor's nodes before fusion that do work", compared={}),
-    _column("groups", "groups", "scheduler nodes after fusion that do work", compared={}),
-    _column("kernels", "kernels", "kernels of the generated code", _kernels, ledger=False, compared={}),
-    _column("launches", "launches", "kernel launches in one call of the generated code", compared={}),
+    _column("aten_ops", "ATen ops", "compute nodes handed to Inductor", compared=True),
+    _column("loops", "loops", "Inductor's nodes before fusion that do work", compared=True),
+    _column("groups", "groups", "scheduler nodes after fusion that do work", compared=True),
+    _column("kernels", "kernels", "kernels of the generated code", _kernels, ledger=False, compared=True),
+    _column("launches", "launches", "kernel launches in one call of the generated code", compared=True),
     _column(
         "library_calls", "library calls", "launches of kernels that a library has", _library_calls,
-        ledger=False, compared={},
+        ledger=False, compared=True,
     ),
     _column(
         "bytes_before", "bytes before", "memory traffic of eager PyTorch's operators", _figure("moved_before", BYTES),
@@ -118,10 +114,10 @@ COLUMNS: tuple[LedgerColumn, ...] = (
     ),
     _column(
         "bytes", "bytes, modelled", "memory traffic of the fused groups", _bytes_in_short,
-        ledger=False, compared={},
+        ledger=False, compared=True,
     ),
     _column(
-        "kinds", "kernel kinds", "languages and kinds of the kernels", _kinds, ledger=False, compared={}
+        "kinds", "kernel kinds", "languages and kinds of the kernels", _kinds, ledger=False, compared=True
     ),
 )  # fmt: skip
 """Every column, in order. Each may have a title and a definition in further languages."""
@@ -146,17 +142,17 @@ def _scope(capture: Record, row: Row, compilations: Sequence[Compilation]) -> Sc
 
 def compared(capture: Record | None, phase: str) -> dict[str, Cell]:
     """The figures of one phase of a capture by title, as a comparison shows them; ``None`` for no capture."""
-    shown = [column for column in COLUMNS if column.compared is not None]
+    shown = [column for column in COLUMNS if column.compared]
     if capture is None or not any(phase in c.phases for c in capture.compilations):
-        return {column.compared_title(): Absence(column.key, f"no {phase}") for column in shown}
+        return {column.title(): Absence(column.key, f"no {phase}") for column in shown}
     scope = _scope(capture, getattr(ledger_of(capture), phase), capture.compilations)
-    return {column.compared_title(): column.cell(scope) for column in shown}
+    return {column.title(): column.cell(scope) for column in shown}
 
 
 def compared_counts() -> tuple[str, ...]:
     """Titles of the counts in the order of the compiler, which stand in one row above the code of a comparison."""
     apart = ("library_calls", "bytes", "kinds")
-    return tuple(c.compared_title() for c in COLUMNS if c.compared is not None and c.key not in apart)
+    return tuple(c.title() for c in COLUMNS if c.compared and c.key not in apart)
 
 
 def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:

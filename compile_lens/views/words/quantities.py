@@ -36,11 +36,6 @@ def cells(row: Row) -> tuple[str, ...]:
     return tuple(map(printed, row.cells))
 
 
-def absent(absence: Absence) -> str:
-    """An absence in words: ``none``, or ``not seen: the hook is gone``."""
-    return f"not seen: {absence.reason}" if absence.reason else "none"
-
-
 def _number(one: Quantity) -> str:
     mark = ABOUT if one.evidence == MODELLED else ""
     number = "{:,}".format if one.exact else UNITS[one.unit]
@@ -88,6 +83,11 @@ def duration(value: float | None) -> str:
     if value < 0.0095:
         return f"{value * 1000:.1f} ms"
     return f"{value * 1000:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def error(value: float | None) -> str:
+    """A numerical error with two significant digits: ``1.2e-07``."""
+    return NOT_KNOWN if value is None else f"{value:.2g}"
 
 
 def _plain(value: float) -> str:

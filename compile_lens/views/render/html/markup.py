@@ -17,7 +17,6 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from ...words.characters import clean, flat, short
-from ...words.highlight import INKS
 from ...words.palette import INK
 
 HIGHLIGHT_BLOCK = 16_000
@@ -131,9 +130,9 @@ def span(content: str, style: str = "", cls: str = "") -> str:
     return tag("span", content, style, cls)
 
 
-def mono(value: str, style: str = "", cls: str = "") -> str:
+def mono(value: str, style: str = "") -> str:
     """A string of the user's in fixed pitch, on one line; a very long one is cut, and says so."""
-    return span(text(short(value, 2_000)), f"{MONO};{style}", cls)
+    return span(text(short(value, 2_000)), f"{MONO};{style}")
 
 
 def faint(content: str, style: str = "") -> str:
@@ -323,7 +322,3 @@ def _rules(root: str) -> str:
         }[colours]
         rules.append(f'{root} [style*="{sign}"] {{ {colours}: {dark} !important; }}')
     return "\n".join(rules) + "\n"
-
-
-MISSING = tuple(ink for ink in INKS if ink not in TEXTS)
-"""Inks of listings that have no dark one; a test holds this empty."""
