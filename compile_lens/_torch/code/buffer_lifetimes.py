@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ...record.memory import UNKNOWN_KIND, Memory
-from ..ground.quantized import quantized_dtype
+from ..ground.quantized import buffer_dtype
 from ..ground.recorder import Draft
 from .wrapper_buffers import WHOLE, BufferFacts, CallMemory
 
@@ -92,9 +92,7 @@ def allocated(lowering: Any, buffer: Any) -> int | None:
     if not _has_size(buffer):
         return None
     known = _number(lowering.get_allocation_storage_size(buffer), lowering.sizevars)
-    node = getattr(buffer, "origin_node", None)
-    dtype = None if node is None else quantized_dtype(node)
-    return None if known is None else known * int((dtype or buffer.get_dtype()).itemsize)
+    return None if known is None else known * buffer_dtype(buffer).itemsize
 
 
 def shared(graph: torch.fx.Graph) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.fx
 
@@ -13,3 +15,9 @@ def quantized_dtype(node: torch.fx.Node) -> torch.dtype | None:
         return None
     given = (*node.args, *node.kwargs.values())
     return next((value for value in given if isinstance(value, torch.dtype)), None)
+
+
+def buffer_dtype(buffer: Any) -> torch.dtype:
+    """Return the type of the elements in a buffer of Inductor's, which has that of the fake value."""
+    node = getattr(buffer, "origin_node", None)
+    return (None if node is None else quantized_dtype(node)) or buffer.get_dtype()

@@ -11,6 +11,7 @@ import torch.fx
 
 from ...record.graph import Node, Ref, Tensor
 from ..graphs import operator_kinds
+from ..ground.quantized import buffer_dtype
 from . import loop_accesses
 
 
@@ -250,7 +251,7 @@ def _outputs(buffers: Any) -> tuple[Tensor, ...]:
         layout = getattr(buffer, "layout", None)
         source = layout if layout is not None and hasattr(layout, "size") else buffer
         try:
-            shape, dtype, device = buffer.get_size(), buffer.get_dtype(), buffer.get_device()
+            shape, dtype, device = buffer.get_size(), buffer_dtype(buffer), buffer.get_device()
         except (NotImplementedError, AttributeError):  # several results, or none: a layout without a size
             continue
         stride = getattr(source, "stride", None)

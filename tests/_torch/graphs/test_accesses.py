@@ -535,6 +535,9 @@ def test_what_is_quantized_has_its_own_type_and_memory(dtype: torch.dtype) -> No
         n for g in compilation.graphs.values() for n in g.nodes if n.target.find(".quantize_per_tensor") > 0
     ]
     assert {(t.dtype, t.nbytes) for n in nodes for t in n.outputs} == {(str(dtype)[6:], nbytes)}
+    for stage in ("inference.loops", "inference.groups"):
+        results = [(t.dtype, t.nbytes) for n in compilation.graphs[stage].nodes for t in n.outputs]
+        assert results == [("float32", given.nbytes), (str(dtype)[6:], nbytes), ("float32", given.nbytes)]
     (memory,) = compilation.memory
     assert [b.nbytes for b in memory.buffers] == [given.nbytes, nbytes, given.nbytes]
     assert memory.peak == 2 * given.nbytes + nbytes
