@@ -17,52 +17,34 @@ from . import ablation, backend, isolation, targets
 from .frames import code_copies, dynamo, own_calls, skipped_frames
 from .frames.failure import failure
 from .ground import compiler_stance, hook_points, hooks, log_filters, values
-from .ground.limit import Limit
 from .ground.program_hooks import without_torch_function
-from .ground.recorder import Draft, Recorder
-from .ground.recorder_state import Call, CaptureSpec, LaunchProbe
+from .ground.recorder import Recorder
+from .ground.recorder_state import Call, CaptureSpec
 from .ground.undo import Undo
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
-    """The options of one session.
+class Request(CaptureSpec):
+    """The options of one session: those of its capture, and of the calls that are captured.
 
     Attributes:
-        build: build the generated code and run it; else only generate it.
-        backward: lower the backward with its forward.
-        patches: Inductor's settings.
         launch_backward: with ``build``, run the compiled backward too, which uses up the result's graph.
         steps: names of ablations that are compiled beside.
         model: the device to generate code for, if it is not the one of the inputs.
-        interpret: makes a module of each wrapper that was generated for ``model``, to run it on the CPU.
         later: arguments of the calls that follow the first, each as positional ones and those by name.
         then: called after the first call, while the compiled code is there, with the compiled callable, the
             eager one, and the switch between steps.
-        limit: how many transformations of a kind are applied; None for all.
-        launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
-        backend: a backend of torch's own that compiles the graphs in place of Inductor.
         compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
-        traced: takes the recorder, and the draft of a graph of the call, each time that one is about to be lowered,
-            backwards left out.
     """
 
-    build: bool = False
-    backward: bool = True
-    patches: dict[str, Any] = dataclasses.field(default_factory=dict)
     dynamic: bool | None = None
     fullgraph: bool = False
     launch_backward: bool = False
     steps: tuple[str, ...] = ()
     model: DeviceModel | None = None
-    interpret: Callable[[str, Any], Any] | None = None
     later: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = ()
     then: Callable[[Outcome, Any, Any, ablation.Switch], None] | None = None
-    limit: Limit | None = None
-    launch_probe: LaunchProbe | None = None
-    backend: str = ""
     compiled: tuple[str, ...] | None = None
-    traced: Callable[[Recorder, Draft], None] | None = None
 
 
 @dataclasses.dataclass
@@ -108,18 +90,7 @@ def inductor_settings() -> dict[str, Any]:
 
 def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request) -> Outcome:
     """Compile ``fn`` for these arguments while recording, and call it once."""
-    recorder = Recorder(
-        CaptureSpec(
-            request.build,
-            request.backward,
-            request.patches,
-            interpret=request.interpret,
-            limit=request.limit,
-            launch_probe=request.launch_probe,
-            backend=request.backend,
-            traced=request.traced,
-        )
-    )
+    recorder = Recorder(request)
     target, note = code_copies.uncompiled_function(fn)
     known = code_copies.compiled_notes(target) if request.compiled is None else request.compiled
     for text in dict.fromkeys((note, *known)):

@@ -18,7 +18,7 @@ from .fold import Fold, Level, Part, fold
 from .plan import (
     LONGEST_EDGE,
     MOST_LABELLED,
-    Line,
+    BoxContent,
     Pair,
     Plan,
     PlannedBox,
@@ -69,21 +69,10 @@ def _no_cost(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class NestedBox:
-    """Content of a box.
+class NestedBox(BoxContent):
+    """Content of a box that may hold others: ``inside`` is the number of its body; -1 for a plain node, and for a box
+    that could not be placed inside."""
 
-    Attributes:
-        name: unique in its graph: the node's name, or the module path or span of the nodes it holds.
-        kind: the node's kind; ``collapsed`` for a box that holds several nodes.
-        lines: the text to draw, already short enough to fit.
-        members: names of the nodes it stands for; just its own name for a plain node.
-        inside: number of the body inside; -1 for a plain node, and for a box that could not be placed inside.
-    """
-
-    name: str
-    kind: str
-    lines: tuple[Line, ...]
-    members: tuple[str, ...]
     inside: int
 
 

@@ -9,7 +9,7 @@ from compile_lens.errors import LayoutError, UsageError
 from compile_lens.record.graph import Graph
 
 from . import engine
-from .plan import LABEL_SIZE, LINE_HEIGHT, Line, Plan, PlannedBox, PlannedStub, make_plan
+from .plan import LABEL_SIZE, LINE_HEIGHT, Plan, PlannedBox, PlannedStub, make_plan
 from .text import width
 
 Point = tuple[float, float]
@@ -17,24 +17,11 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Box:
-    """A placed box; ``x`` and ``y`` are its top left corner.
+class Box(PlannedBox):
+    """A placed box; ``x`` and ``y`` are its top left corner."""
 
-    Attributes:
-        name: unique in the layout: the node's name, or the module path or span of the nodes it holds.
-        kind: the node's kind; ``collapsed`` for a box that holds several nodes.
-        lines: the text to draw, already short enough to fit.
-        members: names of the nodes it stands for; just its own name for a plain node.
-    """
-
-    name: str
-    kind: str
-    lines: tuple[Line, ...]
-    members: tuple[str, ...]
     x: float
     y: float
-    width: float
-    height: float
 
 
 @dataclass(frozen=True)
@@ -271,7 +258,7 @@ def _read(plan: Plan, plain: str) -> Layout | LayoutError:
 
 def _box(box: PlannedBox, centre: Point) -> Box:
     x, y = round(centre[0] - box.width / 2, 1), round(centre[1] - box.height / 2, 1)
-    return Box(box.name, box.kind, box.lines, box.members, x, y, box.width, box.height)
+    return Box(**vars(box), x=x, y=y)
 
 
 def _stub(

@@ -63,13 +63,26 @@ class Line:
 
 
 @dataclass(frozen=True)
-class PlannedBox:
-    """A box to place: ``members`` are the nodes it stands for, just its own name for a plain node."""
+class BoxContent:
+    """Content of a box.
+
+    Attributes:
+        name: unique in its graph: the node's name, or the module path or span of the nodes it holds.
+        kind: the node's kind; ``collapsed`` for a box that holds several nodes.
+        lines: the text to draw, already short enough to fit.
+        members: names of the nodes it stands for; just its own name for a plain node.
+    """
 
     name: str
     kind: str
     lines: tuple[Line, ...]
     members: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlannedBox(BoxContent):
+    """A box to place."""
+
     width: float
     height: float
 

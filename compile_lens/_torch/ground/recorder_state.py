@@ -25,7 +25,7 @@ class CaptureSpec:
     """The options of a capture, set by its maker and changed by nobody.
 
     Attributes:
-        build: build and run the generated code.
+        build: build the generated code and run it; else only generate it.
         backward: lower backward graphs with their forward.
         patches: Inductor's settings.
         step: the step of an ablation; ``""`` for none, or for the last one, which is an ordinary capture.
@@ -37,9 +37,9 @@ class CaptureSpec:
             backwards left out.
     """
 
-    build: bool
-    backward: bool
-    patches: dict[str, Any]
+    build: bool = False
+    backward: bool = True
+    patches: dict[str, Any] = dataclasses.field(default_factory=dict)
     step: str = ""
     interpret: Callable[[str, Any], Any] | None = None
     limit: Limit | None = None

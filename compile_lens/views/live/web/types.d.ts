@@ -205,18 +205,9 @@ export interface Ending {
 }
 
 /** A place where Python took over: what happened there, what became of the function for it, and why. */
-export interface Eager {
+export interface Eager extends Ending {
   head: string;
   became: string;
-  what: string;
-  why: string;
-  hint: string;
-  link: string;
-  frames: string[];
-  /** The line itself; "" and 0 where it is not known. */
-  file: string;
-  line: number;
-  whole: string;
 }
 
 /** Stages that follow each other; `phase` is "" for those that all phases share. */
