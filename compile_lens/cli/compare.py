@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..measures.quantities import of_name
 from ..record import claims
 from ..record.compilation import PHASES
-from ..record.difference import LEVELS, REMOVED, Change, DifferenceRecord
+from ..record.difference import FIGURES, LEVELS, REMOVED, Change, DifferenceRecord
 from ..trials.progress import progress, watched
 from .names import called, capturing, options, without_torch_errors
 from .output import DIFFERS, INTERRUPTED, OK, capture_summary, check_endings, deliver, say
@@ -43,14 +43,9 @@ def compare(args: argparse.Namespace) -> int:
     return OK
 
 
-FIGURES = (
-    "launches", "groups", "graphs", "graph_breaks", "recompiles", "extern", "bytes", "peak", "saved",
-)  # fmt: skip
-"""Figures by which ``--fail-on`` can be told; ``saved`` is a level as well, and here the figure."""
-
 DIRECTED = ("kernels", "breaks", "figures", *FIGURES)
-"""Levels at which a change can be for the worse: more launches, breaks, bytes. At any other level every difference
-fails."""
+"""Names of ``--fail-on`` for what can get worse: more launches, breaks, bytes. Any difference at another level fails;
+``saved`` is a level too, and here the figure."""
 
 CHANGES = "changes"
 """Name that stands for a difference at any level."""
@@ -107,22 +102,23 @@ def say_failed(failed: dict[str, str]) -> None:
         say(f"failed on {name}, which --fail-on names: {why}")
 
 
-def failures(found: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
+def failures(difference: DifferenceRecord, wanted: list[str]) -> dict[str, str]:
     """Return the names that fail, each with the first change that fails it."""
     reasons = (
-        (name, next(_reasons(found, name), "") or next(_not_compared(found, name), "")) for name in wanted
+        (name, next(_reasons(difference, name), "") or next(_not_compared(difference, name), ""))
+        for name in wanted
     )
     return {name: why for name, why in reasons if why}
 
 
-def _not_compared(found: DifferenceRecord, name: str) -> Iterator[str]:
+def _not_compared(difference: DifferenceRecord, name: str) -> Iterator[str]:
     """Say what a name compares and a record does not hold: where nothing was seen, nothing was seen to be equal."""
     bare = name.removesuffix(ANY)
-    if bare == name and name in DIRECTED and _repaired(found):
+    if bare == name and name in DIRECTED and _repaired(difference):
         return
     every = bare == CHANGES
     stages = {s for each in STAGES.values() for s in each} if every else set(STAGES.get(bare, ()))
-    for side, record in zip(("first", "second"), found.captures):
+    for side, record in zip(("first", "second"), difference.captures):
         rests_on = [c for each in RESTS_ON.values() for c in each] if every else RESTS_ON.get(bare, ())
         for claim in dict.fromkeys(rests_on):
             if lacking := record.lacks(claim):
@@ -137,32 +133,32 @@ def _not_compared(found: DifferenceRecord, name: str) -> Iterator[str]:
                 yield f"the stage {missing.stage} of the {side} was not seen: {missing.reason}"
 
 
-def _reasons(found: DifferenceRecord, name: str) -> Iterator[str]:
+def _reasons(difference: DifferenceRecord, name: str) -> Iterator[str]:
     bare = name.removesuffix(ANY)
     if bare == CHANGES:
-        yield from map(_words, found.changes)
+        yield from map(_words, difference.changes)
     elif bare == name and name in DIRECTED:
-        yield from () if _repaired(found) else _worse(found, name)
+        yield from () if _repaired(difference) else _worse(difference, name)
     elif bare in LEVELS:
-        yield from map(_words, found.at(bare))
+        yield from map(_words, difference.at(bare))
     else:
-        yield from (_words(change) for change in found.at("figures") if change.name == bare)
+        yield from (_words(change) for change in difference.at("figures") if change.name == bare)
 
 
-def _repaired(found: DifferenceRecord) -> bool:
+def _repaired(difference: DifferenceRecord) -> bool:
     """Return True if the first capture failed and the second compiled: that is never worse."""
-    before, after = found.captures or (None, None)
+    before, after = difference.captures or (None, None)
     if before is None or after is None or before.failure is None:
         return False
     return after.failure is None and not after.nothing_compiled
 
 
-def _worse(found: DifferenceRecord, name: str) -> Iterator[str]:
+def _worse(difference: DifferenceRecord, name: str) -> Iterator[str]:
     if name == "breaks":  # one more, or an end that is another: it compiled, and now fails
-        yield from (_words(change) for change in found.at("breaks") if change.kind != REMOVED)
+        yield from (_words(change) for change in difference.at("breaks") if change.kind != REMOVED)
         return
     wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
-    yield from (_words(c) for c in found.at("figures") if c.name in wanted and _grew(c))
+    yield from (_words(c) for c in difference.at("figures") if c.name in wanted and _grew(c))
 
 
 def _grew(change: Change) -> bool:

@@ -27,6 +27,10 @@ LEVELS = {
 }
 """The levels, causes before effects, with a title for each."""
 
+FIGURES = (
+    "graphs", "graph_breaks", "recompiles", "launches", "groups", "extern", "bytes", "peak", "saved",
+)  # fmt: skip
+"""Names of the counts and bytes of a whole capture that are compared."""
 
 EFFECTS = ("kernels", "memory", "figures", "saved", "code")
 """Levels that follow from something: where one of them is the first that differs, the records do not hold the cause."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compile_lens.record.capture import Record
-from compile_lens.record.difference import ADDED, CHANGED, REMOVED, Change
+from compile_lens.record.difference import ADDED, CHANGED, FIGURES, REMOVED, Change
 from compile_lens.record.figures import AtLeast, Figure
 from compile_lens.record.kernel import Kernel
 
@@ -201,26 +201,13 @@ def differing_lines(title: str, shown: list[str], places: tuple[str, ...] = ()) 
 
 def figures(a: Record, b: Record) -> Iterator[Change]:
     """Counts and bytes of the whole."""
-    for figure in (
-        "graphs",
-        "graph_breaks",
-        "recompiles",
-        "launches",
-        "groups",
-        "extern",
-        "bytes",
-        "peak",
-        "saved",
-    ):
+    for figure in FIGURES:
         before, after = (of_name(record, figure) for record in (a, b))
         if _value(before) == _value(after):
             continue
         title = figure.replace("_", " ")
-        facts = tuple(
-            f"{side}: {quantity}"
-            for side, quantity in (("before", before), ("after", after))
-            if isinstance(quantity, str)
-        )
+        sides = (("before", before), ("after", after))
+        facts = tuple(f"{side}: {why}" for side, why in sides if isinstance(why, str))
         text = f"{title}: {_words(before)} became {_words(after)}"
         known = next((q for q in (after, before) if not isinstance(q, str)), None)
         basis = known.basis if known is not None else ""
@@ -229,13 +216,9 @@ def figures(a: Record, b: Record) -> Iterator[Change]:
 
 
 def _value(quantity: Quantity) -> object:
-    return (
-        quantity.count
-        if isinstance(quantity, AtLeast)
-        else quantity
-        if isinstance(quantity, Figure)
-        else None
-    )
+    if isinstance(quantity, str):
+        return None
+    return quantity.count if isinstance(quantity, AtLeast) else quantity
 
 
 def _number(quantity: Quantity) -> int | None:
@@ -243,13 +226,9 @@ def _number(quantity: Quantity) -> int | None:
 
 
 def _words(quantity: Quantity) -> str:
-    return (
-        f"{quantity:,}"
-        if isinstance(quantity, Figure)
-        else "not known"
-        if isinstance(quantity, str)
-        else str(quantity)
-    )
+    if isinstance(quantity, str):
+        return "not known"
+    return f"{quantity:,}" if isinstance(quantity, Figure) else str(quantity)
 
 
 def saved(sides: tuple[Side, Side], joint: Match) -> Iterator[Change]:
