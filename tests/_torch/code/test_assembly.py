@@ -267,11 +267,14 @@ def test_the_libraries_are_opened_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == ["objdump", "addr2line", "addr2line"]
 
 
-@pytest.mark.exhaustive
+@pytest.mark.full
 @pytest.mark.skipif(not X86, reason="compiles for x86")
 @pytest.mark.parametrize(
     ("arch", "bits", "register"),
-    [("avx2", 256, "ymm"), pytest.param("avx512", 512, "zmm", marks=pytest.mark.slow)],
+    [
+        ("avx2", 256, "ymm"),
+        pytest.param("avx512", 512, "zmm", marks=[pytest.mark.slow, pytest.mark.exhaustive]),
+    ],
 )
 def test_a_kernel_for_another_processor_is_compiled_but_not_run(arch: str, bits: int, register: str) -> None:
     with vector_isa.stand_in_for(arch):

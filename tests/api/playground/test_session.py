@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +342,47 @@ def test_only_the_newest_program_is_answered(
     ask(captures, SIN)
     answers = [answer for answer in asyncio.run(typed()) if "starting" not in answer]
     assert [answer["of"] for answer in answers] == [20] and "parts" in answers[0]
+
+
+class ReportingCaptures:
+    """Captures that report before they answer; the first is not wanted any more by then if ``newer`` is called."""
+
+    def __init__(self, newer: Callable[[], None]) -> None:
+        self.newer = newer
+
+    def ready(self, request: dict[str, Any]) -> bool:
+        return True
+
+    def ask(
+        self, request: dict[str, Any], unwanted: threading.Event, early: Callable[[dict[str, Any]], None]
+    ) -> dict[str, Any]:
+        if request["program"] == "replaced":
+            self.newer()
+            assert unwanted.wait(60)
+        early({"traced": request["program"]})
+        return {"seconds": 1.0}
+
+
+@pytest.mark.parametrize("first", ["wanted", "replaced"])
+def test_a_report_is_sent_before_its_answer_and_not_of_what_was_replaced(first: str) -> None:
+    async def typed() -> list[dict[str, Any]]:
+        answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        newest = {"edit": 2, "program": "newest"}
+
+        def newer() -> None:
+            loop.call_soon_threadsafe(session.want, newest)
+
+        captures = ReportingCaptures(newer)
+        session: Session = Session(captures, "f.py", answers.put)  # type: ignore[arg-type]
+        work = asyncio.create_task(session.run())
+        session.want({"edit": 1, "program": first})
+        sent = [await asyncio.wait_for(answers.get(), 60) for _ in range(2)]
+        work.cancel()
+        return sent
+
+    number, program = (1, "wanted") if first == "wanted" else (2, "newest")
+    assert asyncio.run(typed()) == [{"of": number, "traced": program}, {"of": number, "seconds": 1.0}]
 
 
 def test_only_changed_parts_are_sent(captures: Captures) -> None:
