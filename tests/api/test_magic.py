@@ -1,4 +1,4 @@
-"""The cell magic, in a shell of IPython's own in another process."""
+"""The cell magic: in a shell of IPython's own in another process, and by a shell's events."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import json
 import re
 import subprocess
 import sys
+import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+from compile_lens.api.magic import load_ipython_extension
+
+pytestmark = pytest.mark.torch
 
 SESSION = '''
 import json, sys
@@ -36,6 +40,30 @@ print("RESULT" + json.dumps([said, list(program.record.sources[0].text.splitline
 '''
 
 
+def test_a_watch_ends_with_the_cell_and_not_with_one_that_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    events = pytest.importorskip("IPython.core.events")
+    magics: dict[str, Callable[[str], None]] = {}
+    shell = types.SimpleNamespace(
+        displayhook=types.SimpleNamespace(exec_result=types.SimpleNamespace(error_in_exec=None)),
+        user_ns={},
+        input_transformers_cleanup=[],
+        register_magic_function=lambda function, kind, name: magics.update({name: function}),
+    )
+    shell.events = events.EventManager(shell, events.available_events)
+    load_ipython_extension(shell)
+    magics["compile_lens"]("program")
+    for event in ("pre_execute", "post_execute"):
+        shell.events.trigger(event)
+        assert not shell.user_ns and not capsys.readouterr().out, event
+    shell.events.trigger("post_execute")
+    assert shell.user_ns["program"].record.ended == "the block ended"
+    assert "compile_lens: a cell" in capsys.readouterr().out
+    assert not any(
+        callbacks for name, callbacks in shell.events.callbacks.items() if name.endswith("_execute")
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_a_cell_is_watched() -> None:
     pytest.importorskip("IPython")
@@ -96,6 +124,7 @@ def outputs(cells: list[str]) -> list[list[Any]]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_a_cell_is_as_without_it() -> None:
     names = ["load", *CELLS]
@@ -110,6 +139,7 @@ def test_a_cell_is_as_without_it() -> None:
     assert plain[names.index("await")][-1][1] == {"text/plain": "3"}
 
 
+@pytest.mark.slow
 def test_a_line_of_a_cell_and_a_call() -> None:
     cells = [
         "%load_ext compile_lens\n%reload_ext compile_lens\nimport torch\nf = torch.compile(torch.sin, backend='eager')",
