@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._inductor import config
 
 import compile_lens
 from compile_lens.results.capture import Capture
@@ -51,8 +52,12 @@ def clamped(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return F.leaky_relu(b)
 
 
+def arguments() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.rand(16, 16, requires_grad=True), torch.rand(16, 16)
+
+
 def seen(function: Two) -> Capture:
-    return compile_lens.capture(function, torch.rand(16, 16, requires_grad=True), torch.rand(16, 16))
+    return compile_lens.capture(function, *arguments())
 
 
 def lines(capture: Capture, function: Two) -> list[set[int]]:
@@ -107,9 +112,32 @@ def test_another_constant_changes_no_kernel_of_another_line(
     assert others and set(others) <= set(own)
 
 
-def test_the_merged_node_leads_to_all_that_reads_it_and_is_no_dead_end() -> None:
-    chain = seen(scalar).chain
-    merged = ("0/0", "forward.post_grad", "full_default")
-    reached = [a[2] for a in chain.descendants(merged) if a[1] == "forward.code" and ":" not in a[2]]
-    assert len(reached) == 2 and chain.why_not(merged) == ""
-    assert chain.ancestors(merged) and merged in chain.leading()
+def scalar_of_both(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return scalar(x, w) @ (w + x)  # its gradient depends on both constants: since 2.15 torch merges no others
+
+
+def users_of_constants(function: Two) -> dict[str, int]:
+    """How many nodes read each constant that torch leaves in the forward graph, by torch without us."""
+    users: dict[str, int] = {}
+
+    def count(graph: torch.fx.Graph) -> None:
+        constants = graph.find_nodes(op="call_function", target=torch.ops.aten.full.default)
+        users.update((node.name, len(node.users)) for node in constants)
+        raise InterruptedError("before it generates code")
+
+    torch._dynamo.reset()
+    with config.patch(post_grad_custom_pre_pass=count, fx_graph_cache=False):
+        with pytest.raises(Exception, match="before it generates code"):
+            torch.compile(function)(*arguments())
+    return users
+
+
+@pytest.mark.parametrize("function", [scalar, scalar_of_both])
+def test_the_merged_node_leads_to_all_that_reads_it_and_is_no_dead_end(function: Two) -> None:
+    chain, users = seen(function).chain, users_of_constants(function)
+    assert sum(users.values()) == 2 and (function is scalar or len(users) == 1)
+    for name, count in users.items():
+        merged = ("0/0", "forward.post_grad", name)
+        reached = [a[2] for a in chain.descendants(merged) if a[1] == "forward.code" and ":" not in a[2]]
+        assert len(reached) == count and chain.why_not(merged) == ""
+        assert chain.ancestors(merged) and merged in chain.leading()
