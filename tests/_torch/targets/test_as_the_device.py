@@ -6,6 +6,7 @@ and of the published figures of the target (an H100 is sm_90, and has 132 multip
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -323,6 +324,8 @@ def products(found: Capture) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(("fn", "dtypes"), PRODUCTS, ids=lambda v: getattr(v, "__name__", None))
 def test_the_types_of_products_are_the_devices(fn: Any, dtypes: tuple[str, ...]) -> None:
+    if fn is older and "dtype" not in inspect.signature(torch.cuda.amp.autocast).parameters:
+        pytest.skip("of a deprecated class Python 3.13 has no signature, and Dynamo fails without its names")
     assert products(here(fn, rand(16, 16), rand(16, 16))) == dtypes
 
 
