@@ -47,6 +47,11 @@ def recorder_of(backend: Any) -> Recorder | None:
     return None
 
 
+def recorder_around(translator: Any) -> Recorder | None:
+    """Return the recorder of the capture for which a translator of Dynamo's works."""
+    return recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+
+
 def current_draft(recorder: Recorder, code: Any, part: int = 0) -> Draft:
     """Return the draft of the compile that Dynamo is in."""
     compile_id = torch._guards.CompileContext.current_compile_id()
@@ -121,7 +126,7 @@ def keep_root(recorder: Recorder, target: Any) -> None:
 def show_torch_modules(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Dynamo leaves frames inside ``torch/nn/modules`` out of stack traces, so that the user's own line comes
     last. If the captured callable is a module of torch's, there is no such line, and theirs are shown."""
-    recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    recorder = recorder_around(translator)
     root = recorder.frames.root if recorder is not None else None
     if root is not None and root.of_torch:
         return False
@@ -133,11 +138,26 @@ def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     """Add the last line of a call to Dynamo's frame summaries, in which every call seems to end on its first line."""
     summary = real(translator, *args, **kwargs)
     positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
-    ours = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None)) is not None
     end = getattr(positions, "end_lineno", None)
+    ours = recorder_around(translator) is not None
     if ours and end is not None and getattr(summary, "colno", None) is not None:  # Python 3.10 has no columns
         summary.end_lineno = end
     return summary
+
+
+@free_hook("torch._dynamo.output_graph:SubgraphTracer.create_proxy", claims.CALL_ENDS)
+def mark_whole_values(real: Any, tracer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Mark a call that is all that a statement assigns or returns in the stack trace of its node."""
+    proxy = real(tracer, *args, **kwargs)
+    translator = getattr(getattr(tracer, "output_graph", None), "current_tx", None)
+    trace = proxy.node.stack_trace
+    if source_places.MARKS_WHOLE_VALUES or not trace or recorder_around(translator) is None:
+        return proxy
+    while translator is not None:
+        trace = source_places.with_whole_value(trace, translator.frame_summary())
+        translator = getattr(translator, "parent", None)
+    proxy.node.stack_trace = trace
+    return proxy
 
 
 def guards(exported: Any, tensors: Mapping[str, str]) -> tuple[Guard, ...]:
@@ -343,7 +363,7 @@ def keep_compiled(real: Any, variable: Any, translator: Any, *args: Any, **kwarg
     """Keep the wrapper that Dynamo looks through if ``torch.compile`` returned it."""
     wrapper = getattr(variable, "wrapper_obj", None)
     if getattr(wrapper, "_torchdynamo_orig_callable", None) is not None:
-        recorder = recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+        recorder = recorder_around(translator)
         if recorder is not None:
             recorder.frames.inlined[id(wrapper)] = wrapper
     return real(variable, translator, *args, **kwargs)

@@ -40,7 +40,7 @@ def log_graph_break(
     real: Any, translator: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Keep the reason of a graph break that Dynamo logs until the graph that it ends is complete."""
-    recorder = dynamo.recorder_of(getattr(getattr(translator, "output", None), "compiler_fn", None))
+    recorder = dynamo.recorder_around(translator)
     if recorder is not None and not getattr(exc, "logged", False):
         recorder.frames.current.logged = LoggedBreak(
             cause(exc), not str(reason).startswith(messages.CANNOT_RESUME)

@@ -8,6 +8,8 @@ import functools
 import linecache
 import os
 import re
+import sys
+import traceback
 import types
 
 import torch
@@ -44,10 +46,29 @@ def frames(trace: str | None) -> tuple[Frame, ...]:
     return tuple(f for f in parsed if not is_internal(f.file))
 
 
+MARKS_WHOLE_VALUES = sys.version_info < (3, 13)
+"""A stack trace of this Python marks a call that is all that a statement assigns or returns."""
+
+
+def with_whole_value(trace: str, summary: traceback.FrameSummary) -> str:
+    """Return a formatted stack trace that marks such a call also in the frame of this summary, which has columns."""
+    start, end = (getattr(summary, name, None) for name in ("colno", "end_colno"))
+    line = linecache.getline(summary.filename, summary.lineno or 0).rstrip()
+    indent = len(line) - len(line.lstrip())
+    # Of other lines it depends on who counted; what begins where its line does is the statement.
+    if start is None or end is None or start <= indent or not line.isascii():
+        return trace
+    if getattr(summary, "end_lineno", summary.lineno) != summary.lineno:
+        end = len(line)
+    frame = re.escape(f'  File "{summary.filename}", line {summary.lineno}, in {summary.name}\n')
+    shown = re.compile(rf"({frame}    ( *){re.escape(line.lstrip())}\n)(?! *[~^])")
+    return shown.sub(lambda m: f"{m[1]}    {m[2]}{' ' * (start - indent)}{'^' * (end - start)}\n", trace)
+
+
 def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
-    # A trace shows the line without its indentation; columns count in the file's line.
+    # A trace shows the line with less of its indentation, or none; columns count in the file's line.
     full = linecache.getline(frame.file, frame.line)
-    indent = len(full) - len(full.lstrip()) if full else 0
+    indent = max(full.find(text.rstrip()), 0)
     start, end = len(markers) - len(markers.lstrip()), len(markers.rstrip())
     # Markers under wide characters are as wide as these: they count no characters of the text.
     call = text[start:end].strip() if text.isascii() else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +16,7 @@ import torch.nn.functional as F
 from full_text import full
 from torch import nn
 
-from compile_lens import capture
+from compile_lens import capture, versions
 from compile_lens.measures.chain import line_address
 from compile_lens.record.graph import Frame, Node
 from compile_lens.results.capture import Capture
@@ -149,3 +151,37 @@ def test_a_frame_summary_without_columns_is_read(monkeypatch: pytest.MonkeyPatch
     assert captured.ledger.total.launches == 1
     (node, *_) = captured.compilations[0].graphs["dynamo"].calls
     assert node.innermost[-1].line > 0 and node.innermost[-1].column is None
+
+
+def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+    y = torch.mul(x, by)
+    return torch.add(y, 1)
+
+
+def of_whole_values(x: torch.Tensor) -> torch.Tensor:
+    wide = scaled(torch.sin(x), 2.0)
+    return scaled(
+        wide,
+        3.0,
+    )
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11) or versions.torch_version() < (2, 13), reason="stack traces without columns"
+)
+def test_a_call_that_is_the_whole_value_of_a_statement_has_its_columns() -> None:
+    """Python itself says where each instruction stands; it marks such a call in no stack trace since 3.13."""
+    instructions = {
+        function.__name__: {
+            (line, start, end if line == last else len(linecache.getline(__file__, line).rstrip()))
+            for line, last, start, end in function.__code__.co_positions()
+        }
+        for function in (scaled, of_whole_values)
+    }
+    (compilation,) = capture(of_whole_values, torch.ones(4, requires_grad=True)).compilations
+    for stage in ("dynamo", "pre_grad", "joint", "forward"):
+        calls = [node for node in compilation.graphs[stage].calls if node.frames]
+        assert len(calls) >= 5
+        for frame in (frame for node in calls for frame in node.frames):
+            assert (frame.line, frame.column, frame.end_column) in instructions[frame.function]
+            assert frame.call == linecache.getline(__file__, frame.line)[frame.column : frame.end_column]

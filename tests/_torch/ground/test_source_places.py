@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import torch.nn.functional
 
-from compile_lens._torch.ground.source_places import frames
+from compile_lens._torch.ground.source_places import frames, with_whole_value
 from compile_lens.record.graph import Frame
 
 pytestmark = pytest.mark.skipif(
@@ -61,6 +61,35 @@ def test_columns_are_those_of_the_node() -> None:
     for node, frame in marked:
         assert (frame.column, frame.end_column) == (node.col_offset, node.end_col_offset)
         assert frame.call == linecache.getline(FILE, node.lineno)[node.col_offset : node.end_col_offset]
+
+
+def whole_values() -> Iterator[ast.Call]:
+    """Calls of which the value of a statement consists, on whose first line they begin."""
+    for statement in ast.walk(ast.parse("".join(linecache.getlines(FILE)))):
+        if isinstance(statement, ast.Assign | ast.Return) and isinstance(statement.value, ast.Call):
+            if statement.lineno == statement.value.lineno:
+                yield statement.value
+
+
+def test_a_call_that_python_does_not_mark_has_the_columns_of_its_node() -> None:
+    """As Python 3.13 shows the frame of a call that is all that a statement assigns or returns: without markers."""
+    calls = list(whole_values())[::EACH]
+    assert len(calls) > 30 and any(call.end_lineno != call.lineno for call in calls)
+    for call in calls:
+        place = {"end_lineno": call.end_lineno, "colno": call.col_offset, "end_colno": call.end_col_offset}
+        summary = traceback.FrameSummary(FILE, call.lineno, "f", **place)
+        line = linecache.getline(FILE, call.lineno).rstrip()
+        for shown in {line, line.lstrip()}:  # 3.13 leaves what the first of several lines is indented more
+            trace = f'  File "{FILE}", line {call.lineno}, in f\n    {shown}\n'
+            marked = with_whole_value(trace, summary)
+            (frame,) = frames(marked)
+            end = call.end_col_offset if call.end_lineno == call.lineno else len(line)
+            assert (frame.column, frame.end_column) == (call.col_offset, end)
+            assert frame.call == line[call.col_offset : end]
+            assert with_whole_value(marked, summary) == marked
+            for unknown in (None, start_of_line(call)):  # what begins with its line is the statement
+                other = traceback.FrameSummary(FILE, call.lineno, "f", **place | {"colno": unknown})
+                assert with_whole_value(trace, other) == trace
 
 
 def test_no_column_where_the_code_was_compiled_without_the_files_indentation() -> None:
