@@ -18,10 +18,8 @@ from .brief import brief
 from .check import check
 from .compare import compare, diff, merge, what_if
 from .cost import cost, memory
-from .divergence import divergence
 from .output import EXIT_CODES
 from .play import declare as declare_play
-from .run_command import run
 from .upgrade import upgrade
 
 
@@ -189,7 +187,7 @@ def parser() -> argparse.ArgumentParser:
 
     divergent = add(
         "divergence",
-        divergence,
+        commands.divergence,
         "Build a function, compare it with eager PyTorch and, where they differ, find the cause",
         expressions + "\nWhere the values differ by more than rounding explains the exit code is 4.",
     )
@@ -279,7 +277,7 @@ def parser() -> argparse.ArgumentParser:
 
     program = add(
         "run",
-        run,
+        commands.run,
         "Run a program unchanged and report what torch.compile did in it",
         "Its options come first: what follows\nSCRIPT or -m MODULE is of the program, as are output and exit code.",
     )

@@ -1,8 +1,10 @@
-"""The commands ``demo``, ``show``, ``open``, ``import``, ``support`` and ``doctor``."""
+"""The commands ``demo``, ``show``, ``open``, ``import``, ``support``, ``doctor``, ``divergence`` and ``run``."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +13,15 @@ from ..errors import UsageError
 from ..record.files import write_text
 from ..trials.progress import progress
 from .names import called, captured, capturing, evaluate, options, resolve, without_torch_errors
-from .output import NOT_INSTALLED, OK, check_endings, deliver, document, report, say
+from .output import DIFFERS, NOT_INSTALLED, OK, check_endings, deliver, document, report, say
 from .programs import summary
+from .run import Run, find_program
 
 if TYPE_CHECKING:
     from ..results.program import Program
+
+WHAT_IF = "--what-if"
+"""The one option of ours that may also be the last word of the command line."""
 
 DEMO = '''"""What `compile-lens demo` captures. Change it and run the demo again."""
 
@@ -169,3 +175,46 @@ def _joined(args: argparse.Namespace, trace: Path) -> int:
     with progress(f"reading {trace}", quiet=args.quiet):
         capture = load(args.into).join(trace, args.id)
     return report(args, capture, args.out, None, text=not args.out)
+
+
+def divergence(args: argparse.Namespace) -> int:
+    """Compare compiled with eager; where they differ, print the cause, and write it where asked."""
+    from ..views.render.formats import DIVERGENCE as FORMS
+
+    check_endings(args.out, FORMS)
+    # With --json what the user's code prints goes to stderr: stdout is one document.
+    apart = contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext()
+    with apart, progress(f"comparing {args.function} with eager", quiet=args.quiet):
+        function, inputs, kwargs = called(args)
+        from ..api.divergence import divergence as compared
+
+        with without_torch_errors(args):
+            given = {name: value for name, value in options(args).items() if name != "build"}
+            result = compared(function, *inputs, kwargs=kwargs, target=args.target, **given)
+    deliver(args, result, result.to_dict())
+    return DIFFERS if result.agrees is False else OK
+
+
+def run(args: argparse.Namespace) -> int:
+    """Find the program; it is run when the command line is done."""
+    from ..views.render.formats import PROGRAM as FORMS
+
+    check_endings(args.out, FORMS)
+    if args.cuda_graphs is not None:  # before the program runs, not after
+        from ..measures.cuda_graphs import nvidia_gpu
+
+        nvidia_gpu(args.cuda_graphs)
+    words = args.left
+    if words[1:] and words[0] != "--" and words[-1] == WHAT_IF:
+        words, args.what_if = words[:-1], True
+    if args.what_if:
+        from .remedies import RemedyRuns
+
+        args.program = RemedyRuns(
+            words, args.out, args.cuda_graphs, args.json, args.full, args.time_limit, args.quiet
+        )
+        return OK
+    if args.time_limit is not None:
+        raise UsageError(f"--time-limit is for the runs of {WHAT_IF}")
+    args.program = Run(find_program(words), args.out, args.cuda_graphs, args.json, args.full)
+    return OK

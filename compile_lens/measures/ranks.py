@@ -8,9 +8,11 @@ from itertools import zip_longest
 
 from compile_lens.record import claims
 from compile_lens.record.graph import Frame
+from compile_lens.record.logged_code import GeneratedModule
 from compile_lens.record.program import NOTHING, FrameEvaluation, ProgramRecord
 from compile_lens.record.ranks import (
     BREAKS,
+    COLLECTIVES,
     FUNCTIONS,
     GRAPHS,
     LEVELS,
@@ -21,7 +23,6 @@ from compile_lens.record.ranks import (
 )
 
 from .collective_order import NONE, depends_on_unknown_waits, differs, is_message, order_differences
-from .logged_collectives import logged_differences
 from .program import break_line
 
 COMPLETE = ("", "the block ended", "the program ended", "the call returned", "exit 0", "exit None")
@@ -39,7 +40,7 @@ def differences(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) 
     keys = list(dict.fromkeys(key for own in visits.values() for key in own))
     issued = {rank: program.issued for rank, program in programs.items() if program.issued is not None}
     rank_differences = order_differences(issued, rehearsed) if len(issued) == len(programs) else []
-    rank_differences += logged_differences(programs)
+    rank_differences += _logged_differences(programs)
     for key in keys:
         file, function, line, resumes = key
         place = Frame(file, resumes or line, function)
@@ -178,3 +179,33 @@ def not_compared(programs: Mapping[int, ProgramRecord], rehearsed: bool = False)
         f"{why} (rank {', '.join(map(str, ranks[:8]))}{', …' if len(ranks) > 8 else ''})"
         for why, ranks in reasons.items()
     )
+
+
+def _logged_differences(programs: Mapping[int, ProgramRecord]) -> list[RankDifference]:
+    """Return the first collective at which ranks differ, where all programs are logs: in the calls of their graphs, or
+    in the graphs once each where not every log has those. A log has the names of collectives, not their groups."""
+    if not all(program.log for program in programs.values()):
+        return []
+    called = {rank: _called_modules(program) for rank, program in programs.items()}
+    names: dict[int, list[str]] = {}
+    for rank, program in programs.items():
+        own = called[rank] if all(called.values()) else program.modules
+        if any(module.collectives is None for module in own):
+            return []
+        names[rank] = [name for module in own for name in module.collectives or ()]
+    for position, row in enumerate(zip_longest(*names.values(), fillvalue=NONE)):
+        by_rank = differs(COLLECTIVES, None, position, dict(zip(names, row, strict=True)))
+        if by_rank:
+            return by_rank
+    return []
+
+
+def _called_modules(program: ProgramRecord) -> tuple[GeneratedModule, ...]:
+    """Return the modules in the order of their calls; none where a log does not have that, or calls are of a compile
+    with several modules."""
+    by_id: dict[str, list[GeneratedModule]] = {}
+    for module in program.modules:
+        by_id.setdefault(module.id, []).append(module)
+    if any(len(by_id.get(id, ())) != 1 for id in program.graph_calls):
+        return ()
+    return tuple(by_id[id][0] for id in program.graph_calls)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import UsageError
+from ...record.files import write_text
 from ..output import OK, say
+
+FILES = ("SKILL.md", "AGENTS.md")
+"""Texts that tell a coding agent when to ask compile_lens what, and what not to conclude: a skill by itself, and what a
+repository that uses compile_lens says to every agent."""
 
 
 def declare(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -46,11 +52,36 @@ def mcp(args: argparse.Namespace) -> int:
 
 def skill(args: argparse.Namespace) -> int:
     """Print what a coding agent should know of compile_lens, or write it to a folder."""
-    from .skill import FILES, text, write
-
     if args.write is None:
         say(text(FILES[0]))
         return OK
     for path in write(args.write, args.overwrite):
         say(f"wrote {path}")
     return OK
+
+
+def text(name: str) -> str:
+    """Return one of ``FILES``."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def write(folder: str | os.PathLike[str], overwrite: bool = False) -> list[Path]:
+    """Write the texts to a folder, which is made where there is none, and return their paths.
+
+    Raises:
+        UsageError: one of them exists and differs, and ``overwrite`` is not set; or the folder cannot be written.
+    """
+    place = Path(folder).expanduser()
+    for name in FILES:
+        path = place / name
+        if overwrite or not path.exists():
+            continue
+        if path.read_text(encoding="utf-8", errors="replace") != text(name):
+            raise UsageError(f"{path} exists and differs; give --overwrite to replace it, or another folder")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {place}: {error.strerror or error}; choose another folder"
+        ) from None
+    return [write_text(place / name, text(name)) for name in FILES]

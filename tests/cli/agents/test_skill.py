@@ -9,7 +9,7 @@ import pytest
 
 import compile_lens
 from compile_lens.cli import main
-from compile_lens.cli.agents import skill
+from compile_lens.cli.agents import commands as skill
 from compile_lens.cli.agents.server import TOOLS
 from compile_lens.cli.arguments import parser
 from compile_lens.errors import UsageError
