@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compile_lens.record.benchmark import BOTH, FORWARD, Benchmark, Series
@@ -114,34 +115,41 @@ def words(benchmark: Benchmark) -> tuple[str, ...]:
     """The benchmark as lines of text: a table for each of forward and forward+backward, then what follows."""
     lines = [f"on {benchmark.device}, {benchmark.clock}"]
     for what in (FORWARD, BOTH):
-        series_of_phase = [s for s in benchmark.series if s.phases == what]
-        if series_of_phase:
-            lines += ["", *_table(what, series_of_phase, benchmark)]
-            even = break_even(benchmark, what)
-            if even is not None:
-                lines.append(_say_even(even))
+        own = [s for s in benchmark.series if s.phases == what]
+        if own:
+            lines += ["", *_table(what, own, benchmark)]
+            lines += [f"  {text}" for phases, text in conclusions(benchmark) if phases == what]
+    rest = [text for phases, text in conclusions(benchmark) if not phases]
+    return (*lines, *([""] if benchmark.compile_seconds else []), *rest)
+
+
+def conclusions(benchmark: Benchmark) -> Iterator[tuple[str, str]]:
+    """What follows from the times, in sentences, each with the phases that it is about; ``""`` for the whole."""
+    for what in (FORWARD, BOTH):
+        even = break_even(benchmark, what)
+        if even is not None:
+            yield what, _say_even(even)
     if benchmark.compile_seconds:
         longest = sorted(benchmark.compile_seconds, key=lambda pair: -pair[1])[:4]
         parts = ", ".join(f"{name} {seconds_text(s)}" for name, s in longest)
-        lines += [
+        yield (
             "",
             f"compile: {seconds_text(compile_time(benchmark))} without caches, while recorded (longest: {parts})",
-        ]
+        )
     speed = benchmark.speed
     if speed is not None:
         how = "measured" if speed.measured else "from a table"
-        lines.append(f"a large copy moves {rate_text(speed.bandwidth)} here ({how})")
-    lines += [f"DISAGREE: {text}" for text in disagreements(benchmark)]
-    lines += [f"note: {text}" for text in benchmark.notes]
-    return tuple(lines)
+        yield "", f"a large copy moves {rate_text(speed.bandwidth)} here ({how})"
+    yield from (("", f"DISAGREE: {text}") for text in disagreements(benchmark))
+    yield from (("", f"note: {text}") for text in benchmark.notes)
 
 
-def _table(what: str, found: list[Series], benchmark: Benchmark) -> list[str]:
-    eager = next((s for s in found if s.name == EAGER), None)
-    width = max(len(s.name) for s in found)
-    rounds, calls = len(found[0].seconds), found[0].calls
+def _table(what: str, own: list[Series], benchmark: Benchmark) -> list[str]:
+    eager = next((s for s in own if s.name == EAGER), None)
+    width = max(len(s.name) for s in own)
+    rounds, calls = len(own[0].seconds), own[0].calls
     lines = [f"{what}: {rounds} rounds of {calls} call{'' if calls == 1 else 's'}, median [quartiles]"]
-    for s in found:
+    for s in own:
         time = spread(s.seconds)
         parts = [f"{seconds_text(time.median)} [{seconds_text(time.low)} to {seconds_text(time.high)}]"]
         if eager is not None and s is not eager:
@@ -149,7 +157,7 @@ def _table(what: str, found: list[Series], benchmark: Benchmark) -> list[str]:
             parts.append(f"{gain.median:.2f}x eager's speed [{gain.low:.2f} to {gain.high:.2f}]")
         moved = bandwidth(s)
         if moved is not None:
-            parts.append(_say_rate(s, moved, benchmark))
+            parts.append(_say_rate(moved, benchmark))
         if s.launches is not None:
             unit = "operator" if s.name == EAGER else "launch"
             plural = unit if s.launches == 1 else {"operator": "operators", "launch": "launches"}[unit]
@@ -159,7 +167,7 @@ def _table(what: str, found: list[Series], benchmark: Benchmark) -> list[str]:
     return lines
 
 
-def _say_rate(series: Series, moved: float, benchmark: Benchmark) -> str:
+def _say_rate(moved: float, benchmark: Benchmark) -> str:
     text = f"{rate_text(moved)} of modelled traffic"
     if benchmark.speed is None or not benchmark.speed.bandwidth:
         return text
@@ -171,9 +179,11 @@ def _say_rate(series: Series, moved: float, benchmark: Benchmark) -> str:
 
 def _say_even(even: BreakEven) -> str:
     if even.calls is None:
-        return f"  break-even: never: compiled is not faster (it takes {seconds_text(-even.saved)} more per call)"
+        return (
+            f"break-even: never: compiled is not faster (it takes {seconds_text(-even.saved)} more per call)"
+        )
     return (
-        f"  break-even: after {even.calls:,} calls ({seconds_text(even.compile_seconds)} of compiling, "
+        f"break-even: after {even.calls:,} calls ({seconds_text(even.compile_seconds)} of compiling, "
         f"{seconds_text(even.saved)} saved per call)"
     )
 

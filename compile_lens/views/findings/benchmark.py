@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 
 from compile_lens.measures import timing
 from compile_lens.measures.chain import Address, Chain
@@ -36,7 +36,7 @@ def benchmark(capture: Record) -> Finding | None:
     sections: list[Section] = []
     for what in _kinds(measured):
         sections.append(_table(measured, what))
-    rest = tuple(_follows(measured))
+    rest = tuple(f"{what}: {text}" if what else text for what, text in timing.conclusions(measured))
     if rest:
         sections.append(Prose("what follows", rest))
     brief = (*(_medians(measured, what) for what in _kinds(measured)), *rest)
@@ -53,21 +53,6 @@ def _medians(measured: Benchmark, what: str) -> str:
     own = (s for s in measured.series if s.phases == what)
     medians = ", ".join(f"{s.name} {timing.seconds_text(timing.spread(s.seconds).median)}" for s in own)
     return f"{what}: {medians}"
-
-
-def _follows(measured: Benchmark) -> Iterator[str]:
-    """The conclusions beyond the tables, each with its subject."""
-    heads = tuple(f"{what}: " for what in _kinds(measured))
-    names = tuple(series.name for series in measured.series)
-    about = ""
-    for line in timing.words(measured):
-        text = line.strip()
-        if text.startswith(heads):
-            about = text[: text.index(": ") + 2]
-        elif not text:
-            about = ""
-        elif not text.startswith((*names, "on ")):
-            yield about + text
 
 
 def _speed(measured: Benchmark) -> str:
@@ -105,7 +90,7 @@ def _row(series: Series, eager: Series | None) -> Row:
             f"{timing.seconds_text(time.low)} – {timing.seconds_text(time.high)}",
             times,
             size(series.nbytes),
-            "—" if rate is None else timing.rate_text(rate),
+            quantities.NOT_KNOWN if rate is None else timing.rate_text(rate),
             launches,
         )
     )
@@ -242,7 +227,7 @@ def _everything(profile: Profile, where: str) -> list[Table]:
         width = 5 if profile.kernels or any(region.launches for region in profile.regions) else 3
         for region in profile.regions:
             launches, seconds = f"{region.launches:,}", region.device_seconds
-            on_device = "—" if seconds is None else seconds_text(seconds)
+            on_device = quantities.NOT_KNOWN if seconds is None else seconds_text(seconds)
             cells = (region.id, f"{region.calls:,}", seconds_text(region.seconds), launches, on_device)
             regions.append(Row(cells[:width]))
         shown, left = cut(regions, _ROWS)
