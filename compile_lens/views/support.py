@@ -7,7 +7,7 @@ import textwrap
 from compile_lens.record.messages import first_names
 from compile_lens.record.support import BACKENDS, HOW, Overload, Support, Unsupported, UnsupportedOperator
 
-from .words.characters import flat
+from .words.characters import aligned, flat
 from .words.labels import places
 
 WIDTH = 110
@@ -17,7 +17,8 @@ def page(support: Support) -> str:
     """A row for each overload, then what the words mean."""
     rows: list[tuple[str, ...]] = [("", *BACKENDS, "Inductor")]
     rows += [(o.name, *(o.on(b).kind for b in BACKENDS), o.inductor) for o in support.overloads]
-    lines = [f"{flat(support.operator)}: {support.source}", "", *_table(rows), ""]
+    table = aligned(rows, [False] * len(rows[0]), "  ")
+    lines = [f"{flat(support.operator)}: {support.source}", "", *table, ""]
     for overload in support.overloads:
         lines += [
             *_wrapped(overload.name + _functions(overload), "  "),
@@ -69,13 +70,6 @@ def _functions(overload: Overload) -> str:
         if one.function:
             by.setdefault(one.function, []).append(one.backend)
     return ": " + "; ".join(f"{', '.join(where)} by {name}" for name, where in by.items()) if by else ""
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -13,7 +13,7 @@ from compile_lens.record.messages import first_names
 from ..document import NAME, NOTE, NUMBER, TEXT, Cell, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.lanes import timeline
 from ..words import labels, quantities
-from ..words.characters import flat
+from ..words.characters import aligned, flat
 from ..words.quantities import memory_in_short, printed
 from .budget_curve import NOT_ASKED, curve_sections, headline
 from .places import Place, in_memory, memory_cell, places, title
@@ -146,13 +146,7 @@ def text(use: MemoryUse, rest: str = ".rows", listed: int = LISTED) -> str:
     lines = [f"Memory by {use.by}, modelled. {_total(use)}{allocated}"]
     table = _use(use)
     shown = [[flat(printed(cell)) for cell in row.cells] for row in table.rows[:listed]]
-    widths = [max(map(len, column)) for column in zip(table.head, *shown)]
-    for row in (list(table.head), *shown):
-        cells = (
-            cell.rjust(width) if kind == NUMBER else cell.ljust(width)
-            for cell, width, kind in zip(row, widths, table.kinds)
-        )
-        lines.append("  ".join(cells).rstrip())
+    lines += aligned([table.head, *shown], [kind == NUMBER for kind in table.kinds])
     lines += [f"… {len(use.rows) - listed} more: {rest}"] if len(use.rows) > listed else []
     return "\n".join([*lines, *(f"not known: {reason}" for reason in use.missing)])
 

@@ -24,7 +24,7 @@ from ..document import (
     Table,
 )
 from ..words import quantities, sentences
-from ..words.characters import cells, clean, encodes, fit, flat, pad, printable, wrap
+from ..words.characters import aligned, cells, clean, encodes, fit, flat, pad, printable, wrap
 from ..words.failed_line import failed_at
 from ..words.flow import ARROW
 from ..words.outcome import saved
@@ -327,19 +327,12 @@ class TextPage:
             return
         self._lines.append(head + self.say("─") * room + tail)
 
-    def table(
-        self, rows: Sequence[Sequence[str]], right: Sequence[bool], indent: str = "  ", gap: int = 2
-    ) -> bool:
+    def table(self, rows: Sequence[Sequence[str]], right: Sequence[bool]) -> bool:
         """Write aligned columns. Return False, with nothing written, if they do not fit."""
-        lines = [[self.say(cell) for cell in row] for row in rows]
-        widths = [max(cells(row[i]) for row in lines) for i in range(len(right))]
-        if len(indent) + sum(widths) + gap * (len(widths) - 1) > self.width:
-            return False
-        for row in lines:
-            columns = zip(row, widths, right, strict=True)
-            shown = (" " * gap).join(pad(cell, w, r) for cell, w, r in columns)
-            self._lines.append((indent + shown).rstrip())
-        return True
+        lines = aligned([[self.say(cell) for cell in row] for row in rows], right, "  ")
+        fits = max(map(cells, lines)) <= self.width
+        self._lines += lines if fits else []
+        return fits
 
     def text(self) -> str:
         return "\n".join(self._lines).strip("\n") + "\n"

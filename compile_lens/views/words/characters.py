@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
@@ -108,6 +108,13 @@ def pad(text: str, width: int, right: bool = False) -> str:
     """The text filled with spaces to ``width`` cells, on the left if ``right``."""
     space = " " * max(width - cells(text), 0)
     return space + text if right else text + space
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], indent: str = "") -> list[str]:
+    """Rows as lines with columns of one width each; those that are ``right`` end at one place."""
+    widths = [max(map(cells, column)) for column in zip(*rows)]
+    lines = (map(pad, row, widths, right) for row in rows)
+    return [f"{indent}{'  '.join(line)}".rstrip() for line in lines]
 
 
 def wrap(text: str, width: int, indent: str = "", more: str | None = None) -> list[str]:
