@@ -1,7 +1,7 @@
 """A form while it is read: its lines, and the kernel's lines for each.
 
 Debug information (locations, names of files, tables of both) is dropped: it would bring folders of one machine into
-the record, and ``LoggedVariant.links`` has it in a better form.
+the record, and ``Form.links`` has it in a better form.
 """
 
 from __future__ import annotations

@@ -87,9 +87,9 @@ def _full(kernel: Kernel) -> str:
     return f"{kernel.phase} {kernel.name}"
 
 
-def _known(name: str, found: list[Kernel]) -> None:
-    if not any(name in (k.name, _full(k)) for k in found):
-        known = ", ".join(dict.fromkeys(k.name for k in found))
+def _known(name: str, kernels: list[Kernel]) -> None:
+    if not any(name in (k.name, _full(k)) for k in kernels):
+        known = ", ".join(dict.fromkeys(k.name for k in kernels))
         raise UsageError(f"no Triton kernel is called {name!r}; there are {known}")
 
 
@@ -108,13 +108,15 @@ def _model(capture: Capture, target: str | DeviceModel | Path | None) -> DeviceM
     return model
 
 
-def _replaced(capture: Capture, made: Mapping[int, Kernel]) -> Capture:
+def _replaced(capture: Capture, replacements: Mapping[int, Kernel]) -> Capture:
     from ..engine.kernels.compiled import stamped
 
     compilations = []
     for compilation in capture.compilations:
         stages = tuple(
-            stamped(dataclasses.replace(stage, kernels=tuple(made.get(id(k), k) for k in stage.kernels)))
+            stamped(
+                dataclasses.replace(stage, kernels=tuple(replacements.get(id(k), k) for k in stage.kernels))
+            )
             if isinstance(stage, Code)
             else stage
             for stage in compilation.stages

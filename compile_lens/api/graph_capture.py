@@ -156,14 +156,14 @@ def _devices(kept: RetainedGraph, device: str) -> Iterable[str]:
                 )
 
 
-def _lines(kept: Graph, made: Capture) -> dict[tuple[str, int], tuple[Frame, ...]] | None:
+def _lines(kept: Graph, capture: Capture) -> dict[tuple[str, int], tuple[Frame, ...]] | None:
     """By file and line of the code of the graph and of its bodies, the stack of the program there: each operation
     has a line of its own. None where the operations are not the same ones in the same order."""
-    if len(made.compilations) != 1 or "dynamo" not in made.compilations[0].graphs:
+    if len(capture.compilations) != 1 or "dynamo" not in capture.compilations[0].graphs:
         return None
     own, other = (
         [n for _, n in walk(g) if n.op.startswith("call_")]
-        for g in (kept, made.compilations[0].graphs["dynamo"])
+        for g in (kept, capture.compilations[0].graphs["dynamo"])
     )
     if [(n.op, n.target) for n in own] != [(n.op, n.target) for n in other]:
         return None

@@ -146,18 +146,18 @@ def _called(name: str) -> str:
     return plain if plain.startswith("aten.") else ""
 
 
-def _reason(found: Implementation) -> str:
-    if found.kind == "on the CPU":
-        return f"{found.backend} hands it to the CPU, with a copy there and back"
-    return f"no implementation for {found.backend}"
+def _reason(implementation: Implementation) -> str:
+    if implementation.kind == "on the CPU":
+        return f"{implementation.backend} hands it to the CPU, with a copy there and back"
+    return f"no implementation for {implementation.backend}"
 
 
-def _compiled(op: str, places: tuple[str, ...], found: Implementation, device: str) -> str:
+def _compiled(op: str, places: tuple[str, ...], implementation: Implementation, device: str) -> str:
     from .._torch.operators import support as asked
 
     called = any(place.startswith("library call") for place in places)
     handed = any(place.endswith(" graph") for place in places)
-    if found.kind == "on the CPU":
+    if implementation.kind == "on the CPU":
         return ""
     if called:
         return "the generated code calls it, and would fail there"

@@ -362,14 +362,14 @@ def _by_name(kernel: Any) -> Any:
     return placement.named, (name, kernel.fn.__qualname__)
 
 
-def _renamed(made: type) -> Any:
+def _renamed(copy: type) -> Any:
     """A class of torch's C++ by the name that its module has for it, where it calls itself by another (``SDPBackend``
     is ``_SDPBackend`` to itself); ``None`` for the rest."""
-    module = sys.modules.get(made.__module__)
-    if module is None or getattr(module, made.__qualname__.partition(".")[0], None) is not None:
+    module = sys.modules.get(copy.__module__)
+    if module is None or getattr(module, copy.__qualname__.partition(".")[0], None) is not None:
         return None
-    name = next((name for name, value in vars(module).items() if value is made), "")
-    return (placement.named, (made.__module__, name)) if name and _importable(made.__module__) else None
+    name = next((name for name, value in vars(module).items() if value is copy), "")
+    return (placement.named, (copy.__module__, name)) if name and _importable(copy.__module__) else None
 
 
 def _disabled(func: Any) -> Any:
@@ -424,9 +424,9 @@ def _disable(inside: Any, recursive: bool, reason: str | None) -> Any:
     return torch.compiler.disable(inside, recursive=recursive, reason=reason)
 
 
-def _code(made: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> types.CodeType:
+def _code(reduced: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> types.CodeType:
     """Code with the file that it was written in, by which its lines are found: cloudpickle (from 3.1.3) drops it."""
-    kind, arguments = made
+    kind, arguments = reduced
     return kind(*arguments).replace(co_filename=file)
 
 

@@ -187,15 +187,15 @@ def _child(environment: dict[str, str], first: tuple[str, ...], start: Start = l
     return child
 
 
-def _error(said: dict[str, Any], failed: Callable[[str, str], BaseException] | None) -> BaseException:
-    original = exceptions.unpack(said["raised"])
-    if said["capture"] and failed is not None:
-        error = failed(said["message"], said["capture"])
+def _error(answer: dict[str, Any], failed: Callable[[str, str], BaseException] | None) -> BaseException:
+    original = exceptions.unpack(answer["raised"])
+    if answer["capture"] and failed is not None:
+        error = failed(answer["message"], answer["capture"])
         error.__cause__ = original
         return error
-    ours = getattr(errors, said["type"], None) if said["module"] == errors.LensError.__module__ else None
+    ours = getattr(errors, answer["type"], None) if answer["module"] == errors.LensError.__module__ else None
     if ours is not None:
-        return ours(said["message"])  # type: ignore[no-any-return]
+        return ours(answer["message"])  # type: ignore[no-any-return]
     if isinstance(original, Exception):
         return original
-    return ChildError(f"{said['type']} in the child process: {said['message']}\n{said['traceback']}")
+    return ChildError(f"{answer['type']} in the child process: {answer['message']}\n{answer['traceback']}")

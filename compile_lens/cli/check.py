@@ -53,8 +53,8 @@ def check(args: argparse.Namespace) -> int:
     return FAILED if RAISED in outcomes else DIFFERS if NOT_SO in outcomes else OK
 
 
-def _verdict(found: Sequence[Checked]) -> str:
-    some = [f"{sum(one.outcome == what for one in found)} {what}" for what in (HELD, NOT_SO, RAISED)]
+def _verdict(checked: Sequence[Checked]) -> str:
+    some = [f"{sum(one.outcome == what for one in checked)} {what}" for what in (HELD, NOT_SO, RAISED)]
     return ", ".join(text for text in some if not text.startswith("0 ")) or "no check"
 
 
@@ -69,27 +69,27 @@ def _place(one: Checked) -> str:
     return f"{one.file}:{one.line}"
 
 
-def _plain(found: Sequence[Checked]) -> dict[str, object]:
-    return {"verdict": _verdict(found), "checks": [one.to_dict() for one in found]}
+def _plain(checked: Sequence[Checked]) -> dict[str, object]:
+    return {"verdict": _verdict(checked), "checks": [one.to_dict() for one in checked]}
 
 
-def _json(found: Sequence[Checked]) -> str:
-    return json.dumps(_plain(found), indent=2) + "\n"
+def _json(checked: Sequence[Checked]) -> str:
+    return json.dumps(_plain(checked), indent=2) + "\n"
 
 
-def _text(found: Sequence[Checked]) -> str:
-    return "\n".join((*(_result_line(one) for one in found), _verdict(found))) + "\n"
+def _text(checked: Sequence[Checked]) -> str:
+    return "\n".join((*(_result_line(one) for one in checked), _verdict(checked))) + "\n"
 
 
-def _markdown(found: Sequence[Checked]) -> str:
-    parts = [f"# compile-lens check: {_verdict(found)}"]
-    for one in found:
+def _markdown(checked: Sequence[Checked]) -> str:
+    parts = [f"# compile-lens check: {_verdict(checked)}"]
+    for one in checked:
         if one.outcome == HELD:
             continue
         parts.append(f"## {escape(one.name)} {one.outcome} ({escape(Path(one.file).name)}:{one.line})")
         parts.append(fenced(one.text + "\n"))
         parts += ["\n".join(f"- {escape(line)}" for line in one.pages)] if one.pages else []
-    good = [one for one in found if one.outcome == HELD]
+    good = [one for one in checked if one.outcome == HELD]
     if good:
         parts.append("\n".join(f"- {escape(one.name)} held" for one in good))
     return "\n\n".join(parts) + "\n"

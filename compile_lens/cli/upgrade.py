@@ -134,12 +134,12 @@ def _reason(done: subprocess.CompletedProcess[str], one: Environment) -> str:
     return message
 
 
-def _written(found: list[Difference], names: list[str], paths: list[Path]) -> list[str]:
+def _written(differences: list[Difference], names: list[str], paths: list[Path]) -> list[str]:
     """Writes the differences: of several each has its versions in the name of its file."""
     done = []
     for path in paths:
-        for difference, name in zip(found, names, strict=True):
-            own = path if len(found) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}")
+        for difference, name in zip(differences, names, strict=True):
+            own = path if len(differences) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}")
             done.append(str(difference.save(own)))
     return done
 

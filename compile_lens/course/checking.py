@@ -98,39 +98,39 @@ def _takes(made: Any, wanted: Exercise) -> bool:
     return True
 
 
-def _uses(found: Capture) -> bool:
+def _uses(capture: Capture) -> bool:
     """Return True if a graph has an input: Dynamo removes unused ones. Without a graph, Python may use it."""
-    graphs = [graph for c in found.compilations if (graph := c.graphs.get("dynamo"))]
+    graphs = [graph for c in capture.compilations if (graph := c.graphs.get("dynamo"))]
     return not graphs or any(node.op == "placeholder" for graph in graphs for node in graph.nodes)
 
 
-def _slips(found: Capture, wanted: Exercise) -> list[str]:
+def _slips(capture: Capture, wanted: Exercise) -> list[str]:
     return [
         says
         for slip, says in zip(wanted.slips, slips(wanted), strict=True)
-        if all(_holds(found, need) for need in slip.when)
+        if all(_holds(capture, need) for need in slip.when)
     ]
 
 
-def _nothing(found: Capture, wanted: Exercise) -> str:
+def _nothing(capture: Capture, wanted: Exercise) -> str:
     if wanted.again:  # what the capture says is of the loop around the calls
         return message("no operator")
-    if not found.breaks and not found.skipped and str(found.nothing_compiled).startswith(_NO_OPERATION):
+    if not capture.breaks and not capture.skipped and str(capture.nothing_compiled).startswith(_NO_OPERATION):
         return message("no work")
-    return text(found.nothing_compiled) or message("unsaid")
+    return text(capture.nothing_compiled) or message("unsaid")
 
 
 _NO_OPERATION = ("Dynamo skipped every frame", "Dynamo looked at it")
 """Prefixes of a capture's report that there was no operation to compile."""
 
 
-def _holds(found: Capture, need: Need) -> bool:
-    value = None if not_observed(need.fact, found) else FACTS[need.fact].of(found)
+def _holds(capture: Capture, need: Need) -> bool:
+    value = None if not_observed(need.fact, capture) else FACTS[need.fact].of(capture)
     return isinstance(value, int) and bool(_HOLDS[need.relation](value, need.value))
 
 
-def _unmet(found: Capture, need: Need) -> str:
-    value = None if not_observed(need.fact, found) else FACTS[need.fact].of(found)
+def _unmet(capture: Capture, need: Need) -> str:
+    value = None if not_observed(need.fact, capture) else FACTS[need.fact].of(capture)
     has = said(need.fact, value)
     return message("unmet", has=has, relation=message(need.relation), value=need.value)
 

@@ -130,7 +130,7 @@ _DRIVERS = (
 for, or that has no driver here."""
 
 
-def _message(made: Capture) -> str:
+def _message(capture: Capture) -> str:
     from .. import versions
     from ..record import messages
     from ..views.words.failed_line import marked, own_frames
@@ -138,43 +138,55 @@ def _message(made: Capture) -> str:
     from ..views.words.labels import without_folders
     from ..views.words.outcome import raised
 
-    failure = made.failure
+    failure = capture.failure
     assert failure is not None
     next_step = ""
-    if made.target is not None and re.search(r"ModuleNotFoundError: .*\btriton\b", failure.message):
+    if capture.target is not None and re.search(r"ModuleNotFoundError: .*\btriton\b", failure.message):
         next_step = (
             f"\nInductor generates it from a template and needs Triton for that: {versions.triton_command()}"
         )
-    if made.target is not None and made.target.model.device == "mps" and "torch.float64" in failure.message:
+    if (
+        capture.target is not None
+        and capture.target.model.device == "mps"
+        and "torch.float64" in failure.message
+    ):
         next_step = "\nMetal has no float64: compute in float32 where the target is an Apple GPU"
-    if made.target is not None and made.target.model.device == "mps" and "torch.float8_" in failure.message:
+    if (
+        capture.target is not None
+        and capture.target.model.device == "mps"
+        and "torch.float8_" in failure.message
+    ):
         next_step = (
             "\nInductor generates no Metal with float8: compute in float16 or float32 for an Apple GPU"
         )
-    if made.target is not None and re.search(_UNHELD, failure.message):
+    if capture.target is not None and re.search(_UNHELD, failure.message):
         next_step = (
-            f"\nPython that is not traced made a tensor on {made.target.model.device}, and nothing here can hold it. "
-            "Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
+            f"\nPython that is not traced made a tensor on {capture.target.model.device}, and nothing here can hold it."
+            " Say the device where the tensor is made, in what is traced: `torch.ones(8, device=x.device)`"
         )
     elif (
-        made.target is not None
+        capture.target is not None
         and re.search(_DRIVERS, failure.message)
         and not (
-            made.target.model.device == "mps" and "CUDA" in failure.message
+            capture.target.model.device == "mps" and "CUDA" in failure.message
         )  # nor has torch for a Mac CUDA
     ):
         next_step = (
-            f"\nOn {made.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
+            f"\nOn {capture.target.model.title} its driver makes this, and nothing here stands for the driver: capture "
             "what is computed without it"
         )
-    if made.target is not None and os.path.join("graphs", "cpu_execution.py") in failure.traceback:
+    if capture.target is not None and os.path.join("graphs", "cpu_execution.py") in failure.traceback:
         next_step += (
             "\nThe captured graph ran on the CPU, operator by operator: "
-            f"whether {made.target.model.title} raises this too is not known here"
+            f"whether {capture.target.model.title} raises this too is not known here"
         )
-    seen = [key for c in made.compilations for key in c.graphs]
+    seen = [key for c in capture.compilations for key in c.graphs]
     # Where several calls were asked for, those that were begun are told: the last of them is the one that failed.
-    which = f" in calls[{len(made.calls) - 1}] ({', '.join(made.calls[-1].inputs)})" if made.calls else ""
+    which = (
+        f" in calls[{len(capture.calls) - 1}] ({', '.join(capture.calls[-1].inputs)})"
+        if capture.calls
+        else ""
+    )
     where = "while it ran" if failure.stage == "run" else f"in stage {failure.stage}"
     own = own_frames(failure)
     lines = [f"  {line}" for f in own[-1:] for line in marked(f) if line]
@@ -188,7 +200,7 @@ def _message(made: Capture) -> str:
     lines += [f"  more: {failure.link}"] if failure.link else []
     return "\n".join(
         (
-            f"{made.function} failed{which} {where}" + "".join(f" at {place(f)}" for f in own[-1:]),
+            f"{capture.function} failed{which} {where}" + "".join(f" at {place(f)}" for f in own[-1:]),
             *lines,
             f"(error.capture holds what was seen until then: {', '.join(dict.fromkeys(seen)) or 'no stage'})",
         )

@@ -10,24 +10,24 @@ from ..record.kernel import Code, Kernel
 from ..results.capture import Capture
 
 
-def machine_code(made: Capture) -> Capture:
+def machine_code(capture: Capture) -> Capture:
     """The capture with its kernels compiled, as far as a compiler for them is here. No kernel is run."""
-    target = made.target
+    target = capture.target
     assert target is not None
     if target.model.device == "cuda":
         from .kernels import compiled
 
         return _with_contests(
-            _with_code(made, lambda code: compiled.build(code, target.model)),
+            _with_code(capture, lambda code: compiled.build(code, target.model)),
             lambda kernel: compiled.kernel_of(kernel, target.model),
         )
     if target.model.device == "cpu":
         from .._torch.code import cpu_assembly
 
         return _with_code(
-            made, lambda code: _built(code, cpu_assembly.compile_kernels(code.kernels, target.model.arch))
+            capture, lambda code: _built(code, cpu_assembly.compile_kernels(code.kernels, target.model.arch))
         )
-    return _with_code(made, lambda code: _built(code, _noted(code.kernels)))
+    return _with_code(capture, lambda code: _built(code, _noted(code.kernels)))
 
 
 def _noted(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
@@ -47,7 +47,7 @@ KEPT = ("ptx", "sass")
 """Forms of a template that stay in the record: there are some twenty templates for one product."""
 
 
-def _with_contests(made: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
+def _with_contests(capture: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
     """The capture with the templates of its contests compiled."""
 
     def built(kernel: Kernel) -> Kernel:
@@ -64,14 +64,14 @@ def _with_contests(made: Capture, build: Callable[[Kernel], Kernel]) -> Capture:
         return dataclasses.replace(contest, choices=tuple(map(built, contest.choices)))
 
     compilations = tuple(
-        dataclasses.replace(c, autotuning=tuple(map(change, c.autotuning))) for c in made.compilations
+        dataclasses.replace(c, autotuning=tuple(map(change, c.autotuning))) for c in capture.compilations
     )
-    return dataclasses.replace(made, compilations=compilations)
+    return dataclasses.replace(capture, compilations=compilations)
 
 
-def _with_code(made: Capture, change: Callable[[Code], Code]) -> Capture:
+def _with_code(capture: Capture, change: Callable[[Code], Code]) -> Capture:
     compilations = tuple(
         dataclasses.replace(c, stages=tuple(change(s) if isinstance(s, Code) else s for s in c.stages))
-        for c in made.compilations
+        for c in capture.compilations
     )
-    return dataclasses.replace(made, compilations=compilations)
+    return dataclasses.replace(capture, compilations=compilations)

@@ -163,9 +163,9 @@ if TYPE_CHECKING:
     from .._torch.session import Outcome
 
 
-def with_steps(made: Capture, outcome: Outcome) -> Capture:
+def with_steps(capture: Capture, outcome: Outcome) -> Capture:
     """The capture with the steps that were compiled beside it."""
-    whole = {c.id: c for c in made.compilations}
+    whole = {c.id: c for c in capture.compilations}
     ablations = []
     for step in outcome.steps:
         compilations, _ = step.recorder.finish()
@@ -177,7 +177,7 @@ def with_steps(made: Capture, outcome: Outcome) -> Capture:
             )
         step.recorder.drafts.clear()
         step.error = None
-        if lacking := made.lacks(claims.ABLATIONS):
+        if lacking := capture.lacks(claims.ABLATIONS):
             compilations = ()  # what was compiled is another step's code
             notes.insert(0, f"this step could not be made: {lacking}")
         notes += _joined(compilations)
@@ -187,8 +187,8 @@ def with_steps(made: Capture, outcome: Outcome) -> Capture:
             compilations = tuple(dataclasses.replace(c, lowered=()) for c in compilations)
         kept = tuple(trimmed_name(c, whole[c.id]) for c in compilations if c.id in whole)
         ablations.append(Ablation(step.name, step.settings, kept, tuple(dict.fromkeys(notes))))
-    done = dataclasses.replace(made, ablations=(*ablations, Ablation(ABLATIONS[-1])))
-    if (live := getattr(made, "_live", None)) is not None:
+    done = dataclasses.replace(capture, ablations=(*ablations, Ablation(ABLATIONS[-1])))
+    if (live := getattr(capture, "_live", None)) is not None:
         object.__setattr__(done, "_live", live)
     return done
 

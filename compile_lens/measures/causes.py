@@ -324,12 +324,12 @@ def _broken(program: ProgramRecord) -> list[_Effect]:
     return effects
 
 
-def _is_why(found: Break, visit: FrameEvaluation) -> bool:
+def _is_why(graph_break: Break, visit: FrameEvaluation) -> bool:
     """Return True if a compile raised for the break itself, and not for what it could not do about it."""
     return (
-        found.outcome == CALL_RAISED
+        graph_break.outcome == CALL_RAISED
         and visit.cause is not None
-        and found.ending.reason.partition("\n")[0] == visit.cause.reason.partition("\n")[0]
+        and graph_break.ending.reason.partition("\n")[0] == visit.cause.reason.partition("\n")[0]
     )
 
 

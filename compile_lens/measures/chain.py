@@ -304,8 +304,8 @@ _NONE: dict[Address, None] = {}
 Edges = Mapping[Address, Collection[Address]]
 
 
-def _each(found: Iterable[Address]) -> tuple[Address, ...]:
-    return tuple(dict.fromkeys(found))
+def _each(addresses: Iterable[Address]) -> tuple[Address, ...]:
+    return tuple(dict.fromkeys(addresses))
 
 
 def _phase(address: Address) -> str:

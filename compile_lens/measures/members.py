@@ -225,10 +225,10 @@ class _Finder:
             name, "kernel", places, "the record does not say which loops it runs" if not places else ""
         )
 
-    def _at(self, name: str, found: tuple[Address, ...]) -> Members:
+    def _at(self, name: str, addresses: tuple[Address, ...]) -> Members:
         """Return what a line, or a call or a node at one, stands for."""
-        kind = "line" if any(a[1] == PYTHON for a in found) else "node"
-        places = self._loops(list(found))
+        kind = "line" if any(a[1] == PYTHON for a in addresses) else "node"
+        places = self._loops(list(addresses))
         return Members(name, kind, places, "" if places else self.unseen or "it became no loop")
 
     def _named(self, name: str) -> Members:

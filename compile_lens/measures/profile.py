@@ -249,10 +249,15 @@ def _measured(
 
 
 def _why(
-    kernel: Kernel, plan: _Plan, found: list[TracedOperation], astray: Counter[str], gpu: bool, device: str
+    kernel: Kernel,
+    plan: _Plan,
+    operations: list[TracedOperation],
+    astray: Counter[str],
+    gpu: bool,
+    device: str,
 ) -> str:
     name = plan.names.get(kernel.name, "")
-    if found:
+    if operations:
         return (
             NO_DEVICE if device == "cpu" else "the trace holds its launches, and no kernel that ran for them"
         )

@@ -119,16 +119,16 @@ def is_partly_compiled(visit: FrameEvaluation) -> bool:
     return visit.outcome == COMPILED and any(one.outcome == REST_RUNS_EAGERLY for one in visit.breaks)
 
 
-def break_site(found: Break) -> tuple[str, int, int | None, int | None, str]:
+def break_site(graph_break: Break) -> tuple[str, int, int | None, int | None, str]:
     """Return the place of a break in the source, and its reason: breaks for which this is equal are one place."""
-    at = break_line(found)
+    at = break_line(graph_break)
     where = ("", 0, None, None) if at is None else (at.file, at.line, at.column, at.end_column)
-    return (*where, found.gb_id or found.type)
+    return (*where, graph_break.gb_id or graph_break.type)
 
 
-def break_line(found: Break) -> Frame | None:
+def break_line(graph_break: Break) -> Frame | None:
     """The line of a break: the last of its stack."""
-    return found.ending.frames[-1] if found.ending.frames else None
+    return graph_break.ending.frames[-1] if graph_break.ending.frames else None
 
 
 def calling_line(ending: Ending, caller: Frame | None) -> Frame | None:
@@ -186,10 +186,10 @@ def _first_lines(text: str) -> dict[int, int]:
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def break_sites(found: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:
+def break_sites(breaks: Iterable[Break]) -> dict[tuple[str, int, int | None, int | None, str], list[Break]]:
     """Breaks by their place in the source, in order."""
     by_place: dict[tuple[str, int, int | None, int | None, str], list[Break]] = {}
-    for one in found:
+    for one in breaks:
         by_place.setdefault(break_site(one), []).append(one)
     return by_place
 
@@ -308,6 +308,6 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
     return {file: tuple(numbers) for file, numbers in by_file.items()}
 
 
-def _in(found: Ranges) -> Iterator[int]:
-    for first, last in found:
+def _in(ranges: Ranges) -> Iterator[int]:
+    for first, last in ranges:
         yield from range(first, last + 1)

@@ -109,15 +109,15 @@ def compiled_for(condition: str) -> tuple[str, str]:
     return (about, words) if words else ("", "")
 
 
-def with_compiled_value(found: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
+def with_compiled_value(failed: FailedGuard, held: Mapping[str, str]) -> FailedGuard:
     """A failed guard with what its value was in the older form: ``held`` has it by what the guard is about, and by its
     sentence of a setting of torch's."""
-    if found.text.startswith(STATE):
-        names, new = found.text.removeprefix(STATE).split(), found.new.split(" and ")
+    if failed.text.startswith(STATE):
+        names, new = failed.text.removeprefix(STATE).split(), failed.new.split(" and ")
         olds = [held.get(STATE + name) or _NEGATED.get(value, "") for name, value in zip(names, new)]
-        return dataclasses.replace(found, old=" and ".join(olds)) if all(olds) else found
-    old = held.get(found.source, "") if found.text.startswith(_BY_NAME) else ""
-    return dataclasses.replace(found, old=old, new=_another(old, found.new)) if old else found
+        return dataclasses.replace(failed, old=" and ".join(olds)) if all(olds) else failed
+    old = held.get(failed.source, "") if failed.text.startswith(_BY_NAME) else ""
+    return dataclasses.replace(failed, old=old, new=_another(old, failed.new)) if old else failed
 
 
 _BY_NAME = ("___check_", "expected type of")

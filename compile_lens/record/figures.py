@@ -209,11 +209,11 @@ def of_graphs(known: int, graphs: int) -> str:
     return f" ({known:,} of {graphs:,} graphs)" if graphs > 1 else ""
 
 
-def figure(found: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
+def figure(value: Count, basis: str, known: int = 1, graphs: int = 1) -> Figure | AtLeast:
     """A ``Figure`` where it is one number and wholly known, else what is known of it."""
-    if known == graphs and found == Count(found.fixed):
-        return Figure(found.fixed, basis)
-    return AtLeast(found, basis, known=known, graphs=graphs)
+    if known == graphs and value == Count(value.fixed):
+        return Figure(value.fixed, basis)
+    return AtLeast(value, basis, known=known, graphs=graphs)
 
 
 def summed(parts: Iterable[Figure | AtLeast | None]) -> Figure | AtLeast | None:

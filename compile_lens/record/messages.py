@@ -226,30 +226,32 @@ OF_SEVERAL = "Duplicate tensors found"
 
 
 def with_guard_line(
-    found: FailedGuard, origins: tuple[GuardOrigin, ...], specialized: tuple[Specialization, ...] = ()
+    failed: FailedGuard, origins: tuple[GuardOrigin, ...], specialized: tuple[Specialization, ...] = ()
 ) -> FailedGuard:
     """A failed guard with the line that made it, as the older form says it: by its guards, or where it made a symbol
     one value. Torch's own sentence cuts the names of files."""
     lines = [(o, o.line) for o in origins if o.line is not None]
-    text = plain_source(found.text)
+    text = plain_source(failed.text)
     same = [line for o, line in lines if text in map(plain_source, (o.text, *o.text.split(" and ")))]
-    of_one = found.source and not found.text.startswith(OF_SEVERAL)
-    about = [line for o, line in lines if of_one and plain_source(o.source) == found.source]
+    of_one = failed.source and not failed.text.startswith(OF_SEVERAL)
+    about = [line for o, line in lines if of_one and plain_source(o.source) == failed.source]
     fixed = [
-        s.line for s in specialized if s.line is not None and (s.source, s.value) == (found.source, found.old)
+        s.line
+        for s in specialized
+        if s.line is not None and (s.source, s.value) == (failed.source, failed.old)
     ]
-    reported_line = found.line
+    reported_line = failed.line
     whole = [
         line
         for _, line in lines
         if reported_line and line.line == reported_line.line and line.file.endswith(reported_line.file)
     ]
     line = next((of for of in (same, whole, about, fixed) if len(set(of)) == 1), whole or (reported_line,))[0]
-    return dataclasses.replace(found, line=line)
+    return dataclasses.replace(failed, line=line)
 
 
 def specializing_line(
-    found: FailedGuard,
+    failed: FailedGuard,
     dynamic: tuple[DynamicDim, ...],
     origins: tuple[GuardOrigin, ...],
     specialized: tuple[Specialization, ...] = (),
@@ -257,14 +259,14 @@ def specializing_line(
     """The line of the program for which the new form, with these guards, does not take what the older one was made
     for: torch would make two forms of them whatever is a symbol."""
     for one in specialized:
-        if one.source == found.source and one.line is not None:
+        if one.source == failed.source and one.line is not None:
             return one.line
-    symbols = {d.symbol for d in dynamic if plain_source(d.source) == found.source}
-    if len(symbols) != 1 or not found.old.isdigit():
+    symbols = {d.symbol for d in dynamic if plain_source(d.source) == failed.source}
+    if len(symbols) != 1 or not failed.old.isdigit():
         return None
     (symbol,) = symbols
     for guard in origins:
-        if guard.line is not None and _holds(guard.text, symbol, int(found.old)) is False:
+        if guard.line is not None and _holds(guard.text, symbol, int(failed.old)) is False:
             return guard.line
     return None
 

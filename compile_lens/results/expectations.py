@@ -276,8 +276,8 @@ class Expectations:
         return makers[name]()
 
     @staticmethod
-    def _figure_text(found: Figure | AtLeast) -> str:
-        return f"{found:,}" if isinstance(found, Figure) else str(found)
+    def _figure_text(value: Figure | AtLeast) -> str:
+        return f"{value:,}" if isinstance(value, Figure) else str(value)
 
     def _went_well(self, wanted: str, nothing: bool = False) -> None:
         """Raises where the capture failed, and, unless ``nothing`` may be, where nothing was compiled."""

@@ -230,10 +230,10 @@ class _Measuring:
         if self.mutates:
             self.held.reset()
 
-    def result(self, made: Capture, device: str, more: list[str]) -> Benchmark:
+    def result(self, capture: Capture, device: str, more: list[str]) -> Benchmark:
         """The record of it, beside the ledger's figures."""
         notes = [*self.notes, *more]
-        if draws(made):
+        if draws(capture):
             notes = [n for n in notes if "differs from eager" not in n]
             notes.append(
                 "the function draws random numbers, and compiled code draws others than eager: "
@@ -253,11 +253,13 @@ class _Measuring:
         threads = torch.get_num_threads()
         where = f"{device}, {threads} thread{'' if threads == 1 else 's'}" if kind == "cpu" else device
         return Benchmark(
-            series=tuple(s if self.recompiles else _beside_the_ledger(s, made) for s in self.taken),
+            series=tuple(s if self.recompiles else _beside_the_ledger(s, capture) for s in self.taken),
             device=where,
             clock=self.clock.name,
             warm_up=WARM_UP,
-            compile_seconds=tuple((t.stage, t.seconds) for t in made.timings if not t.stage.endswith(OURS)),
+            compile_seconds=tuple(
+                (t.stage, t.seconds) for t in capture.timings if not t.stage.endswith(OURS)
+            ),
             notes=tuple(notes),
         )
 
@@ -332,20 +334,20 @@ def _values(result: Any, gradients: _Gradients | None) -> list[torch.Tensor]:
     return values
 
 
-def _beside_the_ledger(series: Series, made: Capture) -> Series:
+def _beside_the_ledger(series: Series, capture: Capture) -> Series:
     if series.name == EAGER:
         phases = (
             ("forward", "inference") if series.phases == FORWARD else ("forward", "inference", "backward")
         )
-        counted = [c.eager for c in made.compilations]
-        if None in counted or len(made.breaks):
+        counted = [c.eager for c in capture.compilations]
+        if None in counted or len(capture.breaks):
             return series  # what runs between graphs is not counted
         ops = [op for eager_ops in counted for op in eager_ops or () if op.phase in phases]
         unknown = any(op.nbytes is None for op in ops)
         nbytes = None if unknown else sum(op.nbytes or 0 for op in ops)
         return dataclasses.replace(series, nbytes=nbytes, launches=sum(op.count for op in ops))
     step = ABLATIONS[-1] if series.name == COMPILED else series.name
-    counts = ledger(at_step(made, step) if made.ablations else made)
+    counts = ledger(at_step(capture, step) if capture.ablations else capture)
     rows = [counts.total] if series.phases == BOTH else [counts.forward, counts.inference]
     rows = [r for r in rows if r.exists]
     launched, moved = summed(r.launches for r in rows), summed(r.bytes_after for r in rows)

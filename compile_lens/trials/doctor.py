@@ -60,31 +60,31 @@ def checks() -> tuple[Check, ...]:
     )
 
 
-def healthy(found: tuple[Check, ...]) -> bool:
+def healthy(results: tuple[Check, ...]) -> bool:
     """Return True if the main job can run."""
-    return all(check.works for check in found if check.needed)
+    return all(check.works for check in results if check.needed)
 
 
-def page(found: tuple[Check, ...]) -> str:
+def page(results: tuple[Check, ...]) -> str:
     """The checks as text: one line each, with what to install under those that do not work."""
-    width = max(len(check.name) for check in found)
+    width = max(len(check.name) for check in results)
     lines = []
-    for check in found:
+    for check in results:
         mark = "ok" if check.works else "MISSING" if check.needed else "no"
         lines.append(f"{check.name:<{width}}  {mark:<7}  {check.found}")
         if check.advice:
             lines.append(f"{'':<{width}}           -> {check.advice}")
-    if healthy(found):
+    if healthy(results):
         lines.append("\nCapturing and drawing work here. Try: compile-lens demo")
     else:
-        names = ", ".join(check.name for check in found if check.needed and not check.works)
+        names = ", ".join(check.name for check in results if check.needed and not check.works)
         lines.append(f"\nThe main job cannot run here yet: see {names}.")
     return "\n".join(lines)
 
 
-def to_dict(found: tuple[Check, ...]) -> dict[str, Any]:
+def to_dict(results: tuple[Check, ...]) -> dict[str, Any]:
     """The checks as plain JSON data."""
-    return {"ok": healthy(found), "checks": [asdict(check) for check in found]}
+    return {"ok": healthy(results), "checks": [asdict(check) for check in results]}
 
 
 def _import(name: str) -> tuple[Any, str]:

@@ -216,8 +216,8 @@ def _run(command: list[str], failed: str, quiet: bool) -> str:
     return "".join(lines)
 
 
-def _error_lines(said: Iterable[str]) -> str:
-    lines = [line.strip() for line in said if line.strip()]
+def _error_lines(output: Iterable[str]) -> str:
+    lines = [line.strip() for line in output if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
     return "\n".join(errors or lines[-LAST:]) or "it printed nothing"
 

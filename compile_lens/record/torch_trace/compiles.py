@@ -117,10 +117,10 @@ _OURS = "/compile_lens/_torch/"
 _OWN = "_dynamo/convert_frame.py"
 
 
-def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
+def compile_log(entries: Iterable[Entry], damage: Damage) -> CompileLog:
     """Return the compiles that the entries describe. An entry in another format is counted in ``damage``."""
     log = CompileLog()
-    for entry in found:
+    for entry in entries:
         log.read += 1
         log.rank = entry.rank if log.rank is None else log.rank
         if entry.rank not in (None, log.rank):
@@ -133,104 +133,104 @@ def compile_log(found: Iterable[Entry], damage: Damage) -> CompileLog:
     return log
 
 
-def _note(made: CompileLog, entry: Entry) -> None:
+def _note(log: CompileLog, entry: Entry) -> None:
     kind, facts, payload = entry.kind, entry.facts, entry.payload
     text = payload if entry.readable else None
     if text is None and kind in _TEXT_ALONE:
         return
     if kind == "str":
         name, number = facts
-        made.files[int(number)] = str(name)
+        log.files[int(number)] = str(name)
     elif kind == "torch_version":
-        made.torch = str(json.loads(payload)["pytorch_version"])
+        log.torch = str(json.loads(payload)["pytorch_version"])
     elif kind == "chromium_event":
-        made.events.append(event := _event(json.loads(payload), entry.id))
-        made.announced[event[1], event[4]] += event[1] in _LOOKED_UP
+        log.events.append(event := _event(json.loads(payload), entry.id))
+        log.announced[event[1], event[4]] += event[1] in _LOOKED_UP
     elif kind in _LOOKED_UP:
-        _looked_up(made, entry)
+        _looked_up(log, entry)
     elif not entry.id or kind in (*CODE_KINDS, *VLLM_KINDS):
         if kind in (*VLLM_KINDS, "graph_dump"):
-            made.vllm.note(entry)
-        made.code.note(entry, made.files)
+            log.vllm.note(entry)
+        log.code.note(entry, log.files)
         if kind == "compilation_metrics":
-            made.end_export()
+            log.end_export()
         if kind == "inductor_output_code":
-            made.vllm.note_module(entry.id, len(made.code) - 1)
+            log.vllm.note_module(entry.id, len(log.code) - 1)
     elif kind == "dynamo_start":
-        own = made.begin(entry.id) if not entry.attempt else made.compile(entry.id)
-        own.stack = stack_of(made, facts["stack"])
+        own = log.begin(entry.id) if not entry.attempt else log.compile(entry.id)
+        own.stack = stack_of(log, facts["stack"])
         file, line, function = own.stack[-1]
         own.place = file, function, line
     elif kind == "compilation_metrics":
-        own = made.begin(entry.id)
+        own = log.begin(entry.id)
         own.attempts = entry.attempt
-        _metrics(made, own, dict(facts))
+        _metrics(log, own, dict(facts))
     elif kind == "dynamo_graph_break_reason":
-        made.compile(entry.id).breaks.append(text)
+        log.compile(entry.id).breaks.append(text)
     elif kind == "recompile_reasons":
-        own = made.begin(entry.id)
+        own = log.begin(entry.id)
         own.again = True
         if text is not None:
             reasons = json.loads(text) if text.startswith("[") else [text]
             own.reasons = [str(reason) for reason in reasons]
     elif kind == "dynamo_output_graph":
-        own = made.compile(entry.id)
+        own = log.compile(entry.id)
         own.graphs.append((entry.attempt, text))
-        own.exports_before = made.code.exports
+        own.exports_before = log.code.exports
     elif kind in ("dynamo_cpp_guards_str", "dynamo_guards"):
-        own = made.compile(entry.id)
+        own = log.compile(entry.id)
         own.guarded = True
         own.guards = payload if kind == "dynamo_cpp_guards_str" else own.guards
     elif kind == "create_symbol":
-        made.compile(entry.id).symbols.append((entry.attempt, dict(facts)))
+        log.compile(entry.id).symbols.append((entry.attempt, dict(facts)))
     elif kind == "symbolic_shape_specialization":
         frames = facts.get("user_stack") or ()
         texts = (str(frame.get("loc") or "") for frame in frames)
-        lines = [Frame(*at, text) for at, text in zip(stack_of(made, frames), texts, strict=True)]
-        made.compile(entry.id).fixed.append((entry.attempt, {**facts, "user_stack": lines}))
+        lines = [Frame(*at, text) for at, text in zip(stack_of(log, frames), texts, strict=True)]
+        log.compile(entry.id).fixed.append((entry.attempt, {**facts, "user_stack": lines}))
     elif kind == "describe_source":
-        made.compile(entry.id).sources.append(str(facts["source"]))
+        log.compile(entry.id).sources.append(str(facts["source"]))
 
 
-def stack_of(made: CompileLog, frames: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
+def stack_of(log: CompileLog, frames: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
     """Return a stack of the log."""
-    return [(made.files.get(int(f["filename"]), ""), int(f["line"]), str(f["name"])) for f in frames]
+    return [(log.files.get(int(f["filename"]), ""), int(f["line"]), str(f["name"])) for f in frames]
 
 
 _TEXT_ALONE = ("torch_version", "chromium_event")
 """Entries that say nothing but their text."""
 
 
-def _metrics(made: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None:
+def _metrics(log: CompileLog, own: LoggedCompile, facts: dict[str, Any]) -> None:
     own.metrics = facts
     file, function, line = (facts.get(key) for key in ("co_filename", "co_name", "co_firstlineno"))
     if isinstance(file, str) and isinstance(function, str) and type(line) is int:
         own.place = file, function, line  # the stack of an older torch ends at the line that called it
-    made.torch = made.torch or str(facts.get("pytorch_version") or "")
-    made.python = made.python or str(facts.get("python_version") or "").partition(" ")[0]
-    made.triton = made.triton or str(facts.get("triton_version") or "")
+    log.torch = log.torch or str(facts.get("pytorch_version") or "")
+    log.python = log.python or str(facts.get("python_version") or "").partition(" ")[0]
+    log.triton = log.triton or str(facts.get("triton_version") or "")
     match = re.search(r'"recompile_limit": (\d{1,6})', str(facts.get("dynamo_config") or ""))
     if match:
-        made.limit = int(match[1])
+        log.limit = int(match[1])
 
 
 _LOOKED_UP = ("fx_graph_cache_hit", "fx_graph_cache_miss")
 
 
-def _looked_up(made: CompileLog, entry: Entry) -> None:
+def _looked_up(log: CompileLog, entry: Entry) -> None:
     """Inductor's cache was asked for a graph. Torch writes an event as well, and first, but where AOTAutograd asks for
     what an entry of its own cache needs."""
-    if made.announced[entry.kind, entry.id]:
-        made.announced[entry.kind, entry.id] -= 1
+    if log.announced[entry.kind, entry.id]:
+        log.announced[entry.kind, entry.id] -= 1
         return
-    if not entry.readable and not made.events:
+    if not entry.readable and not log.events:
         return
     facts = json.loads(entry.payload) if entry.readable else {}
-    at = float(facts["cache_event_time"]) / 1000 if entry.readable else made.events[-1][2]
+    at = float(facts["cache_event_time"]) / 1000 if entry.readable else log.events[-1][2]
     if not math.isfinite(at):
         raise ValueError(f"a time of {at}")
-    made.events.append(
-        ("i", entry.kind, at, made.events[-1][3] if made.events else 0, entry.id, event_details(facts))
+    log.events.append(
+        ("i", entry.kind, at, log.events[-1][3] if log.events else 0, entry.id, event_details(facts))
     )
 
 

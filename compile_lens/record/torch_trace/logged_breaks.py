@@ -21,7 +21,7 @@ _HEADER = re.compile(r"^(?:Encountered graph break|Failed to handle)[^\n]*\n\n")
 _BESIDES = re.compile(r"\n\n?Stack variable source attribution:\n")
 
 
-def logged_break(text: str | None, place: Place, made: list[ProgramGraph]) -> Break:
+def logged_break(text: str | None, place: Place, graphs: list[ProgramGraph]) -> Break:
     """A graph break from the text that torch logs of it."""
     if text is None:
         return Break(Ending(BREAK, UNREADABLE), outcome=OUTCOME_NOT_KNOWN)
@@ -45,12 +45,12 @@ def logged_break(text: str | None, place: Place, made: list[ProgramGraph]) -> Br
         messages.break_number(ending.link),
         messages.consequence(own),
     )
-    return with_graph(made_of, made)
+    return with_graph(made_of, graphs)
 
 
-def with_graph(one: Break, made: list[ProgramGraph]) -> Break:
+def with_graph(one: Break, graphs: list[ProgramGraph]) -> Break:
     """A break with the graph that ended at it."""
-    before = made[-1].number if made and one.outcome != FUNCTION_RUNS_EAGERLY else None
+    before = graphs[-1].number if graphs and one.outcome != FUNCTION_RUNS_EAGERLY else None
     return dataclasses.replace(one, graph=before)
 
 
@@ -70,14 +70,14 @@ def _stack(text: str) -> tuple[Frame, ...]:
     return tuple(frames)
 
 
-def proved_breaks(whole: list[LoggedCompile], found: CompileLog) -> dict[int, Break]:
+def proved_breaks(whole: list[LoggedCompile], log: CompileLog) -> dict[int, Break]:
     """The breaks of compiles that the log has no entry of, by the ``id`` of the compile. The next code of that function
     is one that resumes in it for the first time, called by it, and Dynamo began the compile again or had no other cache
     entry that could have called it. A later cache entry began again for the same reason, or is resumed there too."""
     next_codes: dict[int, LoggedCompile] = {}
     following: dict[tuple[str, str], LoggedCompile] = {}
     for own in reversed(whole):
-        file, name, _ = _place(own, found)
+        file, name, _ = _place(own, log)
         code = file, messages.plain_name(name)
         if code in following:
             next_codes[id(own)] = following[code]
@@ -87,8 +87,8 @@ def proved_breaks(whole: list[LoggedCompile], found: CompileLog) -> dict[int, Br
     for own in whole:
         if own.breaks or not own.guarded:
             continue
-        place, reasons, after = _place(own, found), _restarts(own), next_codes.get(id(own))
-        line = _resumed(own, after, found)
+        place, reasons, after = _place(own, log), _restarts(own), next_codes.get(id(own))
+        line = _resumed(own, after, log)
         if line is not None and after is not None and _is_first(after) and (reasons or _is_first(own)):
             proved[id(own)] = _proved(reasons, Frame(place[0], line, messages.plain_name(place[1])))
             known.setdefault(place, (reasons, proved[id(own)]))
@@ -99,22 +99,22 @@ def proved_breaks(whole: list[LoggedCompile], found: CompileLog) -> dict[int, Br
     return proved
 
 
-def _place(own: LoggedCompile, found: CompileLog) -> Place:
-    return found.place_of(own) or ("", "", 0)
+def _place(own: LoggedCompile, log: CompileLog) -> Place:
+    return log.place_of(own) or ("", "", 0)
 
 
 def _is_first(own: LoggedCompile) -> bool:
     return own.id.endswith("/0")
 
 
-def _resumed(own: LoggedCompile, after: LoggedCompile | None, found: CompileLog) -> int | None:
+def _resumed(own: LoggedCompile, after: LoggedCompile | None, log: CompileLog) -> int | None:
     """The line where another code resumes in this one, which called it; ``None`` where it does not."""
     if after is None:
         return None
-    caller, (file, name, _) = found.caller_of(after), _place(own, found)
-    of_torch = bool(found.of_torch) and file.startswith(found.of_torch)
+    caller, (file, name, _) = log.caller_of(after), _place(own, log)
+    of_torch = bool(log.of_torch) and file.startswith(log.of_torch)
     called = of_torch or caller is None or caller[2] == name
-    return messages.resume_line(_place(after, found)[1]) if called else None
+    return messages.resume_line(_place(after, log)[1]) if called else None
 
 
 def _restarts(own: LoggedCompile) -> list[str]:

@@ -214,23 +214,23 @@ def _notes(lost: list[str], other_ranks: set[int]) -> tuple[str, ...]:
 
 
 def _frames(
-    whole: list[LoggedCompile], found: CompileLog, old: bool
+    whole: list[LoggedCompile], log: CompileLog, old: bool
 ) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[LibrarySkips, ...]]:
     graphs: list[ProgramGraph] = []
     by_code: dict[tuple[tuple[str, int], Place], list[FrameEvaluation]] = {}
     forms: dict[str, LoggedVariant] = {}
     skips, broken = 0, list[Break]()
-    proved = proved_breaks(whole, found)
+    proved = proved_breaks(whole, log)
     for own in whole:
-        place = found.place_of(own)
+        place = log.place_of(own)
         assert place is not None
-        if found.of_torch and place[0].startswith(found.of_torch) and _outcome(own, False, old) == NOTHING:
+        if log.of_torch and place[0].startswith(log.of_torch) and _outcome(own, False, old) == NOTHING:
             skips += 1
             broken += (logged_break(text, place, []) for text in own.breaks)
             continue
         number = sum(map(len, by_code.values()))
         new_graphs = _graphs(own, len(graphs))
-        visit = _visit(own, place, number, new_graphs, found, forms, old)
+        visit = _visit(own, place, number, new_graphs, log, forms, old)
         if id(own) in proved and not visit.breaks:
             visit = dataclasses.replace(visit, breaks=(with_graph(proved[id(own)], new_graphs),))
         if visit.outcome in (COMPILED, NO_GRAPH):
@@ -299,7 +299,7 @@ def _visit(
     place: Place,
     number: int,
     graphs: list[ProgramGraph],
-    found: CompileLog,
+    log: CompileLog,
     forms: dict[str, LoggedVariant],
     old: bool,
 ) -> FrameEvaluation:
@@ -313,7 +313,7 @@ def _visit(
     made_symbols = (facts for of, facts in own.symbols if of == attempt)
     fixed = [facts for of, facts in own.fixed if of == attempt]
     dynamic = graph_text.dynamic_dims(made_symbols, {str(facts["symbol"]) for facts in fixed})
-    guards = graph_text.guards(own.guards, found.files.values(), found.of_torch) if compiled else ()
+    guards = graph_text.guards(own.guards, log.files.values(), log.of_torch) if compiled else ()
     if own.guards:  # the log of a compile that raised, or was left, has none
         dynamic = guard_values.with_constraints(dynamic, (g.text for g in guards if g.kind in SIZES))
     reason = str(metrics.get("fail_reason") or "")
@@ -321,17 +321,17 @@ def _visit(
     return FrameEvaluation(
         outcome=outcome,
         id=own.id,
-        caller=_caller(own, found),
+        caller=_caller(own, log),
         cause=None if compiled else _why(metrics, reason, breaks, place, outcome),
         restarts=own.attempts,
         graphs=tuple(g.number for g in graphs),
         breaks=breaks,
-        recompilation=_recompilation(own, dynamic, guards, found, forms),
+        recompilation=_recompilation(own, dynamic, guards, log, forms),
         limit=limit[1] if limit else "",
         guards=guards,
         guard_count=_guard_count(metrics) if compiled else None,
         dynamic=dynamic,
-        specializations=_specialized(fixed, found) if compiled else (),
+        specializations=_specialized(fixed, log) if compiled else (),
         seconds=_seconds(metrics.get("entire_frame_compile_time_s")),
         number=number,
     )
@@ -373,9 +373,9 @@ def _why(
     return messages.ending(reason, (at,), kind) if reason else Ending(kind, _UNSAID)
 
 
-def _caller(own: LoggedCompile, found: CompileLog) -> Frame | None:
+def _caller(own: LoggedCompile, log: CompileLog) -> Frame | None:
     """The line of the program that called a code; ``None`` where the log does not say it."""
-    at = found.caller_of(own)
+    at = log.caller_of(own)
     return None if at is None else Frame(at[0], at[1], messages.plain_name(at[2]))
 
 
@@ -385,13 +385,11 @@ def _guard_count(metrics: dict[str, Any]) -> int | None:
     return every - 1 + sizes if type(every) is int and type(sizes) is int and every else None
 
 
-def _specialized(fixed: list[dict[str, Any]], found: CompileLog) -> tuple[Specialization, ...]:
+def _specialized(fixed: list[dict[str, Any]], log: CompileLog) -> tuple[Specialization, ...]:
     """The symbols that became one value, and the line of the program at which they did."""
     specializations = []
     for facts in fixed:
-        own = [
-            at for at in facts["user_stack"] if not (found.of_torch and at.file.startswith(found.of_torch))
-        ]
+        own = [at for at in facts["user_stack"] if not (log.of_torch and at.file.startswith(log.of_torch))]
         line = dataclasses.replace(own[-1], function=messages.plain_name(own[-1].function)) if own else None
         for source in (facts.get("sources") or ())[:1]:
             known = messages.plain_source(str(source)), str(facts["symbol"]), str(facts.get("value", ""))
@@ -403,7 +401,7 @@ def _recompilation(
     own: LoggedCompile,
     dynamic: tuple[DynamicDim, ...],
     guards: tuple[GuardOrigin, ...],
-    found: CompileLog,
+    log: CompileLog,
     forms: dict[str, LoggedVariant],
 ) -> Recompilation | None:
     if not own.again:
@@ -413,7 +411,7 @@ def _recompilation(
     failed = []
     for text in own.reasons or ():
         guard = failed_guards.failed_guard(text, lambda _: "")
-        of_text = graph_text.with_full_path(guard.line, found.files.values(), {})
+        of_text = graph_text.with_full_path(guard.line, log.files.values(), {})
         older = forms.get(guard.id)
         size = now.get(guard.source) if ".size(" in guard.source else None
         seen = next((d.observed for d in dynamic if messages.plain_source(d.source) == guard.source), "")
@@ -423,7 +421,7 @@ def _recompilation(
     count = (own.metrics or {}).get("cache_size")
     at = UNKNOWN if own.reasons is None else nearest_variant(failed, forms, variant)
     known = Recompilation(
-        tuple(failed), count if type(count) is int else len(failed), found.limit, nearest_entry=at
+        tuple(failed), count if type(count) is int else len(failed), log.limit, nearest_entry=at
     )
     changed = known.change
     form = forms.get(changed.id) if changed is not None else None

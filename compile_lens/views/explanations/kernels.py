@@ -127,8 +127,8 @@ def of_calls(capture: Record, reason: Why) -> tuple[tuple[str, str], ...]:
     return tuple(_of_library(capture, name) for name in reason.calls)
 
 
-def _add_calls(capture: Record, found: Why, reasons: list[str], remedies: list[str]) -> None:
-    for reason, remedy in of_calls(capture, found):
+def _add_calls(capture: Record, answer: Why, reasons: list[str], remedies: list[str]) -> None:
+    for reason, remedy in of_calls(capture, answer):
         reasons.append(reason)
         remedies.append(remedy)
 

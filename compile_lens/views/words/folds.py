@@ -194,7 +194,7 @@ _COLD = re.compile(r"[\w.$]+\.cold:$")
 def machine_folds(kind: str, text: str, linked: Collection[int] = ()) -> list[Fold]:
     """Folds of a form of machine code, so that its first instruction comes first. Lines count from 1.
 
-    ``kind`` is ``LoggedVariant.kind``; a form that is not known has none. Lines in ``linked`` stay, whatever they hold.
+    ``kind`` is ``Form.kind``; a form that is not known has none. Lines in ``linked`` stay, whatever they hold.
     """
     patterns = _KINDS.get(kind)
     if patterns is None:
