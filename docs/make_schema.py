@@ -507,6 +507,8 @@ class Divergence(TypedDict):
     agrees: bool | None
     verdict: str
     difference: float | None
+    compared: str
+    remarks: list[str]
     cause: RootCauseFigures | None
     switch: Attempt | None
     attempts: list[Attempt]

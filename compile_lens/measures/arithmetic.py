@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compile_lens.record import syntax
+from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Node, Ref, Tensor
 
 MOVES = frozenset(
@@ -265,6 +266,11 @@ MOST = 2**128
 
 LONGEST = 2000
 """Characters in the text of a size that are read; Python's parser cannot go deeper than that in one expression."""
+
+
+def observed_sizes(compilation: Compilation) -> dict[str, int]:
+    """Return the symbols of sizes, with the numbers that were seen."""
+    return {one.symbol: one.hint for one in compilation.dynamic if one.hint is not None}
 
 
 def length(size: int | str, sizes: Mapping[str, int]) -> int:

@@ -40,7 +40,7 @@ class CostRow:
 
     Attributes:
         name: ``"model.py:7"``; the kernel's name, of equal library calls the first one's; the path of the module, whose
-            own work it is, without that of modules in it. ``""`` for what has no line, or is outside of modules.
+            own work it is, without that of modules in it. ``""`` for what has no line, or is in no submodule.
         address: of it in ``capture.chain`` and ``capture.why``: ``"model.py:7"``, ``"module:layers.3"``, a kernel.
         amount: in the unit of the ``Cost``; ``None`` if it is not known.
         share: of the sum of all known amounts, from 0 to 1; ``None`` if the amount is not known.
@@ -309,7 +309,7 @@ class _Sum:
 
 
 _NO_LINE = "the chain does not reach a line of Python"
-OUTSIDE, NO_MODULE = "outside of modules", "the module is not known"
+OUTSIDE, NO_MODULE = "in no submodule", "the module is not known"
 
 
 class _Table:
@@ -397,7 +397,10 @@ class _Table:
         return self._lines[node] or (None,)
 
     def _module_of(self, node: Address) -> str:
-        return self._modules.get(node, ("", ""))[0]
+        """Return the module of a node; of one that a pass made of several, that of the first that has one."""
+        own = self._modules.get(node, ("", ""))[0]
+        above = self._chain.up(node) if not own and node in self._chain else ()
+        return own or next(filter(None, (self._modules.get(one, ("", ""))[0] for one in above)), "")
 
     def _totals(self) -> tuple[ModuleTotal, ...]:
         """Repeated modules: those whose path is the same but for its first number."""

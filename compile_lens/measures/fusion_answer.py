@@ -94,7 +94,8 @@ class Why:
     def pair(self) -> str:
         """Both in the words of the program, or by their names where no line is known."""
         if self.common:
-            return f"two loops of {self.common}, {self.a} and {self.b}"
+            calls = len(self.library) if self.sentence == REASONS["extern"].sentence else 0
+            return f"two {('loops', 'parts', 'calls')[min(calls, 2)]} of {self.common}, {self.a} and {self.b}"
         one, two = self.words
         return f"{one or self.a} and {two or self.b}"
 

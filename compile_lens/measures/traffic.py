@@ -22,7 +22,7 @@ from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import LINE_FORMS, Code, Kernel
 from compile_lens.record.messages import NO_COMPILATION
 
-from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, operations, special
+from .arithmetic import SCATTERS, SPECIAL_COST, Unknown, name_of, observed_sizes, operations, special
 from .chain import walk
 from .control_flow import bodies as run_bodies
 from .ledger import AtLeast, Figure, ledger
@@ -190,7 +190,7 @@ class _Phase:
                 bodies.setdefault(path, {})[node.name] = node
                 self.nodes[path + node.name] = node
                 self.around[path + node.name] = bodies[path]
-        self.sizes = {d.symbol: d.hint for d in compilation.dynamic if d.hint is not None}
+        self.sizes = observed_sizes(compilation)
         flow = code.flow
         self.once = (
             {body for body in flow.functions if flow.functions.count(body) == 1}

@@ -171,6 +171,8 @@ class DivergenceRecord:
             "agrees": self.agrees,
             "verdict": self.verification.verdict,
             "difference": finite(self.difference),
+            "compared": self.verification.compared,
+            "remarks": list(self.verification.remarks),
             "cause": None
             if cause is None
             else {

@@ -119,15 +119,26 @@ class Verification:
         comparison leaves out random numbers or uninitialized memory."""
         return {AGREES: True, DISAGREES: False}.get(self.verdict)
 
+    @property
+    def compared(self) -> str:
+        """What was compared, counted by kind: ``1 result, 2 gradients``; ``""`` for nothing."""
+        counts = Counter(c.kind for c in self.comparisons)
+        return ", ".join(
+            f"{counts[k]} {one if counts[k] == 1 else more}" for k, (one, more) in KINDS.items() if counts[k]
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How it was compared, if not with the call as it stands, and what was not compared, each with its reason."""
+        parts = (*self.not_compared, *self.not_run)
+        remarks = (self.note, self.random, self.uninitialized, self.runner)
+        return (*filter(None, remarks), *(f"not compared: {part}: {reason}" for part, reason in parts))
+
     def __bool__(self) -> bool:
         return self.ok is True
 
     def __str__(self) -> str:
-        counts = Counter(c.kind for c in self.comparisons)
-        summaries = [
-            f"{counts[k]} {one if counts[k] == 1 else more}" for k, (one, more) in KINDS.items() if counts[k]
-        ]
-        what = f"{', '.join(summaries)}; measured" if summaries else "0 values"
+        what = f"{self.compared}; measured" if self.comparisons else "0 values"
         if self.verdict == NOTHING:
             lines = ["compiled and eager: nothing to compare (nothing is returned, nothing is changed)"]
         elif self.verdict in (RANDOM, UNWRITTEN):

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compile_lens.errors import UsageError
 from compile_lens.versions import OUTPUT_SCHEMA
 
 from .words.characters import clean, flat
+from .words.quantities import plural
 
 MAX_TOKENS = 2000
 """The default budget of one answer."""
@@ -75,15 +76,30 @@ class Brief:
 
     def text(self, max_tokens: int = MAX_TOKENS) -> str:
         """Return the answer in at most ``max_tokens`` tokens. Evidence goes first where they do not suffice, then
-        questions, conclusions and facts from the last on; the number of entries that are not shown is given.
+        questions, conclusions and facts from the last on; the number of entries that are not shown is given. The first
+        entry of evidence that has to go keeps the lines for which there is room.
 
         Raises:
             UsageError: ``max_tokens`` is not a whole number, or less than 200.
         """
         check_budget(max_tokens)
         kept = self._kept(max_tokens, self._print)
-        text = self._print(kept)
+        text = self._with_head(kept, max_tokens) or self._print(kept)
         return text if tokens(text) <= max_tokens else _cut(text, max_tokens)
+
+    def _with_head(self, kept: dict[str, int], max_tokens: int) -> str:
+        """Return the answer with as many lines of the first entry of evidence that was left out as fit; ``""`` if none
+        does."""
+        first = kept["evidence"]
+        lines = self.evidence[first].split("\n") if first < len(self.evidence) else []
+        for count in range(len(lines) - 1, 0, -1):
+            left = f"({plural(len(lines) - count, 'line')} more: ask for more tokens)"
+            head = "\n".join([*lines[:count], left])
+            evidence = (*self.evidence[:first], head, *self.evidence[first + 1 :])
+            text = replace(self, evidence=evidence)._print({**kept, "evidence": first + 1})
+            if tokens(text) <= max_tokens:
+                return text
+        return ""
 
     def to_dict(self, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the answer as plain data, as ``Brief`` in ``docs/static/output.schema.json``. With ``max_tokens``

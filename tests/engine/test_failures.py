@@ -182,6 +182,12 @@ def asks_for_nope(x: torch.Tensor) -> torch.Tensor:
     return y.nope()  # type: ignore[operator]  # the line of asks_for_nope
 
 
+def looks_up_too_far(x: torch.Tensor) -> torch.Tensor:
+    rows = torch.arange(x.numel()).flip(0) * 3
+    picked = x.gather(0, rows)  # the line of looks_up_too_far
+    return picked.sum() + 1
+
+
 def raises_after_a_break(x: torch.Tensor) -> torch.Tensor:
     torch._dynamo.graph_break()
     z = x.sin() + 1
@@ -205,6 +211,7 @@ def breaks(x: torch.Tensor) -> torch.Tensor:
         (raises, "called_with_four", "\nValueError: four is bad\n"),
         (asks_for_nope, "asks_for_nope", "AttributeError: 'Tensor' object has no attribute 'nope'\n"),
         (raises_after_a_break, "raises_after_a_break", "AssertionError: not five\n"),
+        (looks_up_too_far, "looks_up_too_far", "RuntimeError: index "),
         (
             multiplies_what_does_not_fit,
             "multiplies_what_does_not_fit",

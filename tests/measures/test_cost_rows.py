@@ -453,3 +453,23 @@ def test_kernels_of_both_phases_are_told_apart() -> None:
         "1 launch in forward",
     ]
     assert " in inference" not in str(compile_lens.capture(torch.sin, a.detach()).cost("kernel"))
+
+
+def weighted(x: torch.Tensor, bias: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    weights = rows.to(torch.int16) * 2
+    centred = x - x.amax(1, keepdim=True)
+    return (centred * weights[:, None] + bias).sum(0)
+
+
+@pytest.mark.torch
+def test_lines_have_the_same_bytes_with_symbolic_sizes_as_with_fixed_ones() -> None:
+    inputs = torch.rand(6, 14), torch.rand(14), torch.arange(6, dtype=torch.uint8)
+    fixed, symbolic = (
+        {
+            row.expression: row.amount
+            for row in compile_lens.capture(weighted, *inputs, dynamic=dynamic).cost().rows
+        }
+        for dynamic in (False, True)
+    )
+    assert len(fixed) == 3
+    assert symbolic == pytest.approx(fixed)

@@ -9,7 +9,7 @@ from full_text import full
 
 from compile_lens import UsageError
 from compile_lens.measures.fusion import why
-from compile_lens.measures.fusion_answer import Why
+from compile_lens.measures.fusion_answer import LIBRARY_CALL_BETWEEN, Why
 from compile_lens.measures.unfused_pairs import UnfusedPair
 from compile_lens.record.capture import Environment
 from compile_lens.record.compilation import Compilation
@@ -276,16 +276,21 @@ def test_a_remedy_that_a_program_cannot_follow_is_none(phase: str, remedy: str, 
 
 
 @pytest.mark.parametrize(
-    ("words", "pair"),
+    ("words", "calls", "pair"),
     [
-        (("`x.sin()` (m:3) and 1 more", "`x.sin()` (m:3) and 3 more"), "two loops of `x.sin()` (m:3), a and b"),
-        (("`x.sin()` (m:3)", "`x.sin()` (m:3)"), "two loops of `x.sin()` (m:3), a and b"),
-        (("`x.sin()` (m:3)", "`x.cos()` (m:3) and 1 more"), "`x.sin()` (m:3) and `x.cos()` (m:3) and 1 more"),
-        (("", ""), "a and b"),
+        (("`x.sin()` (m:3) and 1 more", "`x.sin()` (m:3) and 3 more"), 0, "two loops of `x.sin()` (m:3), a and b"),
+        (("`x.sin()` (m:3)", "`x.sin()` (m:3)"), 0, "two loops of `x.sin()` (m:3), a and b"),
+        (("`x @ w` (m:3) and 1 more", "`x @ w` (m:3)"), 1, "two parts of `x @ w` (m:3), a and b"),
+        (("`x @ w` (m:3)", "`x @ w` (m:3)"), 2, "two calls of `x @ w` (m:3), a and b"),
+        (("`x.sin()` (m:3)", "`x.cos()` (m:3) and 1 more"), 0, "`x.sin()` (m:3) and `x.cos()` (m:3) and 1 more"),
+        (("", ""), 0, "a and b"),
     ],
 )  # fmt: skip
-def test_a_pair_of_one_expression_names_it_once(words: tuple[str, str], pair: str) -> None:
-    assert Why("a", "b", "", "not fused", words=words).pair == pair
+def test_a_pair_of_one_expression_names_it_once(words: tuple[str, str], calls: int, pair: str) -> None:
+    """Both are loops, or as many as are said to be calls of a library. One that stands between them is neither."""
+    sentence = REASONS["extern"].sentence if calls else LIBRARY_CALL_BETWEEN
+    library = ("`torch.mm(a, b)` (m:1)",) * (calls or 2)
+    assert Why("a", "b", "", "not fused", sentence=sentence, words=words, library=library).pair == pair
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,15 @@ def test_a_long_answer_says_how_much_was_left_out_and_keeps_its_facts() -> None:
     assert document["not_shown"]["evidence"] == 90 - len(document["evidence"]) and len(document["facts"]) == 2
 
 
+def test_the_first_entry_without_room_keeps_the_lines_that_fit() -> None:
+    code = "\n".join(["kernel_7: 1 launch", *(f"line {n:>3} " + "y" * 40 for n in range(90))])
+    text = Brief("f", ("a",), ("short", code, "last")).text(500)
+    shown = len(re.findall(r"^ +line", text, re.M))
+    assert "E2  kernel_7: 1 launch" in text and 10 < shown < 40
+    assert f"({90 - shown} lines more: ask for more tokens)" in text and "1 of 3 under EVIDENCE" in text
+    assert by_hand(text) <= 500 < by_hand(text) + 80
+
+
 def test_a_fact_longer_than_the_whole_budget_is_cut_and_said_to_be() -> None:
     brief = Brief("f", ("长" * 4000,))
     assert by_hand(brief.text(300)) <= 300 and "[cut" in brief.text(300)

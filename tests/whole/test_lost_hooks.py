@@ -72,7 +72,7 @@ def test_origins_of_loops_that_were_not_observed_are_no_shares(program: str, pat
     (unknown,) = (row for row in lines.rows if not row.name)
     assert unknown.amount and path.replace(":", ".") in unknown.note
     assert all(row.at_least for row in (*lines.rows, *modules.rows) if row.name)
-    assert "outside of modules" not in {row.note for row in modules.rows}
+    assert "in no submodule" not in {row.note for row in modules.rows}
 
 
 def test_fusing_saves_no_fewer_bytes_where_lowering_was_not_observed() -> None:

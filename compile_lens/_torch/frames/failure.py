@@ -102,10 +102,16 @@ def _lowered(error: BaseException) -> tuple[Frame, ...]:
 def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
     """Return the program's stack at the error, callers first, without frames of torch and of the library."""
     own_frames: list[tuple[traceback.FrameSummary, Any]] = []
+    callers: tuple[Frame, ...] = ()
     for summary, (frame, _) in zip(
         traceback.extract_tb(error.__traceback__), traceback.walk_tb(error.__traceback__), strict=True
     ):
         if is_internal(summary.filename) or skipped_frames.is_foreign(summary.filename):
+            continue
+        if traced := _traced(summary, frame):
+            # What Dynamo made of a function calls the graph from the line of its head.
+            callers = (*graph_breaks.stack(one for one, _ in own_frames[:-1]), *traced)
+            own_frames = []
             continue
         if eager_lines.is_resume(frame.f_code) and own_frames:  # what called it is the part before the break
             before = eager_lines.plain_name(own_frames[-1][0].name)
@@ -116,6 +122,8 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
                 own_frames.pop()
         own_frames.append((summary, frame.f_code))
     frames = graph_breaks.stack(summary for summary, _ in own_frames)
+    if callers:
+        return (*callers, *frames)
     if frames and frames[-1].line == own_frames[-1][1].co_firstlineno:
         # Code that Dynamo made for what stands after a break has no lines: the break before it is the place.
         last = frames[-1]
@@ -123,3 +131,13 @@ def _raised(recorder: Recorder, error: Exception) -> tuple[Frame, ...]:
         ends = [e for e in ends if (e[0].file, e[0].function) == (last.file, last.function)]
         frames = (*frames[:-1], ends[-1][0]) if ends else frames  # the rest is what Dynamo looked into there
     return frames
+
+
+def _traced(summary: traceback.FrameSummary, frame: Any) -> tuple[Frame, ...]:
+    """Return the stack of the node that a frame of a graph's own code runs, callers first; empty for other frames."""
+    module = frame.f_locals.get("self") if summary.filename.startswith("<eval_with_key>") else None
+    if not isinstance(module, torch.fx.GraphModule):
+        return ()
+    name = (summary.line or "").partition(" = ")[0]
+    traces = [node.meta.get("stack_trace") for node in module.graph.nodes if node.name == name]
+    return source_places.frames(traces[0]) if traces else ()

@@ -133,7 +133,9 @@ def cpp_reason(node1: Any, node2: Any, *, vertical: bool) -> tuple[str, str]:
     (vars1, reduce1), (vars2, reduce2) = groups[0][1], groups[1][1]  # type: ignore[index]
     shown = _both_extents(node1, node2)
     if vertical and node1.is_reduction():
-        return "reduction barrier", shown
+        own = set(node1.get_buffer_names())
+        waits = not any(dep.name in own for dep in _accesses(node2))
+        return ("mutation" if waits else "reduction barrier"), shown
     depth = min(len(vars1), len(vars2))
     if any(n.startswith("OuterLoop") for n in names) and (not vertical or vars1[:depth] == vars2[:depth]):
         return "outer loop", shown
@@ -201,9 +203,9 @@ def _sizes(sizes: Any) -> str:
 def common_buffers(scheduler: Any, node1: Any, node2: Any) -> list[str]:
     """Return the buffers that both nodes touch: inputs by their names, others by the names of the loops that make
     them."""
-    names = {d.name for d in node1.read_writes.reads_and_writes()}
+    names = {d.name for d in _accesses(node1)}
     makers: dict[str, None] = {}
-    for dep in node2.read_writes.reads_and_writes():
+    for dep in _accesses(node2):
         if dep.name in names:
             buffer = scheduler.name_to_buf.get(dep.name)
             maker = getattr(buffer, "defining_op_name", None)
@@ -211,10 +213,15 @@ def common_buffers(scheduler: Any, node1: Any, node2: Any) -> list[str]:
     return sorted(makers)
 
 
+def _accesses(node: Any) -> list[Any]:
+    """Return what a node reads and writes, without what it only waits for: a buffer that another still has to read."""
+    return [d for d in node.read_writes.reads_and_writes() if type(d).__name__ != "WeakDep"]
+
+
 def _reads_reduction(node1: Any, node2: Any) -> bool:
     """Return True if the second reads the result of a reduction in the first."""
     reduced = {b for part in node1.get_nodes() if part.is_reduction() for b in part.get_buffer_names()}
-    return any(d.name in reduced for d in node2.read_writes.reads)
+    return any(d.name in reduced for d in _accesses(node2))
 
 
 def _waits_for_reduction(scheduler: Any, node1: Any, node2: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...measures.address import PYTHON, Address
-from ...measures.cost import Cost, CostRow
+from ...measures.cost import OUTSIDE, Cost, CostRow
 from ...measures.cost import cost as cost_of
 from ...measures.memory_use import MemoryRow, memory_use
 from ...measures.unfused_pairs import UnfusedPair, all_unfused_pairs
@@ -15,12 +15,13 @@ from ...record import claims
 from ...record.capture import Record
 from ...record.figures import MEASURED
 from ...record.kernel import Code, Kernel
+from ...record.messages import first_names
 from ...results.comparison import Difference
 from ...views.brief import Brief, Question, quoted
-from ...views.findings.cost import amount, share
+from ...views.findings.cost import amount, row_name, share
 from ...views.summaries.capture_summary import COST_CALL, MEMORY_CALL
 from ...views.summaries.short_text import brief
-from ...views.summaries.summary import Summary
+from ...views.summaries.summary import Summary, sentence
 from ...views.words.labels import place
 from ...views.words.quantities import launch_words, launched, memory_in_short, plural
 from .job import OUTPUT, TIME, Limits, Outcome
@@ -30,6 +31,9 @@ CODE_LINES = 40
 
 ROWS = 20
 """Rows of a ranked list in an answer."""
+
+NAMES = 6
+"""Kernels of a phase that a fact names."""
 
 LINES = 12
 """Decisions of the scheduler in an answer."""
@@ -83,23 +87,23 @@ def of_error(message: str, what: str) -> Brief:
     return Brief(f"compile_lens · {what}: the call cannot be answered", (message,))
 
 
-def why(record: Any, name: str, a: str, b: str, phase: str) -> Brief:
+def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
     """Return whether two things of a capture are one kernel, and the reason."""
     answer = record.why(a, b, phase)
     facts = [f"{answer.a} and {answer.b}: {answer.verdict}. {answer.answer}"]
     if answer.saved is not None:
-        facts.append(f"One kernel for both would save at most {answer.saved:,} bytes (modelled).")
+        facts.append(f"Fusing would save at most {answer.saved:,} bytes (modelled).")
     elif answer.saved_note:
-        facts.append(f"What one kernel would save is unknown: {answer.saved_note}.")
+        facts.append(f"What fusing would save is unknown: {answer.saved_note}.")
     if answer.remedy:
-        facts.append(f"To try: {answer.remedy}. It was not tried here.")
+        facts.append(f"To try: {sentence(answer.remedy)} It was not tried here.")
     evidence = [*answer.facts, *(f"Inductor: {one}" for one in map(str, answer.decisions[:LINES]))]
     return Brief(
-        f"compile_lens · {name} · {a} and {b}: {answer.verdict}",
+        f"compile_lens · {name} · {answer.a} and {answer.b}: {answer.verdict}",
         tuple(facts),
         tuple(evidence),
         (NOT_TIMED,),
-        (Question("which lines?", f"chain(record={name!r}, address={a!r})"),),
+        (Question("which lines?", f"chain(record={name!r}, address={str(a)!r})"),),
     )
 
 
@@ -126,23 +130,25 @@ def not_fused(record: Record, name: str, offset: int) -> Brief:
 
 def _pair(pair: UnfusedPair) -> str:
     why = pair.why
-    saved = "" if why.saved is None else f"; one kernel would save at most {why.saved:,} bytes (modelled)"
-    remedy = f"; to try: {pair.remedy}" if pair.remedy else ""
-    return f"{pair.compilation} {pair.phase}: {why.pair}: {why.answer}{saved}{remedy}"
+    saved = "" if why.saved is None else f" Fusing would save at most {why.saved:,} bytes (modelled)."
+    remedy = f" To try: {sentence(pair.remedy)}" if pair.remedy else ""
+    return f"{pair.compilation} {pair.phase}: {why.pair}: {sentence(why.answer)}{saved}{remedy}"
 
 
-def chain(record: Any, name: str, address: str) -> Brief:
+def chain(record: Any, name: str, address: Any) -> Brief:
     """Return what an address came from and what it became: Python lines above, kernels with their code below."""
     links = record.chain
-    known = links.find(address)
+    known = links.known(address)
     lines = links.lines(address)
     kernels = links.kernels(address)
     count = len({(frame.file, frame.line) for frame in lines})
     parts = f" ({plural(len(lines), 'expression')})" if len(lines) > count else ""
-    facts = [
-        f"{address}: {plural(len(known), 'place')} in the record, {plural(count, 'Python line')}{parts}, "
-        f"{plural(len(kernels), 'kernel')}."
+    phases = dict.fromkeys(kernel.phase for kernel in kernels)
+    names = [
+        f"{phase} {first_names([k.name for k in kernels if k.phase == phase], NAMES)}" for phase in phases
     ]
+    named = f": {'; '.join(names)}" if kernels else ""
+    facts = [f"{address}: {plural(count, 'Python line')}{parts}, {plural(len(kernels), 'kernel')}{named}."]
     why_not = "" if kernels and lines else links.why_not(address)
     if why_not:
         facts.append(f"The chain ends here: {why_not}.")
@@ -187,6 +193,9 @@ def _kernel(kernel: Kernel, code: Code, own: set[int]) -> str:
 def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     """Return what one call costs, by line, kernel or module, what costs most first."""
     ranked = cost_of(record, by)
+    if not ranked.rows:
+        reason = "; ".join(ranked.missing) or "no kernel was generated"
+        return Brief(f"compile_lens · {name} · cost by {by}", (f"No cost is known: {sentence(reason)}",))
     total = amount(ranked, ranked.total, ranked.at_least)
     facts = [f"One call costs {total}: {ranked.origin}."]
     facts += [f"not known: {reason}" for reason in ranked.missing]
@@ -196,7 +205,7 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
     ]
     rows = [_cost_row(ranked, row) for row in ranked.rows]
     shown, left = _page(rows, offset, f"cost(record={name!r}, by={by!r}")
-    first = ranked.rows[0].name if ranked.rows else ""
+    first = next((f"{row.address}" for row in ranked.rows if row.address), "file.py:LINE")
     return Brief(
         f"compile_lens · {name} · cost by {by}",
         tuple(facts),
@@ -211,15 +220,13 @@ def cost(record: Record, name: str, by: str, offset: int) -> Brief:
 
 
 def _cost_row(ranked: Cost, row: CostRow) -> str:
-    head = f"{share(row)}  {amount(ranked, row.amount, row.at_least)}  {row.name or '(no line)'}"
+    head = f"{share(row)}  {amount(ranked, row.amount, row.at_least)}  {row_name(ranked, row)}"
     code = f": {quoted(row.expression)}" if row.expression and ranked.by != "module" else ""
-    kernels = ", ".join(row.kernels[:3]) + (
-        f" and {len(row.kernels) - 3} more" if len(row.kernels) > 3 else ""
-    )
-    note = f"; {row.note}" if row.note else ""
+    kernels = f": {first_names(row.kernels, 3)}" if row.kernels != (row.name,) else ""
+    note = f"; {row.note}" if row.note and row.note != OUTSIDE else ""
     bound = f", {row.bound}-bound" if row.bound else ""
     launches = f"{launch_words(row.launches)} in {', '.join(row.phases)}"
-    return f"{head}{code}\n{launches}{bound}: {kernels}{note}"
+    return f"{head}{code}\n{launches}{bound}{kernels}{note}"
 
 
 def _page(rows: Sequence[str], offset: int, call: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -277,13 +284,13 @@ def difference(diff: Difference, before: str, after: str) -> Brief:
     evidence = [
         f"{LEVELS[change.level]}: {sentence(change)}" + "".join(f"\n{fact}" for fact in change.facts[:3])
         for change in diff.changes
-        if change.level not in ("code", "guards")
+        if change.level not in ("code", "guards", "figures")
     ]
     left = [f"not compared: {text}" for text in diff.unknown]
     figures = [figure(change) for change in diff.at("figures")]
     return Brief(
         f"compile_lens · what changed from {before} to {after}",
-        (*facts, *(f"figure: {text}" for text in figures if text not in facts)),
+        (*facts, *(f"figure: {text}" for text in figures if not any(text in fact for fact in facts))),
         tuple(evidence),
         (NOT_TIMED, "That the results are the same: values were not compared."),
         (Question("same values?", "divergence(function=…)"),),
@@ -297,9 +304,9 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
     verdict = {
         True: "Both are as good: compiled and eager values differ by rounding at most.",
         False: "The compiled values are not as good as eager's.",
-        None: f"Not compared: {data['verdict']}.",
+        None: f"No verdict: {data['verdict']}.",
     }[data["agrees"]]
-    facts = [verdict]
+    facts = [verdict, f"Compared: {data['compared'] or 'nothing'}.", *map(_capitalized, data["remarks"])]
     if data["difference"] is not None:
         facts.append(f"The largest difference from eager is {data['difference']}.")
     if cause is not None:
@@ -308,6 +315,7 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
         if one is not None:
             operators = ", ".join(one["operators"]) or "not known"
             facts.append(f"{one['kind']} {one['name']}; operators: {operators}")
+    facts += [_capitalized(data["doubt"])] if data["doubt"] else []
     if switch is not None:
         facts.append(f"With {switch['name']} it agrees: {quoted(switch['to_apply'] or switch['name'], 300)}")
     evidence = []
@@ -326,6 +334,10 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
         () if data["agrees"] is not True else ("That compiling makes the numbers wrong: both are as good.",)
     )
     return Brief(f"compile_lens · {name} · compiled against eager", tuple(facts), tuple(evidence), notes)
+
+
+def _capitalized(text: str) -> str:
+    return sentence(text[:1].upper() + text[1:])
 
 
 def what_if(data: dict[str, Any], name: str) -> Brief:

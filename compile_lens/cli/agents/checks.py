@@ -82,6 +82,13 @@ def module(text: str) -> str:
     return text
 
 
+def address(text: str, what: str) -> str | tuple[str, ...]:
+    """Return an address as it is; one of three parts, which messages print as a tuple, as that tuple."""
+    name(text, what)
+    parts = re.findall(r"'([^']*)'", text) if text.startswith("(") else []
+    return tuple(parts) if len(parts) == 3 else text
+
+
 def call(function_text: str, inputs: Sequence[str], kwargs: Mapping[str, str], folder: Path) -> list[str]:
     """Return the words of a command line that name a call. Raises ``UsageError`` for what cannot be one."""
     words = [function(function_text, folder)]

@@ -162,7 +162,7 @@ class Tools:
         offset: int = 0,
         max_tokens: int = MAX_TOKENS,
     ) -> str:
-        """Return why two things are not one kernel, what one kernel would save, and what to try.
+        """Return why two things are not one kernel, what fusing them would save, and what to try.
 
         a, b: kernels, operators (gelu), lines (model.py:7), calls in a line (sin@7). Without them: all pairs that share
         data and are not fused, from offset on, the most bytes first.
@@ -172,19 +172,20 @@ class Tools:
             capture = self._captured(record)
             if not a and not b:
                 return answers.not_fused(capture, record, _offset(offset))
-            return answers.why(capture, record, checks.name(a, "a"), checks.name(b, "b"), phase)
+            return answers.why(capture, record, checks.address(a, "a"), checks.address(b, "b"), phase)
 
         return self._answered("why", max_tokens, answer)
 
     def chain(self, record: str, address: str, max_tokens: int = MAX_TOKENS) -> str:
         """Return which kernels a Python line became, with their code, or which lines a kernel came from.
 
-        address: a line (model.py:7), a call in it (sin@7), a kernel's name, or one of its lines (kernel:12).
+        address: a line (model.py:7), a call in it (sin@7), a module (module:layers.3), a kernel's name, or one of its
+        lines (kernel:12).
         """
         return self._answered(
             "chain",
             max_tokens,
-            lambda: answers.chain(self._captured(record), record, checks.name(address, "address")),
+            lambda: answers.chain(self._captured(record), record, checks.address(address, "address")),
         )
 
     def memory(self, record: str, max_tokens: int = MAX_TOKENS) -> str:
@@ -266,13 +267,16 @@ class Tools:
     def _of_capture(self, record: Capture, name: str) -> Brief:
         from ...views.summaries.capture_summary import summary
 
-        questions = (
+        questions: tuple[Question, ...] = (
             Question("where is the cost?", f"cost(record={name!r}, by='line')"),
             Question("which kernels is a line?", f"chain(record={name!r}, address='file.py:LINE')"),
             Question("why so many kernels?", f"why(record={name!r})"),
             Question("where is the memory?", f"memory(record={name!r})"),
             Question("which setting helps?", "what_if(function=…, inputs=…)"),
         )
+        if not record.kernels:
+            change = f"capture(function=…, inputs=…), then diff(before={name!r}, after=…)"
+            questions = (Question("after a change?", change),)
         return answers.of_summary(summary(record), name, questions)
 
     def _of_program(self, program: Program, name: str) -> Brief:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compile_lens.measures.cost import BYTES, Cost, CostRow, ModuleTotal
+from compile_lens.measures.cost import BYTES, OUTSIDE, Cost, CostRow, ModuleTotal
 from compile_lens.measures.cost import cost as cost_of
 from compile_lens.measures.timing import seconds_text
 from compile_lens.record.capture import Record
@@ -63,7 +63,7 @@ def cost(capture: Record) -> Finding | None:
         sections.append(Prose("what is not known", lines.missing[:20]))
     brief = tuple(_in_line(lines, row) for row in lines.rows[:FIRST])
     first = lines.rows[0]
-    fact = f"{share(first)} in {_name(first)}" if first.share is not None else "not known"
+    fact = f"{share(first)} in {row_name(lines, first)}" if first.share is not None else "not known"
     return Finding(KEY, TITLE, INTRO, fact, brief, WHERE, tuple(sections))
 
 
@@ -93,13 +93,16 @@ def amount(cost: Cost, value: float | None, at_least: bool = False) -> str:
     return f"≥ {words}" if at_least else words
 
 
-def _name(row: CostRow) -> str:
-    return flat(row.name) or ("code outside of modules" if row.modules else "code whose line is not known")
+def row_name(cost: Cost, row: CostRow) -> str:
+    """Return the name of a row, and of code that has none, what is known of it."""
+    if row.name or cost.by != "module":
+        return flat(row.name) or "code whose line is not known"
+    return f"code {OUTSIDE}" if row.note.startswith(OUTSIDE) else "code whose module is not known"
 
 
 def _in_line(cost: Cost, row: CostRow) -> str:
     expression = f"  {flat(row.expression)}" if cost.by == "line" and row.expression else ""
-    return f"{share(row)}, {amount(cost, row.amount, row.at_least)}: {_name(row)}{expression}"
+    return f"{share(row)}, {amount(cost, row.amount, row.at_least)}: {row_name(cost, row)}{expression}"
 
 
 def _table(cost: Cost, *words: str) -> Table:
@@ -130,7 +133,7 @@ def _row(cost: Cost, row: CostRow) -> Row:
     bound = row.bound or Absence("bound", "not known")
     if cost.by == "line":
         expression = row.expression or row.note
-        cells = (*money, _name(row), expression, launches, bound, first_names(row.kernels, 6))
+        cells = (*money, row_name(cost, row), expression, launches, bound, first_names(row.kernels, 6))
     elif cost.by == "kernel":
         cells = (*money, f"#{row.order}", row.name, launches, bound, places(row.lines) or row.note)
     else:
@@ -178,9 +181,11 @@ def text(cost: Cost, rest: str = ".rows", listed: int = LISTED) -> str:
             f"{head}  {len(one.paths)} × {one.type or 'module'} ({one.pattern}): {launches_of_each(one)} each"
         )
     several = cost.by == "kernel" and len({phase for row in cost.rows for phase in row.phases}) > 1
-    width = max(len(_name(row)) for row in cost.rows[:listed])
+    width = max(len(row_name(cost, row)) for row in cost.rows[:listed])
     for row in cost.rows[:listed]:
-        head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {_name(row):<{width}}"
+        head = (
+            f"{share(row):>5}  {amount(cost, row.amount, row.at_least):>10}  {row_name(cost, row):<{width}}"
+        )
         phases = " and ".join(row.phases)
         detail = (
             flat(row.expression)

@@ -58,7 +58,7 @@ def document(record: DivergenceRecord) -> Document:
         state,
         headline(record),
         facts=environment(record.capture),
-        remarks=_remarks(record),
+        remarks=record.verification.remarks,
         findings=tuple(finding for finding in findings if finding is not None),
     )
 
@@ -93,15 +93,6 @@ def _worst(record: DivergenceRecord) -> ValueCheck | None:
     failed = [c for c in record.verification.comparisons if not c.ok]
     numbers = [c for c in failed if not c.problem and c.kind != ALIAS]
     return max(numbers, key=lambda c: c.max_abs, default=failed[0] if failed else None)
-
-
-def _remarks(record: DivergenceRecord) -> tuple[str, ...]:
-    verification = record.verification
-    remarks = [verification.random, verification.uninitialized, verification.runner]
-    remarks += [
-        f"not compared: {part}: {why}" for part, why in (*verification.not_compared, *verification.not_run)
-    ]
-    return tuple(remark for remark in remarks if remark)
 
 
 def _cause(record: DivergenceRecord) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ from ..findings.budget_curve import advice
 from ..findings.cost import amount, share
 from ..words import labels, outcome, quantities, stamp
 from ..words.attention import attention_advice, attention_by_lines
+from ..words.characters import flat
 from ..words.failed_line import marked, own_frames, where
 from ..words.quantities import launch_words, plural
 from .summary import Part, Row, Summary, not_observed, sentence
@@ -109,7 +111,7 @@ def _cost(capture: Record) -> Part | None:
     rows = []
     for row in cost.rows[:COSTS]:
         call = next((repeated[key] for f in row.lines if (key := (f.function, row.name)) in repeated), None)
-        actions = _actions(pairs.get(row.name, [])) if call is None else _one_call(call)
+        actions = _actions(pairs.get(row.name, []), row) if call is None else _one_call(call)
         advice = attentions.get(row.name, actions)
         lines = [*(("", words) for words in advice), ("", _kernels(row))]
         head = f"{share(row):>5}  {amount(cost, row.amount, row.at_least)}"
@@ -139,37 +141,56 @@ def _kernels(row: CostRow) -> str:
 def _one_call(call: RepeatedCall) -> Iterator[str]:
     """Say how often a line calls a library, and what could be tried."""
     yield "to try: one call for all of them, on stacked operands (torch.bmm, torch.einsum)"
-    yield f"{call.operator} is called {call.count} times, and no call needs another's result"
+    where = f" of `{flat(call.frame.call)}`" if call.frame.call else ""
+    yield f"{call.operator}{where} is called {call.count} times, and no call needs another's result"
 
 
-def _actions(pairs: list[UnfusedPair]) -> Iterator[str]:
-    """What is not fused at a line, what one kernel would save at most, and what could be tried."""
+def _actions(pairs: list[tuple[UnfusedPair, int]], row: CostRow) -> Iterator[str]:
+    """What is not fused at a line, what fusing would save at most, and what could be tried. Of equal pairs that one is
+    named of which the line has a part in both sides."""
     if not pairs:
         return
-    best = max(pairs, key=lambda pair: (bool(pair.remedy), pair.why.saved or 0))
+
+    def rank(of_line: tuple[UnfusedPair, int]) -> tuple[bool, int, int]:
+        pair, sides = of_line
+        saved = pair.why.saved
+        return bool(pair.remedy) and _is_worth(saved, row), saved or 0, sides
+
+    best, sides = max(pairs, key=rank)
+    worth, *_ = rank((best, sides))
     saved = (
         ""
         if best.why.saved is None
         else f", at most {quantities.amount(Figure(best.why.saved, MODELLED))} saved by fusing"
     )
-    if best.remedy:
+    if worth:
         yield f"to try: {best.remedy}"
     yield f"not fused: {best.why.pair} ({best.phase}{saved}): {best.why.answer}"
 
 
-def _pairs_by_line(capture: Record) -> dict[str, list[UnfusedPair]]:
-    """The pairs of groups that are not fused, by each Python line that either came from."""
+def _is_worth(saved: int | None, row: CostRow) -> bool:
+    """Return True if a line costs a hundredth of the call, and fusing may save a tenth of what it moves, as far as
+    these are known."""
+    if row.share is not None and row.share < 0.01:
+        return False
+    return saved is None or row.nbytes is None or saved >= row.nbytes / 10
+
+
+def _pairs_by_line(capture: Record) -> dict[str, list[tuple[UnfusedPair, int]]]:
+    """The pairs of groups that are not fused, by each Python line that either came from, with the number of their sides
+    that did."""
     chain = Chain(capture)
-    by_line: dict[str, list[UnfusedPair]] = {}
+    by_line: dict[str, list[tuple[UnfusedPair, int]]] = {}
     for pair in all_unfused_pairs(capture):
-        places = {
-            labels.place(frame)
-            for name in (pair.first, pair.second)
-            if (address := (pair.compilation, f"{pair.phase}.groups", name)) in chain
-            for frame in chain.lines(address)
-        }
-        for place in places:
-            by_line.setdefault(place, []).append(pair)
+        addresses = [(pair.compilation, f"{pair.phase}.groups", name) for name in (pair.first, pair.second)]
+        sides = Counter(
+            place
+            for address in addresses
+            if address in chain
+            for place in {labels.place(frame) for frame in chain.lines(address)}
+        )
+        for place, count in sides.items():
+            by_line.setdefault(place, []).append((pair, count))
     return by_line
 
 
@@ -223,9 +244,9 @@ def _memory(capture: Record) -> Part | None:
 def _eager(capture: Record) -> Part | None:
     lacking = outcome.eager_parts_unknown(capture)
     places = outcome.eager(capture)
-    if outcome.state(capture) == outcome.NOTHING:
-        return None  # the verdict says it
     if not places:
+        if outcome.state(capture) == outcome.NOTHING:
+            return None  # the verdict says it
         if lacking:
             return Part("Eager", f"not seen: {lacking}")
         guards = sum(len(compilation.guards) for compilation in capture.compilations)
@@ -235,7 +256,11 @@ def _eager(capture: Record) -> Part | None:
     for place in places:
         reason = outcome.reason(place.ending)
         at = place.ending.frames[-1] if place.ending.frames else None
-        lines = [("because", reason.what), ("hint", reason.hint.partition("\n")[0])]
+        lines = [
+            ("because", reason.what),
+            ("hint", reason.hint.partition("\n")[0]),
+            ("torch says", place.why),
+        ]
         rows.append(
             Row(
                 "",

@@ -76,6 +76,11 @@ def scatter(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return torch.zeros(10).index_add(0, i, x.sin()) + 1
 
 
+def updated(total: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    total.mul_(x)
+    return total.amax()
+
+
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return torch.softmax(torch.tanh(q @ k.transpose(-2, -1) / 32**0.5), dim=-1) @ v
 
@@ -109,12 +114,13 @@ ATTENTION = ("fused", "") if versions.torch_version() < (2, 13) else ("not fused
         (slices, (ramp(N),), {}, ("sin", "cos"), "not fused", "different sizes"),
         (transposed, (ramp(64, 32),), {}, ("sin", "cos"), "not fused", "different indices"),
         (scatter, (ramp(100), INDEX), {}, ("index_put", "add"), "not fused", "mutation"),
+        (updated, (ramp(64, 32), ramp(64, 32)), {}, ("amax", "copy_"), "not fused", "mutation"),
         (attention, (Q, Q + 1, Q + 2), {}, ("tanh", "div_1"), *ATTENTION),
         (lambda a, b: torch.relu(a @ b), (ramp(64, 32), ramp(32, 16)), {}, ("mm", "relu"), "not fused", "extern"),
     ],
     ids=[
         "readers", "limit", "inlined", "cumsum", "sort", "custom between", "custom", "softmax -1", "softmax 0",
-        "softmax 0 end", "normalise", "slices", "transposed", "scatter", "attention", "mm relu",
+        "softmax 0 end", "normalise", "slices", "transposed", "scatter", "updated", "attention", "mm relu",
     ],
 )  # fmt: skip
 def test_known_reasons(fn: Any, args: Any, options: Any, pair: Any, verdict: str, reason: str) -> None:

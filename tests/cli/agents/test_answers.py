@@ -1,0 +1,115 @@
+"""Answers about a record name what was asked for, and propose calls that can be answered."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import pytest
+import samples
+import torch
+
+import compile_lens
+from compile_lens.cli.agents import answers, checks
+from compile_lens.record.divergence import DivergenceRecord
+from compile_lens.record.verification import ValueCheck, Verification
+from compile_lens.results.capture import Capture
+
+pytestmark = pytest.mark.torch
+
+
+class Gated(torch.nn.Module):
+    """Products in a submodule and outside of it, so that both phases call the library, by the same names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = torch.nn.Linear(8, 8)
+        self.weight = torch.nn.Parameter(torch.rand(8, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gate(x).sigmoid() * (x @ self.weight)  # the line of both
+
+
+@pytest.fixture(scope="module")
+def record() -> Capture:
+    return compile_lens.capture(Gated(), torch.rand(4, 8, requires_grad=True))
+
+
+def asked(text: str) -> Any:
+    """The address of the call of ``chain`` that an answer proposes."""
+    (literal,) = re.findall(r"chain\(record='c1', address=(.*)\)", text)
+    return checks.address(ast.literal_eval(literal), "address")
+
+
+@pytest.mark.parametrize("by", ["line", "kernel", "module"])
+def test_the_first_row_of_a_cost_can_be_asked_for(record: Capture, by: str) -> None:
+    rows = record.cost(by).rows
+    text = answers.cost(record, "c1", by, 0).text()
+    first = next(row for row in rows if row.address)
+    assert first.kernels[0] in answers.chain(record, "c1", asked(text)).text()
+    assert "(no line)" not in text and "address=''" not in text
+
+
+def test_code_of_the_module_itself_is_in_no_submodule_and_has_lines(record: Capture) -> None:
+    text = f"{record.cost('module')}\n{answers.cost(record, 'c1', 'module', 0).text()}"
+    assert text.count("code in no submodule") == 2 and "not known" not in text
+
+
+@pytest.mark.parametrize("budget", [250, 400, 2000])
+def test_a_chain_names_its_kernels_within_any_budget(record: Capture, budget: int) -> None:
+    """All kernels of the program come from its one line."""
+    line = next(n for n, text in enumerate(open(__file__), 1) if text.endswith("# the line of both\n"))
+    text = answers.chain(record, "c1", f"test_answers.py:{line}").text(budget)
+    assert {kernel.name for kernel in record.kernels} <= set(re.findall(r"[\w.]+(?:#\d+)?", text))
+
+
+def test_an_address_that_a_message_names_can_be_given_as_it_stands(record: Capture) -> None:
+    name, times = next(
+        (k.name, k.phase) for k in record.kernels if k.phase == "backward" and k.language == "extern"
+    )
+    address = f"('0/0', '{times}.code', '{name}')"
+    assert checks.address(address, "address") == ast.literal_eval(address)
+    assert name in answers.chain(record, "c1", checks.address(address, "address")).text()
+    assert checks.address("sin@7", "address") == "sin@7" and checks.address("(x)", "address") == "(x)"
+
+
+def in_a_loop(x: torch.Tensor) -> torch.Tensor:
+    while x.shape[0] > 1:
+        torch._dynamo.graph_break()  # the break
+        x = x[1:].exp()
+    return x
+
+
+def test_nothing_compiled_has_no_cost_of_zero_but_a_line_and_a_reason() -> None:
+    record = compile_lens.capture(in_a_loop, torch.rand(3))
+    cost = answers.cost(record, "c1", "kernel", 0).text()
+    assert "0 B" not in cost and "No cost is known: Dynamo skipped in_a_loop" in cost and "chain(" not in cost
+    line = next(n for n, text in enumerate(open(__file__), 1) if text.endswith("# the break\n"))
+    text = record.brief()
+    assert f"test_answers.py:{line}" in text and "graph breaks in loops are not supported" in text
+    assert "Remove the `torch._dynamo.graph_break()` call" in text
+
+
+def drops(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.dropout(x.clone(), 0.5)
+
+
+@pytest.mark.full
+def test_a_divergence_says_what_was_compared_and_how() -> None:
+    """Compiled code draws other random numbers than eager: what agrees is not the call as it stands."""
+    x = torch.ones(64, requires_grad=True)
+    found = compile_lens.capture(drops, x).divergence()
+    text = answers.divergence(found.to_dict(), "drops").text()
+    assert "Compared: 1 result, 1 gradient." in text
+    assert "Random numbers: compared with code that draws eager's" in text
+    assert "random numbers: compared with code that draws eager's" in " ".join(str(found).split())
+
+
+def test_a_comparison_without_a_verdict_is_not_called_none_at_all() -> None:
+    check = ValueCheck("result", "float32", (3,), 0.0, 0.0, None, None, True)
+    partly = Verification((check,), True, not_compared=(("model", "it draws"),))
+    record = DivergenceRecord("f", samples.sample(), partly)
+    text = answers.divergence(record.to_dict(), "f").text()
+    assert "No verdict: agrees in part." in text and "Not compared: model: it draws." in text
+    assert "Compared: 1 result." in text
