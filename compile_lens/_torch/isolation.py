@@ -25,7 +25,7 @@ import torch
 
 from ..record import claims
 from .code import compiler_probe
-from .frames import dynamo, skipped_frames
+from .frames import code_copies, dynamo, skipped_frames
 from .ground import cache_entries, counters, hook_points, log_filters
 from .ground.hooks import free_hook
 from .ground.recorder import Recorder
@@ -66,7 +66,9 @@ def optimize(
         "isolate_recompiles": dynamo.can_isolate(),
     }
     known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
-    return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
+    with Undo() as undo, undo:
+        code_copies.leave_unmarked(undo, fn)
+        return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
 
 
 @free_hook("torch._dynamo.pgo:get_code_state", claims.SIZES)

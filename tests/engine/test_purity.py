@@ -48,6 +48,51 @@ def test_gradients_of_the_user_are_untouched() -> None:
     assert all(torch.equal(g, v) for g, v in zip(grads, values, strict=True))
 
 
+class OwnCall(nn.Module):
+    """A module that replaces what calls its ``forward``."""
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self.forward(x) + 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin()
+
+
+def hooked() -> nn.Module:
+    net = nn.Sequential(nn.Linear(4, 4))
+    net.register_forward_pre_hook(lambda module, given: (given[0] * 2,))
+    return net
+
+
+MODULES: dict[str, Callable[[], nn.Module]] = {
+    "traced": lambda: torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4))),
+    "own call": OwnCall,
+    "hooked": hooked,
+    "plain": lambda: nn.Linear(4, 4),
+    "exported": lambda: torch.export.export(nn.Linear(4, 4), (torch.ones(2, 4),)).module(),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_attributes_of_a_module_stay_as_they_were(name: str, compiled: bool) -> None:
+    """``torch.compile`` sets one on the module that it is given; one of the program's own compile stays."""
+    net = MODULES[name]()
+    given = torch.compile(net) if compiled else net
+    before, of_class = dict(vars(net)), set(vars(type(net)))
+    capture(given, torch.ones(2, 4))
+    assert set(vars(net)) == set(before) and set(vars(type(net))) == of_class
+    assert all(vars(net)[key] is value for key, value in before.items())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["traced", "own call"])
+def test_a_module_is_verified_by_its_own_attributes(name: str) -> None:
+    net, x = MODULES[name](), torch.ones(2, 4)
+    report = capture(net, x).verify(net, x)
+    assert report.ok is True, str(report)
+
+
 @unchanged
 def test_gradient_that_was_none_stays_none() -> None:
     x = leaf()

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import torch
 
-from ..ground import source_places
+from ..ground import source_places, values
 from ..ground.undo import Undo
 
 ALREADY_COMPILED = "it was already compiled: its original is captured, with the options of this call"
@@ -115,6 +115,12 @@ def call_uncompiled(undo: Undo, module: Any) -> None:
         before = own.get("forward")
         undo.add(*(own.pop, "forward", None) if before is None else (own.__setitem__, "forward", before))
         own["forward"] = _wrapped_function(module.forward)
+
+
+def leave_unmarked(undo: Undo, fn: Any) -> None:
+    """Remove at ``undo`` the mark that compiling a module sets on it, unless the program compiled it before."""
+    if isinstance(fn, torch.nn.Module) and values.COMPILED_MARK not in vars(fn):
+        undo.add(vars(fn).pop, values.COMPILED_MARK, None)
 
 
 def _wrapped_function(fn: Any) -> Any:

@@ -47,6 +47,7 @@ def first_call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: 
         code_copies.call_uncompiled(undo, target)
         backends = getattr(torch._dynamo.eval_frame, "cached_backends", {})
         undo.add(_drop_others, backends, set(backends))
+        code_copies.leave_unmarked(undo, target)
         compiled = torch.compile(target, **options)
         undo.add(setattr, module, name, real)
         setattr(module, name, sizes)

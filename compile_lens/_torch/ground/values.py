@@ -144,7 +144,14 @@ def _module_parts(module: torch.nn.Module) -> list[Part]:
     return registered + [(f".{n}", v) for n, v in own.items() if n not in _MODULES_OWN]
 
 
-_MODULES_OWN = frozenset(vars(torch.nn.Module())) | {"_compiled_call_impl", "_forward_hooks_always_called"}
+COMPILED_MARK = "_is_torch_compile"
+"""Attribute that torch sets on what ``torch.compile`` returns; of a compiled module, on the module itself."""
+
+_MODULES_OWN = frozenset(vars(torch.nn.Module())) | {
+    "_compiled_call_impl",
+    "_forward_hooks_always_called",
+    COMPILED_MARK,
+}
 
 
 def _function_parts(function: types.FunctionType) -> list[Part]:
