@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .._torch.ground import values
-from .._torch.ground.storage import address
+from .._torch.ground.storage import address, settled
 from .copies import copied, leaf_of
 from .restoration import SavedState
 from .snapshot import (
@@ -202,6 +202,7 @@ def aliases(results: list[values.Part], state: list[values.Part]) -> dict[str, s
     """For each result what it shares elements with: inputs and state, and results before it."""
     shared: dict[str, str] = {}
     by_memory: dict[int, list[tuple[str, torch.Tensor]]] = {}
+    state, results = ([(n, settled(x)) for n, x in part] for part in (state, results))
     for name, tensor in state:
         if (where := _memory(tensor)) is not None:
             by_memory.setdefault(where, []).append((name, tensor))
@@ -324,7 +325,7 @@ def _direction(name: str, root: torch.Tensor) -> torch.Tensor:
 
     They are exact in every type, so that a run in float64 has the same.
     """
-    if root.layout != torch.strided or type(root) not in OWN_CLASSES:
+    if root.layout != torch.strided or type(settled(root)) not in OWN_CLASSES:
         return torch.ones_like(root)
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     direction = torch.empty(root.shape, dtype=root.dtype)

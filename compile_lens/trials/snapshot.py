@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .._torch.ground.program_hooks import without_torch_function
+from .._torch.ground.storage import settled
 
 OWN_CLASSES = (torch.Tensor, torch.nn.Parameter)
 
@@ -62,7 +63,7 @@ class Snapshot:
         cls, tensor: torch.Tensor, parts: tuple[tuple[str, torch.Tensor], ...], reason: str
     ) -> Snapshot:
         return cls(
-            type(tensor).__name__,
+            type(settled(tensor)).__name__,
             *_facts(tensor),
             requires_grad=tensor.requires_grad,
             parts=parts,
@@ -147,6 +148,7 @@ def wrapped(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
 
 def plain_parts(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
     """Return the tensors that hold the values: no class of them answers in place of torch."""
+    tensor = settled(tensor)
     if is_wrapper(tensor):
         return [
             (f"{name}{path}", part) for name, inner in wrapped(tensor) for path, part in plain_parts(inner)
