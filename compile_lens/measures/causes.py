@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from compile_lens.record.breaks import NOT_TRACED, STANCE, EagerFrame, Ending
@@ -366,11 +367,8 @@ def sharing(frame: ProgramFrame) -> int:
 
 def _bypassed(program: ProgramRecord) -> list[_Effect]:
     """The codes whose graphs one of the compiler's caches does not take, by cache and reason."""
-    counts: dict[tuple[int, str, str], int] = {}
-    for number, cache, why in bypasses(program):
-        counts[number, cache, why] = counts.get((number, cache, why), 0) + 1
     effects = []
-    for (number, cache, why), count in counts.items():
+    for (number, cache, why), count in Counter(bypasses(program)).items():
         frame = program.frames[number] if number >= 0 else None
         place = None if frame is None else Frame(frame.file, frame.resume_line or frame.line, frame.function)
         name = "" if frame is None else frame.function

@@ -49,7 +49,7 @@ def aten(graph: Graph, own: Callable[[Node], int]) -> Count:
             parts.append(functools.reduce(lambda rest, one: count(either=[(one, rest)]), reversed(inner)))
         elif _name(node) in LOOPS and len(inner) == 2:
             check, body = inner
-            parts += [check, count(turns=[total((check, body))])]
+            parts += [check, count(iterations=[total((check, body))])]
         elif _name(node) in STEERING:
             parts += inner
         else:
@@ -65,7 +65,7 @@ def generated(flow: Flow | None, own: Callable[[str], int]) -> Count:
         return Count(own(""))
     return total((
         Count(sum(own(body) for body in flow.functions)),
-        *(count(turns=[generated(turn, own)]) for turn in flow.iterations),
+        *(count(iterations=[generated(one, own)]) for one in flow.iterations),
         *(count(either=[(generated(one, own), generated(two, own))]) for one, two in flow.branches),
     ))  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Figures that say how they were had, and what is known of one that is not a single number.
 
-How often a loop turns and which branch a call takes is decided while it runs: a count then is *per iteration*, or *one
-or the other*. A sum of which parts are unknown is *at least* the sum of the others.
+How often a loop iterates and which branch a call takes is decided while it runs: a count then is *per iteration*, or
+*one or the other*. A sum of which parts are unknown is *at least* the sum of the others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Count:
     """A count of which each call makes ``fixed``, and more by the way that it takes.
 
     Attributes:
-        iterations: for each loop, what one turn adds.
+        iterations: for each loop, what one iteration adds.
         branches: for each choice, what its two ways add: one of them.
         correlated: whether some of the choices may be one and the same, as a forward's and its backward's are: then not
             every combination of them can happen, and only the bounds are sure.
@@ -82,29 +82,33 @@ class Count:
         numbers = None if self.most is None else self._numbers()
         if numbers is not None:
             return _or([number(n) for n in sorted(numbers)])
-        plain = Count(self.fixed, (), tuple(pair for pair in self.branches if not any(map(_turns, pair))))
+        plain = Count(
+            self.fixed, (), tuple(pair for pair in self.branches if not any(map(_is_unbounded, pair)))
+        )
         parts = [plain.text(number)] if plain.most else []
         if parts and plain.least != plain.most:
             parts = [f"({parts[0]})"]
         for pair in self.branches:
-            if any(map(_turns, pair)):
+            if any(map(_is_unbounded, pair)):
                 parts.append("({} or {})".format(*(way.text(number) for way in pair)))
-        for place, turn in enumerate(self.iterations, 1):
-            inner = turn.text(number)
+        for place, iteration in enumerate(self.iterations, 1):
+            inner = iteration.text(number)
             which = f" of loop {place}" if len(self.iterations) > 1 else ""
-            parts.append(f"{inner if turn.least == turn.most else f'({inner})'} per iteration{which}")
+            parts.append(
+                f"{inner if iteration.least == iteration.most else f'({inner})'} per iteration{which}"
+            )
         return " + ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data."""
         return {
             "fixed": self.fixed,
-            "per_iteration": [turn.to_dict() for turn in self.iterations],
+            "per_iteration": [iteration.to_dict() for iteration in self.iterations],
             "branches": [[one.to_dict(), two.to_dict()] for one, two in self.branches],
         }
 
     def _numbers(self) -> frozenset[int] | None:
-        """The numbers that are possible, as far as choices go; ``None`` where it turns."""
+        """The numbers that are possible, as far as choices go; ``None`` where a loop iterates."""
         if self.iterations:
             return None
         numbers = frozenset((self.fixed,))
@@ -123,7 +127,7 @@ _FEW = 8
 """Choices whose outcomes are written out one by one."""
 
 
-def _turns(count: Count) -> bool:
+def _is_unbounded(count: Count) -> bool:
     return count.most is None
 
 
@@ -133,9 +137,11 @@ def _or(numbers: list[str]) -> str:
     return " or ".join(filter(None, (", ".join(numbers[:-1]), numbers[-1])))
 
 
-def count(fixed: int = 0, turns: Iterable[Count] = (), either: Iterable[tuple[Count, Count]] = ()) -> Count:
+def count(
+    fixed: int = 0, iterations: Iterable[Count] = (), either: Iterable[tuple[Count, Count]] = ()
+) -> Count:
     """A ``Count`` in its simplest form: ways that come to the same are no choice, and loops of nothing are none."""
-    loops = [turn for turn in turns if turn != Count()]
+    loops = [iteration for iteration in iterations if iteration != Count()]
     choices: list[tuple[Count, Count]] = []
     for one, two in either:
         if one == two:
@@ -152,7 +158,7 @@ def total(counts: Iterable[Count]) -> Count:
     parts = tuple(counts)
     sum_of_parts = count(
         sum(c.fixed for c in parts),
-        [turn for c in parts for turn in c.iterations],
+        [iteration for c in parts for iteration in c.iterations],
         [pair for c in parts for pair in c.branches],
     )
     return replace(sum_of_parts, correlated=True) if any(c.correlated for c in parts) else sum_of_parts

@@ -10,6 +10,7 @@ import json
 import keyword
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -101,20 +102,18 @@ def _alone(contents: CaptureContents) -> str:
     return "" if contents.groups > 1 else "there is no more than one group: nothing is left to fuse"
 
 
-def _gpu(then: Callable[[CaptureContents], str]) -> Callable[[CaptureContents], str]:
+def _only_on(
+    device: str, devices: str, then: Callable[[CaptureContents], str]
+) -> Callable[[CaptureContents], str]:
     return lambda contents: (
         then(contents)
-        if contents.device == "cuda"
-        else f"it is for GPUs, and the code is for {contents.device}"
+        if contents.device == device
+        else f"it is for {devices}, and the code is for {contents.device}"
     )
 
 
-def _cpu(then: Callable[[CaptureContents], str]) -> Callable[[CaptureContents], str]:
-    return lambda contents: (
-        then(contents)
-        if contents.device == "cpu"
-        else f"it is for CPUs, and the code is for {contents.device}"
-    )
+_gpu = partial(_only_on, "cuda", "GPUs")
+_cpu = partial(_only_on, "cpu", "CPUs")
 
 
 def _without(what: str, *names: str) -> Callable[[CaptureContents], str]:
@@ -201,7 +200,7 @@ SWITCHES = (
         {"shape_padding": False}, idle=_gpu(_without("matrix product", "mm", "addmm", "bmm")),
     ),
     Switch(
-        "triton.persistent_reductions", "no reduction is contents in registers as a whole",
+        "triton.persistent_reductions", "no reduction is kept whole in registers",
         {"triton.persistent_reductions": False}, idle=_gpu(_no_reduction),
     ),
     Switch(

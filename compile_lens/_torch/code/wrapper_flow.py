@@ -72,7 +72,7 @@ class _Reader:
         """Return the flow of statements that run together. ``always``: they are a whole function, which counts even if
         it does nothing."""
         bodies: list[str] = [body] if always else []
-        turns: list[Flow] = []
+        iterations: list[Flow] = []
         branches: list[tuple[Flow, Flow]] = []
         pending = list(statements)
         while pending:
@@ -80,7 +80,7 @@ class _Reader:
             if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
                 continue
             if isinstance(statement, (ast.While, ast.For)):
-                turns.append(self._block(statement.body, f"line {statement.lineno}"))
+                iterations.append(self._block(statement.body, f"line {statement.lineno}"))
                 continue
             if isinstance(statement, ast.If):
                 branch_bodies = (statement.body, statement.orelse)
@@ -104,12 +104,12 @@ class _Reader:
                 if called in self._functions and called not in self._inside:
                     inner = self.function(called)
                     bodies += inner.functions
-                    turns += inner.iterations
+                    iterations += inner.iterations
                     branches += inner.branches
             branches += [pair for line, names in chosen.items() for pair in _either(line, names).branches]
-        turns = [turn for turn in turns if turn != _NOTHING]
+        iterations = [one for one in iterations if one != _NOTHING]
         branches = [pair for pair in branches if pair != (_NOTHING, _NOTHING)]
-        return Flow(tuple(bodies), tuple(turns), tuple(branches))
+        return Flow(tuple(bodies), tuple(iterations), tuple(branches))
 
 
 def _either(line: int, kernels: Sequence[str]) -> Flow:

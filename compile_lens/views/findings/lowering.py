@@ -3,6 +3,7 @@ before it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from compile_lens.measures.chain import Address
@@ -69,10 +70,7 @@ def lowering(capture: Record) -> Finding | None:
 
 
 def _counts(ours: Sequence[Lowered]) -> str:
-    kinds: dict[str, int] = {}
-    for one in ours:
-        kinds[one.reason or "no reason given"] = kinds.get(one.reason or "no reason given", 0) + 1
-    ranked = sorted(kinds.items(), key=lambda item: -item[1])
+    ranked = Counter(one.reason or "no reason given" for one in ours).most_common()
     counts = ", ".join(f"{count} {OF_LIBRARY_CALLS if kind == 'extern' else kind}" for kind, count in ranked)
     return f" ({counts})" if counts else ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from compile_lens.measures.arithmetic import SPECIAL_COST
 from compile_lens.measures.roofline import Bound, roof, roofline
 from compile_lens.measures.traffic import traffic as traffic_of
@@ -69,11 +71,9 @@ def traffic(capture: Record) -> Finding | None:
 
 
 def _verdict(bounds: tuple[Bound, ...]) -> str:
-    kinds: dict[str, int] = {}
-    for bound in bounds:
-        kinds[bound.bound] = kinds.get(bound.bound, 0) + 1
+    kinds = Counter(bound.bound for bound in bounds)
     parts = [f"{count} {kind}-bound" for kind, count in kinds.items() if kind]
-    parts += [f"{kinds['']} without a verdict"] if kinds.get("") else []
+    parts += [f"{kinds['']} without a verdict"] if kinds[""] else []
     return ", ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from compile_lens.record.divergence import PASS, DivergenceRecord, first_value
@@ -137,10 +138,7 @@ def _others(values: Sequence[KernelValue], remover: str = "a pass") -> list[str]
     removed = sum(value.outcome == REMOVED for value in values)
     if removed:
         words.append(f"{removed} removed by {remover}")
-    reasons: dict[str, int] = {}
-    for value in values:
-        if value.outcome == NOT_COMPARED:
-            reasons[value.reason] = reasons.get(value.reason, 0) + 1
+    reasons = Counter(value.reason for value in values if value.outcome == NOT_COMPARED)
     return words + [f"{count} not compared: {reason}" for reason, count in reasons.items()]
 
 

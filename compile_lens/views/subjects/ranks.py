@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -122,15 +123,14 @@ def _ranks(record: RanksRecord) -> Finding | None:
 
 
 def _collectives(record: RanksRecord) -> Finding | None:
-    by_call: dict[tuple[str, ...], dict[int, int]] = {}
+    by_call: dict[tuple[str, ...], Counter[int]] = {}
     for rank, program in zip(record.ranks, record.programs, strict=True):
         for one in program.issued or ():
             call = one.collective
             size = "" if call.bytes is None else bytes_in_short(call.bytes)
             line = words.place(call.line) if call.line else ""
             cells = (issued_text(one), ranks(call.group), str(call.group_number + 1), size, line)
-            by_rank = by_call.setdefault(cells, {})
-            by_rank[rank] = by_rank.get(rank, 0) + 1
+            by_call.setdefault(cells, Counter())[rank] += 1
     rows = []
     several = any(cells[2] != "1" for cells in by_call)
     for (text, group, number, size, line), by_rank in by_call.items():

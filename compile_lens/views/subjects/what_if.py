@@ -59,7 +59,7 @@ LAMBDA = "<lambda>"
 
 
 def headline(record: WhatIfRecord) -> str:
-    """The best that was record, or that none of them helps."""
+    """The best trial with its figures, or that none of them helps."""
     count = plural(len(record.trials), "trial")
     stopped = " It was interrupted before all were tried." if record.interrupted else ""
     if not record.helpful:
