@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -250,14 +250,10 @@ class _Search:
 
         if agrees(0) is not False:
             return None
-        low, high = 0, len(backends)  # the highest level that differs, the lowest that agrees
-        while high - low > 1:
-            middle = (low + high) // 2
-            outcome = agrees(middle)
-            if outcome is None:
-                return RootCause(NOT_FOUND)
-            low, high = (low, middle) if outcome else (middle, high)
-        lowest = backends[low]
+        level = _least(0, len(backends), agrees)
+        if level is None:
+            return RootCause(NOT_FOUND)
+        lowest = backends[level - 1]  # of those that differ
         if LEVELS[lowest] == AUTOGRAD:
             return self._of_autograd(lowest, limits[lowest])
         if LEVELS[lowest] == DYNAMO:
@@ -298,15 +294,11 @@ class _Search:
         names = [n for n, off in OFF.items() if n in known and n not in self.own and known[n] != off]
         if not names or self._set(names) is not True:
             return None
-        low, high = 0, len(names)  # the first ``low`` do not suffice, the first ``high`` do
-        while high - low > 1:
-            middle = (low + high) // 2
-            outcome = self._set(names[:middle])
-            if outcome is None:
-                return None
-            low, high = (low, middle) if outcome else (middle, high)
+        count = _least(0, len(names), lambda count: self._set(names[:count]))
+        if count is None:
+            return None
         if not self.attempts[-1].to_apply or not self.attempts[-1].agrees:
-            self._set([names[high - 1]])
+            self._set([names[count - 1]])
         last = self.attempts[-1]
         return last if last.to_apply and last.agrees else None
 
@@ -315,18 +307,14 @@ class _Search:
         total = (counted or self.counted).counts[kind]
         if not total or self._limited(kind, 0, total, **how)[0] is not True:
             return None
-        low, high = 0, total
-        decisive = (counted or self.counted).last.get(kind)
-        while high - low > 1:
-            middle = (low + high) // 2
-            agrees, last = self._limited(kind, middle, total, **how)
-            if agrees is None:  # it cannot be compiled so, and nothing is known of either half
-                return None
-            if agrees:
-                low = middle
-            else:
-                high, decisive = middle, last
-        return decisive
+        last = {total: (counted or self.counted).last.get(kind)}
+
+        def differs(most: int) -> bool | None:
+            agrees, last[most] = self._limited(kind, most, total, **how)
+            return None if agrees is None else not agrees
+
+        decisive = _least(0, total, differs)
+        return None if decisive is None else last[decisive]
 
     def _with_lines(self, cause: RootCause) -> RootCause:
         """Return a cause with lines: a pass that only marks nodes has those of the operators that differ."""
@@ -354,27 +342,17 @@ class _Search:
         if cause.transformation is not None:
             return cause
         total = len(operators_of_graphs(self.built))
-        lowest, highest = 0, total
-        limit = Limit(OPERATOR, total)
-        if not total or self._compiled_alone(limit, total, **how) is not False:
+        limits: dict[tuple[int, int], Limit] = {}
+
+        def differ(last: int, skipped: int = 0) -> bool:
+            limit = limits[last, skipped] = Limit(OPERATOR, last, skipped)
+            return self._compiled_alone(limit, total, **how) is False
+
+        if not total or not differ(total):
             return cause
-        agree = 0
-        while highest - agree > 1:  # the first ``agree`` agree, the first ``highest`` differ
-            middle = (agree + highest) // 2
-            attempt = Limit(OPERATOR, middle)
-            if self._compiled_alone(attempt, total, **how) is False:
-                highest, limit = middle, attempt
-            else:
-                agree = middle
-        agree = highest
-        while agree - lowest > 1:  # without the first ``lowest`` they differ, without the first ``agree`` not
-            middle = (lowest + agree) // 2
-            attempt = Limit(OPERATOR, highest, middle)
-            if self._compiled_alone(attempt, total, **how) is False:
-                lowest, limit = middle, attempt
-            else:
-                agree = middle
-        return dataclasses.replace(cause, transformation=joined(limit))
+        last = _least(0, total, differ) or total
+        first = _least(0, last, lambda skipped: not differ(last, skipped)) or last
+        return dataclasses.replace(cause, transformation=joined(limits[last, first - 1]))
 
     def _compiled_alone(self, limit: Limit, total: int, **how: Any) -> bool | None:
         first, last = limit.least + 1, limit.most
@@ -400,6 +378,18 @@ class _Search:
         if transformation is not None:
             cause = dataclasses.replace(located(self.built, transformation), kind=PRECISION)
         return cause, switch
+
+
+def _least(low: int, high: int, holds: Callable[[int], bool | None]) -> int | None:
+    """Return the least number for which something holds, by halves: it holds for ``high``, and not for ``low``. None as
+    soon as it is not known: the call cannot be compiled so, and nothing is known of either half."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        outcome = holds(middle)
+        if outcome is None:
+            return None
+        low, high = (low, middle) if outcome else (middle, high)
+    return high
 
 
 def _is_nearer(verification: Verification) -> bool:

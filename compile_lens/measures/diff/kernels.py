@@ -77,14 +77,11 @@ def kernels(where: str, sides: tuple[Side, Side], phases: tuple[str, str], match
     ones, twos = (works(side, phase) for side, phase in zip(sides, phases))
     same = paired(ones, twos, match.pairs)
     taken = set(same.values())
-    for number, work in enumerate(ones):
-        if number not in same:
-            places = sides[0].kernel_lines(work.kernel)
-            yield Change("kernels", REMOVED, f"{where}{title(sides[0], phases[0], work)} is gone", places)
-    for number, work in enumerate(twos):
-        if number not in taken:
-            places = sides[1].kernel_lines(work.kernel)
-            yield Change("kernels", ADDED, f"{where}{title(sides[1], phases[1], work)} is new", places)
+    alone = [(0, work, REMOVED, "gone") for n, work in enumerate(ones) if n not in same]
+    alone += [(1, work, ADDED, "new") for n, work in enumerate(twos) if n not in taken]
+    for side, work, kind, verb in alone:
+        subject = title(sides[side], phases[side], work)
+        yield Change("kernels", kind, f"{where}{subject} is {verb}", sides[side].kernel_lines(work.kernel))
     for one, two in same.items():
         before, after = ones[one], twos[two]
         how = list(_how(sides, phases, before, after, match))
