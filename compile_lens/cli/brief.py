@@ -24,7 +24,7 @@ def brief(args: argparse.Namespace) -> int:
     capture, failure, _ = captured_or_opened(args)
     answer = brief_of(summary(capture), _commands(args))
     if capture.failure is None:
-        answer = replace(answer, ask_next=_questions(args))
+        answer = replace(answer, ask_next=_questions(args, bool(capture.kernels)))
     if args.json:
         say(document({"command": args.command, "brief": answer.to_dict(args.max_tokens)}))
     else:
@@ -43,22 +43,24 @@ def _commands(args: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _questions(args: argparse.Namespace) -> tuple[Question, ...]:
+def _questions(args: argparse.Namespace, has_kernels: bool) -> tuple[Question, ...]:
     """The commands that answer what one asks after a brief. A record spares each of them a capture."""
     from ..views.brief import Question
 
     words = shlex.join(call_words(args))
     record = words if is_record(args) else "record.json"
-    questions = [
-        ("Which kernels and library calls?", f"cost {record} --by=kernel"),
-        ("Where is the memory?", f"memory {record}"),
-        ("Everything", f"open {record} --full"),
-    ]
+    questions = [("Everything", f"open {record} --full")]
+    if has_kernels:
+        questions = [
+            ("Which kernels and library calls?", f"cost {record} --by=kernel"),
+            ("Where is the memory?", f"memory {record}"),
+            *questions,
+        ]
     if not is_record(args):
         questions.insert(
             0,
             (
-                "Keep the record, so that the next three capture nothing",
+                "Keep the record, which cost, memory and open read",
                 f"show {words} --quiet --out={record}",
             ),
         )

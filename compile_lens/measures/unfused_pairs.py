@@ -13,8 +13,12 @@ from compile_lens.measures.fusion import _Place
 from compile_lens.measures.fusion_answer import NOT_FUSED, Why
 from compile_lens.measures.members import Members
 from compile_lens.measures.memo import memoized
+from compile_lens.measures.user_words import A_PART
 from compile_lens.record.capture import Record
 from compile_lens.record.decision import Decision
+
+BETWEEN = ("different indices", "different loops", "different sizes")
+"""Reasons whose remedies change what a program does between the two."""
 
 CROWD = 6
 """Groups that read one buffer: where there are more, only neighbours among them are paired."""
@@ -40,10 +44,11 @@ class UnfusedPair:
 
     @property
     def remedy(self) -> str:
-        """The remedy that a program can follow, ``""`` without one: nobody writes a backward, nor what is torch's own,
-        so that there only a setting can be changed."""
-        remedy = self.why.remedy
-        if (self.phase == "backward" or self.of_torch) and "torch._inductor.config" not in remedy:
+        """The remedy that a program can follow, ``""`` without one: nobody writes a backward, what is torch's own, nor
+        what stands between two loops of one call, so that there only a setting can be changed."""
+        remedy, call = self.why.remedy, self.why.common
+        within = self.why.reason in BETWEEN and bool(call) and not call.startswith(A_PART)
+        if (self.phase == "backward" or self.of_torch or within) and "torch._inductor.config" not in remedy:
             remedy = ""
         return remedy or self.template
 

@@ -276,6 +276,23 @@ def test_a_remedy_that_a_program_cannot_follow_is_none(phase: str, remedy: str, 
 
 
 @pytest.mark.parametrize(
+    ("reason", "words", "applies"),
+    [
+        ("different indices", ("`x.softmax(1)` (m:3)", "`x.softmax(1)` (m:3)"), False),
+        ("different sizes", ("`pool(x)` (m:3) and 1 more", "`pool(x)` (m:3)"), False),
+        ("different indices", ("`x.sin()` (m:3)", "`x.t().cos()` (m:3)"), True),
+        ("different loops", ("a part of `f(x)` (m:3)", "a part of `f(x)` (m:3)"), True),
+        ("reduction barrier", ("`x.softmax(0)` (m:3)", "`x.softmax(0)` (m:3)"), True),
+    ],
+)
+def test_nobody_changes_what_stands_between_two_loops_of_one_call(
+    reason: str, words: tuple[str, str], applies: bool
+) -> None:
+    answer = Why("op0", "op1", "forward", "not fused", reason, remedy=REASONS[reason].remedy, words=words)
+    assert bool(UnfusedPair("0/0", "forward", "op0", "op1", True, answer).remedy) is applies
+
+
+@pytest.mark.parametrize(
     ("words", "calls", "pair"),
     [
         (("`x.sin()` (m:3) and 1 more", "`x.sin()` (m:3) and 3 more"), 0, "two loops of `x.sin()` (m:3), a and b"),
