@@ -161,7 +161,7 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     name = operator_kinds.base_name(target)
     bare = name if name in SCATTERS else name.removesuffix("_")
     named = _named(target, args, kwargs)
-    results = _distinct(values.tensors(out))
+    results = _distinct(values.tensors(_wanted(name, named, out)))
     limits = operand_reads.of_call(name, target, named, results)
     places = _places(bare, named) if bare in SCATTERS else None
     if places is not None:
@@ -181,6 +181,14 @@ def moved(target: Any, args: Any, kwargs: Any, out: Any, in_place: bool = False)
     again = placed if adds else 0
     kept = 0 if in_place else total(_bytes(t) for t in results)
     return total((_capped(given, taken), again)), total((kept, placed))
+
+
+def _wanted(name: str, named: dict[str, Any], out: Any) -> Any:
+    """Return the results that a call makes. For a batch norm, torch's shape function gives the gradient of the input
+    also where nobody asks for it."""
+    if name not in ("native_batch_norm_backward", "batch_norm_backward") or named["output_mask"][0]:
+        return out
+    return out[1:]
 
 
 def copied(target: Any, args: Any, kwargs: Any) -> int:

@@ -31,6 +31,19 @@ def test_a_pattern_dispatches_and_moves_what_eager_pytorch_does(name: str) -> No
     assert differences(function, inputs(), {}, parameters) == ("", [])
 
 
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize("frozen", ["input", "weight", "input and weight"])
+def test_the_backward_of_a_batch_norm_writes_the_gradients_that_are_wanted(frozen: str, trains: bool) -> None:
+    """Eager PyTorch makes no gradient that nobody asks for; what its kernels read does not depend on that."""
+    norm = torch.nn.BatchNorm2d(3).train(trains)
+    norm.weight.requires_grad_("weight" not in frozen)  # type: ignore[union-attr]
+    x = torch.rand(2, 3, 4, 4, requires_grad="input" not in frozen)
+    writes = sum(4 * one.numel() for one in (x, norm.weight, norm.bias) if one.requires_grad)
+    reads = 4 * (2 * x.numel() + 3 + 2 * 3)  # gradient and input; weight; mean and spread, saved or running
+    row = next(row for row in capture(norm, x).ledger.rows if row.name == "backward")
+    assert row.eager_bytes is not None and int(row.eager_bytes) == reads + writes
+
+
 def rows_of_a_view(x: Any) -> Any:
     y = x.sin()
     rows = y[1:3]
