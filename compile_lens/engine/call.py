@@ -19,7 +19,14 @@ from ..devices import models
 from ..errors import UsageError
 from ..record.device import DeviceModel
 from .environment import device
-from .options import CaptureOptions, describe_arguments, name_of, short, signature_of
+from .options import (
+    CaptureOptions,
+    describe_arguments,
+    may_change_arguments,
+    name_of,
+    short,
+    signature_of,
+)
 
 _FORM = "give the arguments of each call as a tuple, or as a dict by name: calls=[(x3,), (x4,)]"
 
@@ -377,6 +384,8 @@ def _check(fn: Any, arguments: Arguments, module: torch.nn.Module | None, model:
 def _fit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: str) -> None:
     signature = signature_of(fn)
     if signature is None:  # a builtin without a signature: the call itself reports what does not fit
+        return
+    if may_change_arguments(fn):
         return
     try:
         signature.bind(*args, **kwargs)

@@ -149,20 +149,61 @@ def name_of(fn: Any) -> str:
 
 
 def signature_of(fn: Any) -> inspect.Signature | None:
-    """Return the signature that a call of ``fn`` has to fit; None for a builtin that has none."""
+    """Return the signature that a call of ``fn`` has to fit; None for a builtin that has none.
+
+    A decorator's function that takes anything has the signature of the function that it wraps; one with parameters has
+    these.
+    """
+    fn = fn.forward if isinstance(fn, torch.nn.Module) else fn
+    own = _signature(fn, follow_wrapped=False)
+    return _signature(fn) if own is None or _takes_anything(own) else own
+
+
+def may_change_arguments(fn: Any) -> bool:
+    """Return True if ``fn`` takes anything and calls a function that has parameters, perhaps with other arguments.
+
+    Torch's own decorators (``no_grad``, ``torch.compile``) hand them on as they are.
+    """
+    fn = fn.forward if isinstance(fn, torch.nn.Module) else fn
+    while hasattr(fn, "__wrapped__"):
+        own = _signature(fn, follow_wrapped=False)
+        if own is not None and not _takes_anything(own):
+            return False
+        if not getattr(fn, "__globals__", {}).get("__name__", "").startswith("torch."):
+            return True
+        fn = fn.__wrapped__
+    return False
+
+
+def _signature(fn: Any, follow_wrapped: bool = True) -> inspect.Signature | None:
     try:
-        return inspect.signature(fn.forward if isinstance(fn, torch.nn.Module) else fn)
+        return inspect.signature(fn, follow_wrapped=follow_wrapped)
     except (TypeError, ValueError):
         return None
+
+
+def _takes_anything(signature: inspect.Signature) -> bool:
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    return kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+def fits(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if a call with these arguments fits a signature."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 @without_torch_function
 def describe_arguments(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:
     """Return one line for each argument: the name of its parameter, and what was passed."""
     signature = signature_of(fn)
+    known = signature is not None and fits(signature, args, kwargs)
     names = [
         parameter.name
-        for parameter in (signature.parameters.values() if signature else ())
+        for parameter in (signature.parameters.values() if signature is not None and known else ())
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     names += [f"argument {i}" for i in range(len(names), len(args))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -108,8 +107,12 @@ def _named_tensors(
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that can be made anew in another size, with the names of their parameters."""
     from ..._torch.ground import values
+    from ...engine.options import fits, signature_of
 
-    bound = inspect.signature(fn).bind(*args, **kwargs).arguments
+    signature = signature_of(fn)
+    bound = {**{f"argument {i}": value for i, value in enumerate(args)}, **kwargs}
+    if signature is not None and fits(signature, args, kwargs):
+        bound = signature.bind(*args, **kwargs).arguments
     for name, value in bound.items():
         leaves = values.leaves(value)
         for at, leaf in enumerate(leaves):
