@@ -32,7 +32,12 @@ class _Parser:
                 self._take(";")
             else:
                 name = self._next()
-                self.named[name] = self._object()
+                inherited: dict[str, Type] = {}
+                if self._peek() == "extends":
+                    self._next()
+                    inherited = self.named[self._next()][1]  # what it extends stands above it
+                kind, fields = self._object()
+                self.named[name] = kind, inherited | fields
 
     def _next(self) -> str:
         self.at += 1
