@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import warnings
@@ -49,7 +50,7 @@ def printed(x: torch.Tensor) -> torch.Tensor:
 
 
 def warned(x: torch.Tensor) -> torch.Tensor:
-    warnings.warn("no mask", stacklevel=1)
+    warnings.warn("no mask")  # noqa: B028  # a keyword would keep it in its place
     return x + 1
 
 
@@ -243,12 +244,12 @@ def of_an_argument(x: torch.Tensor, rows: tuple[float, ...] = (1.0, 2.0, 3.0, 4.
     ids=["global", "own", "module", "argument"],
 )
 def test_an_element_of_a_list_is_taken_from_a_tensor(function: Any, followed: Callable[..., Any]) -> None:
-    """Torch's own advice raises where the number is computed; ours, followed, is one graph with the same values."""
+    """Torch's own advice makes no whole graph; ours, followed, is one with the same values."""
     x = torch.tensor([0.0, 3.0, 1.0, 2.0])
     torch._dynamo.reset()
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         with pytest.raises(Exception, match="data-dependent"):
-            torch.compile(function, backend="eager")(x)
+            torch.compile(function, backend="eager", fullgraph=True)(x)
         assert whole(followed, x) and torch.equal(followed(x), function(x))
     (ending, *_) = compile_lens.capture(function, x).breaks
     assert outcome.reason(ending).hint.startswith("Make one tensor of the list")
@@ -296,6 +297,23 @@ def test_a_logging_call_can_run_after_the_graph(function: Callable[..., Any], ca
             assert not compile_lens.capture(function, torch.ones(4)).breaks
     finally:
         setting.intersection_update(given)
+
+
+def ended(x: torch.Tensor) -> torch.Tensor:
+    print("sum", end="!")
+    return x + 1
+
+
+def test_a_keyword_of_a_logging_call_does_not_come_after_the_graph(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Torch refuses to move the call, or leaves the keyword out."""
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(reorderable_logging_functions={print}):
+        with contextlib.suppress(torch._dynamo.exc.Unsupported):
+            torch.compile(ended, backend="eager", fullgraph=True)(torch.ones(4))
+    assert "!" not in capsys.readouterr().out
+    assert first_hint(ended).endswith("and none has a keyword.")
 
 
 def test_where_the_arguments_do_not_allow_it_the_advice_is_torchs() -> None:

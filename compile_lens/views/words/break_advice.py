@@ -18,12 +18,12 @@ BRANCH = (
 )
 INDEX = (
     "Make one tensor of the list (torch.stack, or torch.tensor of numbers), and set "
-    f"torch._dynamo.config.{CAPTURE_SCALARS} = True. With the setting alone torch raises an error at the index{{}}, or "
-    "compiles again for each value."
+    f"torch._dynamo.config.{CAPTURE_SCALARS} = True. With the setting alone torch raises an error at the index{{}}, "
+    "breaks the graph there, or compiles again for each value."
 )
 LOGGING = (
     f"Remove the call, or torch._dynamo.config.{REORDER_LOGGING}.update({{{{{{}}}}}}): it then runs after the graph, "
-    "if its arguments are tensors, constants, or strings made of them."
+    "if its arguments are tensors, constants, or strings made of them, and none has a keyword."
 )
 OF_KNOWN_SHAPE = {
     "repeat_interleave": (
