@@ -302,3 +302,17 @@ def test_objects_with_names_of_their_own_are_few_values(
     assert guard.source == "what"
     assert (guard.old.removeprefix(f"{__name__}."), guard.new.removeprefix(f"{__name__}.")) == told
     assert words.to_try(again.recompilation).startswith("give what few different values")
+
+
+def test_a_flag_has_two_values_and_needs_no_fewer() -> None:
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5))
+    torch._dynamo.reset()
+    compiled = torch.compile(module, backend="eager")
+    with compile_lens.watch() as program:
+        for training in (True, False, True, False):
+            module.train(training)
+            compiled(torch.ones(3))
+    (again,) = program.recompiles
+    assert again.recompilation is not None
+    tried = words.to_try(again.recompilation)
+    assert tried.startswith("True and False need a variant each") and "few different" not in tried

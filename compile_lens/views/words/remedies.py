@@ -136,6 +136,10 @@ def _of_values(failed: FailedGuard) -> str:
     values = {failed.old, failed.new}
     if "None" in values and any(_TENSOR.match(value) for value in values):
         return f"give {failed.source} a tensor each time or None each time, or compile one function for each"
+    if values == {"True", "False"}:
+        return (
+            "True and False need a variant each, which is one compile more; or compile one function for each"
+        )
     if all(_is_number(value) for value in values if value):
         return (
             f"give {failed.source} few different values, or keep it out of the function; as a tensor it needs no "
