@@ -101,7 +101,7 @@ def operations(node: Node, nodes: Mapping[str, Node], sizes: Mapping[str, int]) 
     if any(t.dtype.startswith("complex") for t in node.outputs):
         raise Unknown("arithmetic on complex numbers is not modelled")
     if node.kind == "custom":
-        raise Unknown(f"what {node.target} computes is its author's secret")
+        raise Unknown(f"what {node.target} computes cannot be seen")
     count = _Shapes(node, nodes, sizes).count(name)
     if not 0 <= count < MOST:
         raise Unknown(f"the sizes that {node.target} takes are none that a device holds")

@@ -28,7 +28,7 @@ from compile_lens.measures.fusion_answer import (
     Why,
 )
 from compile_lens.measures.fusion_remedies import Remedies
-from compile_lens.measures.library_calls import called_code, is_custom, template_remedy
+from compile_lens.measures.library_calls import called_code, is_custom, is_library, template_remedy
 from compile_lens.measures.members import Members, Subject, resolve, unseen_loops
 from compile_lens.measures.operators import called
 from compile_lens.measures.user_words import UserWords
@@ -345,8 +345,8 @@ class _Place:
         return f"{group} ({target})" if words == group else f"{words}, {target},"
 
     def _calls(self, groups: Collection[str]) -> tuple[str, ...]:
-        """The operators of those that are calls of a library: no kernel or operator of the user's own."""
-        own = {g for g in groups if self.groups[g].kind == "extern" and not is_custom(self.groups[g])}
+        """The operators of those that are calls of a library."""
+        own = {g for g in groups if is_library(self.groups[g])}
         calls = (k for k in self.kernels if k.language == "extern" and own & set(k.groups))
         return tuple(dict.fromkeys(called(k.name) for k in calls))
 

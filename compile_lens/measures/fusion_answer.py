@@ -55,7 +55,8 @@ class Why:
         words: of each of the two what it computes, in the words of the program: "`torch.softmax(x, -1)` (model.py:7)";
             ``""`` where no line is known.
         library: the same of each library call that keeps them apart.
-        called: what these call: ``a library``, ``a custom operator``, ``a Triton kernel of the program``.
+        called: what these call: ``a library``, ``a collective``, ``a custom operator``, ``a Triton kernel of the
+            program``.
         lines: the lines that ``words`` name.
     """
 

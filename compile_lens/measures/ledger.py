@@ -417,5 +417,5 @@ def _known_bytes(total: Count, nodes: list[Node], what: str) -> _Found:
     names = ", ".join(node.name for node in unknown[:3]) + (", …" if len(unknown) > 3 else "")
     reason = f"the bytes of {len(unknown)} of {len(nodes)} {what} are unknown ({names})"
     if any(node.kind in ("custom", "control") for node in unknown):
-        reason += ": what an operator of the program's own reads and writes cannot be seen"
+        reason += ": what a custom operator, a collective or a kernel of the program's reads and writes cannot be seen"
     return reason if len(unknown) == len(nodes) else _Partial(figure(total, MODELLED, known=0), reason)

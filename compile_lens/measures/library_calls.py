@@ -113,21 +113,44 @@ def _any_follows(graph: Graph, names: Collection[str]) -> bool:
 def called_code(groups: Iterable[Node]) -> str:
     """Return what groups call whose loops Inductor did not generate: "a library", "a custom operator"."""
     calls = dict.fromkeys(_called_code(group) for group in groups if group.kind == "extern")
-    return " and ".join(calls) or "a library"
+    return " and ".join(calls) or LIBRARY
 
 
 def _called_code(group: Node) -> str:
-    if group.target == "UserDefinedTritonKernel":
-        return "a Triton kernel of the program"
-    return "a custom operator" if is_custom(group) else "a library"
+    return (
+        "a Triton kernel of the program"
+        if group.target == "UserDefinedTritonKernel"
+        else caller_of(group.target)
+    )
+
+
+def caller_of(operator: str) -> str:
+    """Return whose code an operator that Inductor calls is: of torch or a library, a collective, or custom."""
+    space, dot, _ = operator.removeprefix("torch.ops.").partition(".")
+    if space in _COLLECTIVES:
+        return COLLECTIVE
+    return CUSTOM if dot and space not in _LIBRARIES else LIBRARY
+
+
+LIBRARY, COLLECTIVE, CUSTOM = "a library", "a collective", "a custom operator"
+
+
+def is_library(group: Node) -> bool:
+    """Return True if a group calls a library: no collective, and no kernel or operator of the user's own."""
+    return group.kind == "extern" and called_code([group]) == LIBRARY
 
 
 def is_custom(group: Node) -> bool:
     """Return True if a group calls a custom operator of the user: neither PyTorch's nor a library's."""
-    space, dot, _ = group.target.partition(".")
-    return group.kind == "extern" and bool(dot) and space not in _LIBRARIES
+    return group.kind == "extern" and called_code([group]) == CUSTOM
 
 
-_LIBRARIES = frozenset(
-    ("aten", "prims", "extern_kernels", "torch", "mkldnn", "quantized", "inductor", "onednn")
+_COLLECTIVES = frozenset(
+    "c10d c10d_functional _c10d_functional _c10d_functional_autograd symm_mem _dtensor bucketing".split()
 )
+_LIBRARIES = frozenset(
+    "aten prims extern_kernels torch mkl mkldnn mkldnn_prepacked onednn quantized _quantized quantized_decomposed "
+    "quantization ao sparse semi_structured inductor inductor_prims rngprims debugprims prim _native static_runtime "
+    "profiler streams fsdp device_mesh export debug_mode_ops flex_lib torch_attn torch_nn".split()
+)
+"""Namespaces of torch's own operators."""

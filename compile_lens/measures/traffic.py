@@ -223,9 +223,11 @@ class _Phase:
     def _kernel(self, kernel: Kernel) -> KernelTraffic:
         names = tuple(name for name in self._own(kernel) if self._counts_here(kernel, name))
         notes = []
-        if any(self.nodes[name].kind == "custom" for name in names):
-            notes.append("bytes: what an operator of the program's own reads and writes cannot be seen")
-        elif kernel.reads is None or kernel.writes is None:
+        for target in dict.fromkeys(
+            self.nodes[name].target for name in names if self.nodes[name].kind == "custom"
+        ):
+            notes.append(f"bytes: what {target} reads and writes cannot be seen")
+        if not notes and (kernel.reads is None or kernel.writes is None):
             notes.append(
                 "bytes: unknown, since a size depends on data or Inductor did not report what it runs"
             )

@@ -1,7 +1,10 @@
-"""Matrix products that one line calls several times."""
+"""Calls of a library: matrix products that one line calls several times, and whose code an operator is."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +12,7 @@ import torch
 from torch import nn
 
 import compile_lens
-from compile_lens.measures.library_calls import repeated_calls
+from compile_lens.measures.library_calls import caller_of, repeated_calls
 
 pytestmark = [pytest.mark.torch]
 
@@ -81,3 +84,64 @@ def test_calls_of_a_loop_that_need_nothing_of_each_other(
 def test_calls_that_one_call_cannot_replace(fn: Callable[[torch.Tensor], torch.Tensor]) -> None:
     capture = compile_lens.capture(fn, torch.rand(32, 16), backward=False)
     assert repeated_calls(capture) == () and "stacked operands" not in capture.text("short")
+
+
+NAMESPACES = """
+import json, torch, torch._inductor.compile_fx, torch.ao.quantization.fx._decomposed
+import torch._inductor.fx_passes.mkldnn_fusion, torch.distributed.tensor, torch.distributed._symmetric_memory
+import torch.distributed.fsdp, torch.nn.attention.flex_attention, torch.sparse.semi_structured
+print(json.dumps(sorted({name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()})))
+"""
+
+
+@pytest.mark.full
+def test_no_operator_that_torch_registers_is_a_custom_one() -> None:
+    done = subprocess.run([sys.executable, "-c", NAMESPACES], capture_output=True, text=True, check=True)
+    spaces = [space for space in json.loads(done.stdout) if "test" not in space and "onnx" not in space]
+    assert {"aten", "mkl", "onednn", "_c10d_functional"} <= set(spaces)
+    assert [space for space in spaces if caller_of(f"{space}.op.default") == "a custom operator"] == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "caller"),
+    [
+        ("torch.ops.mkl._mkl_linear.default", "a library"),
+        ("extern_kernels.mm", "a library"),
+        ("_c10d_functional.wait_tensor.default", "a collective"),
+        ("torch.ops.symm_mem.one_shot_all_reduce.default", "a collective"),
+        ("torch.ops.my_library.plus.default", "a custom operator"),
+    ],
+)
+def test_whose_code_an_operator_is(operator: str, caller: str) -> None:
+    assert caller_of(operator) == caller
+
+
+COLLECTIVE = """
+import compile_lens, torch, torch.distributed as dist
+import torch.distributed._functional_collectives as fc
+from torch.testing._internal.distributed.fake_pg import FakeStore
+dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+def f(x):
+    return fc.all_reduce(x.sin(), "sum", dist.group.WORLD).cos()
+capture = compile_lens.capture(f, torch.randn(8))
+print(capture.why("sin", "cos"), capture.why("sin", "all_reduce"), capture.text("full"))
+"""
+
+
+@pytest.mark.full
+def test_a_collective_is_no_operator_to_write_anew() -> None:
+    done = subprocess.run([sys.executable, "-c", COLLECTIVE], capture_output=True, text=True, check=True)
+    assert "calls of a collective" in done.stdout and "custom operator" not in done.stdout
+
+
+@pytest.mark.full
+def test_a_weight_that_freezing_packed_is_no_operator_to_write_anew() -> None:
+    linear = nn.Linear(32, 32).eval()
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return linear(x.sin()).cos()
+
+    with torch.no_grad(), torch._inductor.config.patch(freezing=True):
+        capture = compile_lens.capture(program, torch.randn(64, 32))
+    assert any("mkl" in kernel.name for kernel in capture.kernels), "else this shows nothing"
+    assert "custom operator" not in f"{capture.why('sin', 'cos')} {capture.text('full')}"
