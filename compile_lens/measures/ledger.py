@@ -26,7 +26,7 @@ from compile_lens.record.figures import add as add
 from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import UNREACHED, Code
 from compile_lens.record.messages import NO_COMPILATION
-from compile_lens.record.missing import AbsentStage
+from compile_lens.record.missing import why_missing
 
 from .control_flow import (
     GENERATED,
@@ -313,7 +313,9 @@ def _from(compilation: Compilation, key: str, count: Callable[[Graph], _Found]) 
         return count(stage)
     # Nothing is lowered of a graph without an operation: there is no such stage, and nothing is unknown.
     return (
-        count(Graph("", "", "", ())) if _empty(compilation, key.partition(".")[0]) else _reason(stages, key)
+        count(Graph("", "", "", ()))
+        if _empty(compilation, key.partition(".")[0])
+        else why_missing(stages, key)
     )
 
 
@@ -328,7 +330,7 @@ def _launches(compilation: Compilation, phase: str) -> _Found:
     if code is None and _empty(compilation, phase):
         return Figure(0)
     if code is None:
-        return _reason({s.key: s for s in compilation.stages}, f"{phase}.code")
+        return why_missing({s.key: s for s in compilation.stages}, f"{phase}.code")
     if _lost(compilation, code):
         return NOT_FOLLOWED
     return figure(launches(code, code.kernels), MEASURED)
@@ -340,15 +342,6 @@ def _lost(compilation: Compilation, code: Code) -> bool:
         return any(UNREACHED in kernel.launch_functions for kernel in code.kernels)
     graph = compilation.graphs.get(code.phase)
     return graph is not None and controls_flow(graph)
-
-
-def _reason(stages: dict[str, Any], key: str) -> str:
-    """Return why a stage is missing: its own reason, or that of the graph it belongs to."""
-    for name in (key, key.partition(".")[0]):
-        stage = stages.get(name)
-        if isinstance(stage, AbsentStage):
-            return stage.message
-    return f"stage {key} is not in the record"
 
 
 def _aten_ops(graph: Graph) -> Figure:

@@ -32,6 +32,15 @@ class Missing(AbsentStage):
     """A stage, or a claim (``record.claims``), that could not be seen, and why."""
 
 
+def why_missing(stages: Mapping[str, object], key: str) -> str:
+    """Return why a stage is missing: its own reason, or that of the graph it belongs to. ``stages`` are by key."""
+    for name in (key, key.partition(".")[0]):
+        stage = stages.get(name)
+        if isinstance(stage, AbsentStage):
+            return stage.message
+    return f"stage {key} is not in the record"
+
+
 def reason_for(missing: Iterable[Missing], claim: str) -> str:
     """Return why a claim (``record.claims``) is not known, or only in part; ``""`` if all was seen."""
     return next((one.reason for one in missing if one.stage == claim), "")

@@ -278,7 +278,15 @@ class Capture(TextForms, Record):
         return fragment(self)
 
 
-class CaptureError(LensError):
+class ErrorOfCapture(LensError):
+    """An error with the capture that it is of."""
+
+    def __init__(self, message: str, capture: Capture) -> None:
+        super().__init__(message)
+        self.capture = capture
+
+
+class CaptureError(ErrorOfCapture):
     """The function raised, or a stage of the compiler rejected it.
 
     Attributes:
@@ -288,10 +296,6 @@ class CaptureError(LensError):
 
     __module__ = "compile_lens"
 
-    def __init__(self, message: str, capture: Capture) -> None:
-        super().__init__(message)
-        self.capture = capture
-
     @classmethod
     def of(cls, message: str, capture: str) -> CaptureError:
         """The error anew, of its message and its capture as JSON."""
@@ -300,7 +304,7 @@ class CaptureError(LensError):
         return cls(message, from_json(capture, Capture))
 
 
-class NotOneKernelError(LensError):
+class NotOneKernelError(ErrorOfCapture):
     """A function is not exactly one kernel with a source: the message says what it is instead, why, and what to try.
 
     Attributes:
@@ -308,7 +312,3 @@ class NotOneKernelError(LensError):
     """
 
     __module__ = "compile_lens"
-
-    def __init__(self, message: str, capture: Capture) -> None:
-        super().__init__(message)
-        self.capture = capture

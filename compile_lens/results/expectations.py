@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LensError, UsageError
+from ..errors import UsageError
 from ..measures import quantities
 from ..measures.quantities import Bounds
 from ..record.delegates import delegate
 from ..record.figures import AtLeast, Figure
-from .capture import Capture
+from .capture import Capture, ErrorOfCapture
 
 if TYPE_CHECKING:
     from ..record.kernel import Kernel
     from ..views.explanations import Explanation
 
 
-class ExpectationError(LensError, AssertionError):
+class ExpectationError(ErrorOfCapture, AssertionError):
     """A capture is not as expected, or nobody knows whether it is: what was found, why, and what to try.
 
     Attributes:
@@ -25,10 +25,6 @@ class ExpectationError(LensError, AssertionError):
     """
 
     __module__ = "compile_lens"
-
-    def __init__(self, message: str, capture: Capture) -> None:
-        super().__init__(message)
-        self.capture = capture
 
 
 class NumericExpectation:

@@ -22,6 +22,7 @@ from .snapshot import (
     is_wrapper,
     plain_parts,
     unreadable,
+    version_of,
 )
 
 EXACT = 1_000_000
@@ -95,7 +96,7 @@ def observed(
             perturb([x for x in before.values() if isinstance(x, torch.Tensor)], nudge)
         firsts = {} if nudge is not None else _with_grads(_state(fn, args, kwargs))
         kept = {
-            n: (Snapshot.of(x, held.first(firsts.get(n))), _version(x))
+            n: (Snapshot.of(x, held.first(firsts.get(n))), version_of(x))
             for n, x in _with_grads(before).items()
         }
         leaves = _leaf_names(before)
@@ -152,13 +153,9 @@ def _grads(state: dict[str, Any]) -> list[tuple[str, torch.Tensor]]:
     return [(f"{n}.grad", x.grad) for n, x in leaves if x.grad is not None]
 
 
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
-
-
 def _changed(tensor: torch.Tensor, first: Snapshot, version: int) -> bool:
     same = first.is_of(tensor) if tensor.requires_grad == first.requires_grad else False
-    return _version(tensor) != version if same is None else not same
+    return version_of(tensor) != version if same is None else not same
 
 
 def _look(

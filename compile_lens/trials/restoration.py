@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .._torch.ground import values
-from .snapshot import Snapshot, write
+from .snapshot import Snapshot, version_of, write
 
 
 class SavedState:
@@ -60,7 +60,7 @@ class _SavedTensor:
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
         self.first = Snapshot.of(tensor)
-        self._version = _version(tensor)
+        self._version = version_of(tensor)
         self._memory = None if self.first.nbytes is None else tensor.untyped_storage()
         self._alias = None if self._memory is None else tensor.detach()
         grad = tensor.grad if tensor.is_leaf else None
@@ -70,16 +70,16 @@ class _SavedTensor:
         """Return True if the tensor holds other values than at first; if they cannot be read, if it was written
         to."""
         same = self.first.is_of(self.tensor)
-        return _version(self.tensor) != self._version if same is None else not same
+        return version_of(self.tensor) != self._version if same is None else not same
 
     def reset(self) -> None:
         """The tensor as at first."""
         if self._memory is not None and self.tensor.untyped_storage()._cdata != self._memory._cdata:
             assert self._alias is not None
             self.tensor.data = self._alias  # the call gave it other memory
-        if _version(self.tensor) != self._version or self.first.is_of(self.tensor) is False:
+        if version_of(self.tensor) != self._version or self.first.is_of(self.tensor) is False:
             write(self.tensor, self.first)
-            self._version = _version(self.tensor)
+            self._version = version_of(self.tensor)
         grad, first = self.grad or (None, None)
         if self.tensor.is_leaf and self.tensor.grad is not grad:
             self.tensor.grad = grad
@@ -171,7 +171,3 @@ def _of_class(kind: type) -> Callable[[], None]:
 
 
 _UNBOUND = object()
-
-
-def _version(tensor: torch.Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version

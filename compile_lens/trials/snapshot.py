@@ -308,3 +308,8 @@ def _fill(tensor: torch.Tensor, values: torch.Tensor) -> None:
         tensor[at].copy_(values[at])  # one row that stands many times
     else:
         tensor.copy_(values)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """Return how often a tensor was written to; 0 for one of inference mode, which does not count."""
+    return 0 if tensor.is_inference() else tensor._version

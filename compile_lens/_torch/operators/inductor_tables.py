@@ -216,7 +216,12 @@ def _added_patterns() -> Iterator[Registration]:
         module, name, _ = at[0][0]
         where = f"{module}.{name}: {display_name(by)}" + (f" ({number + 1})" if number else "")
         yield Registration(
-            where, "pattern", _add, (entry, at), by, watch=(transfers.watch_pattern, (where, at))
+            where,
+            "pattern",
+            transfers.insert_pattern,
+            (entry, at),
+            by,
+            watch=(transfers.watch_pattern, (where, at)),
         )
 
 
@@ -294,18 +299,3 @@ def _remove(given: tuple[str, str, str]) -> Undo:
         return lambda: table.update(taken)
 
     return _changed(module, remove, name)
-
-
-def _add(given: tuple[Any, list[tuple[Path, Any, int]]]) -> Undo:
-    entry, at = given
-    undo: list[Undo] = []
-    for (module, name, place), key, position in at:
-        held = getattr(importlib.import_module(module), name)
-        some = (held if place is None else held[place]).patterns[key]
-        some.insert(position, entry)
-        undo.append(functools.partial(_without, some, entry))
-    return lambda: [one() for one in undo]
-
-
-def _without(some: list[Any], entry: Any) -> None:
-    some[:] = [one for one in some if one is not entry]

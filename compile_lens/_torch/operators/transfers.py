@@ -177,14 +177,23 @@ def _for_a_pattern() -> bool:
 def watch_pattern(given: tuple[str, list[tuple[tuple[str, str, Any], Any, int]]]) -> Undo:
     """Watch a pattern in each pass that has it: noted when a graph has the operator at its end."""
     where, at = given
+    return insert_pattern((_PatternStandIn(where), at))
+
+
+def insert_pattern(given: tuple[Any, list[tuple[tuple[str, str, Any], Any, int]]]) -> Undo:
+    """Insert a pattern in each pass that has it: by the pass, its key and its position."""
+    entry, at = given
     undo: list[Undo] = []
-    entry = _PatternStandIn(where)
     for (module, name, place), key, position in at:
-        held = getattr(importlib.import_module(module), name)
-        some = (held if place is None else held[place]).patterns[key]
-        some.insert(position, entry)
-        undo.append(functools.partial(some.remove, entry))
+        passes = getattr(importlib.import_module(module), name)
+        patterns = (passes if place is None else passes[place]).patterns[key]
+        patterns.insert(position, entry)
+        undo.append(functools.partial(_remove, patterns, entry))
     return lambda: [one() for one in undo]
+
+
+def _remove(patterns: list[Any], entry: Any) -> None:
+    patterns[:] = [one for one in patterns if one is not entry]
 
 
 class _PatternStandIn:

@@ -58,32 +58,24 @@ def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
     """Observe torch, on marked threads; ``kind`` is the device's."""
     note = _make_note(queries)
     skip_in_dynamo(is_dynamo_code)
+
+    def replace(path: str, observer: Callable[[str, Any], Any]) -> None:
+        target = hook_points.find(path)
+        if target is not None:
+            owner, name = target
+            places.attribute(owner, name, MARK, observer(path, getattr(owner, name)))
+            if path != PROPERTIES:
+                _register_as_torchs(places, getattr(owner, name))
+            skip_in_dynamo(getattr(owner, name))
+
+    answers = DEVICE_ANSWERS.get(kind, {})
     for path in FUNCTIONS:
-        target = hook_points.find(path)
-        if target is None or (kind == "cuda" and path.startswith("torch.backends.mps:")):  # no Mac has CUDA
-            continue
-        owner, name = target
-        there = DEVICE_ANSWERS.get(kind, {}).get(path)
-        ours = _observed(note, path.replace(":", "."), getattr(owner, name), there)
-        places.attribute(owner, name, MARK, ours)
-        if path != PROPERTIES:
-            _register_as_torchs(places, getattr(owner, name))
-        skip_in_dynamo(getattr(owner, name))
+        if kind != "cuda" or not path.startswith("torch.backends.mps:"):  # no Mac has CUDA
+            replace(path, lambda path, real: _observed(note, _dotted(path), real, answers.get(path)))
     for path in BUILD_FUNCTIONS:
-        target = hook_points.find(path)
-        if target is not None:
-            owner, name = target
-            ours = _observed_build_query(queries, note, path.replace(":", "."), getattr(owner, name))
-            places.attribute(owner, name, MARK, ours)
-            _register_as_torchs(places, getattr(owner, name))
-            skip_in_dynamo(getattr(owner, name))
+        replace(path, lambda path, real: _observed_build_query(queries, note, _dotted(path), real))
     for path in PROFILER_MARKS:
-        target = hook_points.find(path)
-        if target is not None:
-            owner, name = target
-            places.attribute(owner, name, MARK, lambda *told, **more: 0)
-            _register_as_torchs(places, getattr(owner, name))
-            skip_in_dynamo(getattr(owner, name))
+        replace(path, lambda path, real: lambda *args, **kwargs: 0)
     if kind == "cuda":  # torch for a Mac has no CUDA either
         _build_flags(places, queries)
         _acceptable(places, queries)
@@ -99,6 +91,10 @@ def place(places: Replacements, kind: str, queries: DeviceQueries) -> None:
             return compile_frame(*args, **kwargs)
 
     places.attribute(convert_frame, "_compile", MARK, compiles)
+
+
+def _dotted(path: str) -> str:
+    return path.replace(":", ".")
 
 
 def _build_flags(places: Replacements, queries: DeviceQueries) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from compile_lens.record.compilation import Compilation
 from compile_lens.record.figures import MEASURED, ONE, AtLeast, Figure, figure
 from compile_lens.record.graph import Node
 from compile_lens.record.kernel import Kernel
-from compile_lens.record.missing import AbsentStage
+from compile_lens.record.missing import why_missing
 
 Line = tuple[str, int]
 """A file and a line, from 1; ``("", 0)`` stands for no known line."""
@@ -87,7 +87,8 @@ class TargetPhase:
             return
         code = compilation.code.get(self.phase)
         if code is None:
-            self.missing[compilation.id] = _why_missing({s.key: s for s in compilation.stages}, self.phase)
+            stages = {stage.key: stage for stage in compilation.stages}
+            self.missing[compilation.id] = why_missing(stages, f"{self.phase}.code")
             return
         for kernel in code.kernels:
             nodes = self.side.computed(self.phase, compilation.id, kernel)
@@ -206,11 +207,3 @@ def _by_line(nodes: Iterable[Named], lines: Callable[[Named], tuple[Line, ...]])
         for line in lines(node):
             by_line.setdefault(line, []).append(node)
     return by_line
-
-
-def _why_missing(stages: Mapping[str, object], phase: str) -> str:
-    for key in (f"{phase}.code", phase):
-        stage = stages.get(key)
-        if isinstance(stage, AbsentStage):
-            return stage.message
-    return f"stage {phase}.code is not in the record"

@@ -10,7 +10,7 @@ from compile_lens.record.graph import Frame
 from compile_lens.record.memory_curve import DEFAULT, MemoryCurveRecord, MemoryPoint
 from compile_lens.record.messages import first_names
 
-from ..document import NUMBER, Cell, Picture, Prose, Row, Section, Spot, Table
+from ..document import NUMBER, Picture, Prose, Row, Section, Spot, Table, quantity
 from ..drawing.budget_chart import WIDTH, across, budget_chart
 from ..words.labels import place
 from ..words.quantities import plural
@@ -102,7 +102,6 @@ def _change(before: int, after: int) -> str:
 
 
 def _row(point: MemoryPoint) -> Row:
-    launches: Cell = f"{point.launches:,}" if point.launches is not None else "—"
     return Row(
         (
             f"{point.budget:g}",
@@ -111,8 +110,8 @@ def _row(point: MemoryPoint) -> Row:
             memory_cell(point.forward),
             memory_cell(point.backward),
             bytes_cell(point.moved),
-            launches,
-            "—" if point.recomputed is None else f"{point.recomputed:,}",
+            quantity(point.launches),
+            quantity(point.recomputed),
         )
     )
 

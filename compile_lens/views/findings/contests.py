@@ -100,10 +100,8 @@ def _cells(kernel: Kernel) -> tuple[str, ...]:
     name = kernel.name if kernel.kind else f"{kernel.name} ({kernel.language})"
     figures = machine.figures(kernel)
     figures_of = (figures[1], figures[2], figures[3], figures[5])
-    return (
-        name, sizes or "—", *(known.get(n, "—") for n in _OWN_COLUMN), *(f or "—" for f in figures_of),
-        kernel.machine_note,
-    )  # fmt: skip
+    shown = (sizes, *(known.get(n) for n in _OWN_COLUMN), *figures_of)
+    return (name, *(value or quantities.NOT_KNOWN for value in shown), kernel.machine_note)
 
 
 def _texts(contests: Sequence[Autotuning]) -> list[Section]:

@@ -46,7 +46,7 @@ def machine_code(capture: Record) -> Finding | None:
 
 
 def _cells(name: str, kernel: Kernel) -> tuple[str, ...]:
-    figures = (value or "—" for value in machine.figures(kernel)[:-1])
+    figures = (value or quantities.NOT_KNOWN for value in machine.figures(kernel)[:-1])
     return (name, *figures, f"{len(kernel.candidates):,}", "; ".join(machine.missing(kernel)))
 
 

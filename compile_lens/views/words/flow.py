@@ -88,7 +88,7 @@ def _rest(
         if not figures:
             return _count(step, step.facts[0] if step.facts else "", failed)
         figure = figures[column]
-        shown = _UNKNOWN if figure in ("", "—") else figure
+        shown = _UNKNOWN if figure in ("", quantities.NOT_KNOWN) else figure
         return _count(step, f"{shown} {one if figure == '1' else f'{one}s'}", failed)
 
     if aten := steps.get(phase):
