@@ -97,7 +97,7 @@ def watch(function: Any = None) -> Any:
     """Watch what ``torch.compile`` does in a block of a program, without changing it.
 
     ``with compile_lens.watch() as program:`` sees every frame that Dynamo is asked about, in this thread and those that
-    it starts: graphs, graph breaks, recompiles with the guard that failed, what was left to Python, each line of the
+    it starts: graphs, graph breaks, recompiles with the guard that failed, what ran eagerly, each line of the
     source, the time of compiling. Backend, settings, caches and results stay the program's. ``print(program)`` shows
     what was seen, ``program.save("program.json")`` keeps it.
 

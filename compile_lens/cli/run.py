@@ -308,7 +308,7 @@ class Journal:
             self.failed = f"nothing could be written down while the program ran: {error}"
 
     def keep(self, part: ProgramRecord) -> None:
-        """Write the line of one visit."""
+        """Write the line of one frame evaluation."""
         if self._file is not None and os.getpid() == self._process:
             self._write(part)
 

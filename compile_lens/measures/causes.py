@@ -68,8 +68,7 @@ class Cause:
         ending: torch's reason, with its hints and link.
         seconds: compile time that it took, measured, at every place; 0 where it took none of its own.
         recompilation: what made a code be compiled again, of the last time.
-        other_recompilations: at a limit, those for which the other forms were made that there are, one for each thing
-            that changed.
+        other_recompilations: at a limit, those for which the other variants were made, one for each thing that changed.
         limit: the setting that was reached.
         origin_line: the line that caused it, where that is in another function, which ``function`` calls; ``None``
             where ``place`` is that line, or it is of no line.

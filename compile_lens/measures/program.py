@@ -49,14 +49,15 @@ class Counts:
             the rest or all of a function, and no branches on a tensor's value.
         break_sites: graph breaks in the source: distinct lines, columns and reasons. A log has no columns, so that they
             are at least so many (``sites_are_lower_bound``).
-        recompiles: compiles of a code that had older forms.
-        skipped: functions, or rests of them, that were left to Python whole.
-        partly_compiled: those that were compiled up to a line, and left to Python from there.
+        recompiles: compiles of a code that had older variants.
+        skipped: functions, or resume functions, that run eagerly as a whole.
+        partly_compiled: those that were compiled up to a line, and run eagerly from there.
         at_limit: functions that reached their limit of recompiles.
-        raised: visits that ended in an error of the compiler's or the backend's, whether or not the call raised it.
+        raised: frame evaluations that ended in an error of the compiler or the backend, whether or not the call raised
+            it.
         permanently_eager: functions in which Dynamo met nothing to compile in a call, so that each later one runs
             eagerly.
-        eager_frames: functions that ran eagerly, or may have, and are in no visit.
+        eager_frames: functions that ran eagerly, or may have, and are in no frame evaluation.
         ahead: compiles of a log that no call requested (AOTInductor, ``torch.export``).
         modules: modules that Inductor generated, of a log; a watch does not count them.
     """
@@ -205,8 +206,8 @@ def sites_are_lower_bound(program: ProgramRecord) -> bool:
 
 
 def resume_graphs(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
-    """By the number of a visit, the numbers of the graphs in which what follows a break of it was compiled,
-    first of all times; for the visits with breaks. ``None``: it had forms by then, of which no visit says which ran."""
+    """By the number of a frame evaluation, the numbers of the graphs in which what follows a break of it was compiled,
+    first of all times; for those with breaks. ``None``: it had variants by then, and none says which ran."""
     rests: dict[tuple[str, int, str, int], list[ProgramFrame]] = {}
     for frame in (*program.frames, *program.prior_frames):
         if frame.resume_line is not None:
@@ -239,7 +240,7 @@ def compile_seconds(program: ProgramRecord) -> float:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the source: its states, the worst first, and the visits that say so."""
+    """A line of the source: its states, the worst first, and the frame evaluations that say so."""
 
     line: int
     states: tuple[str, ...]
@@ -272,7 +273,7 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
             if line in known:
                 states.setdefault((file, line), set()).add(state)
 
-    alone = {(f.file, f.line, f.function) for f in program.frames}  # these may have forms of their own
+    alone = {(f.file, f.line, f.function) for f in program.frames}  # these may have variants of their own
     for frame in program.frames:
         code = code_of(frame.file, frame.line, frame.code_lines, frame.resume_line is not None)
         mark(frame.file, frame.eager_lines, EAGER, code)
@@ -290,7 +291,7 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
                     if at is not None:
                         states.setdefault((at.file, at.line), set()).add(BROKE)
         if any(visit.outcome == LIMIT for visit in frame.evaluations):
-            # What was inlined in its forms runs in Python as well, where a call fits none of them.
+            # What was inlined in its variants runs in Python as well, where a call fits none of them.
             for traced in (traced for visit in frame.evaluations for traced in visit.traced_functions):
                 if (traced.file, traced.line, traced.function) not in alone:
                     mark(

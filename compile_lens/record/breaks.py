@@ -49,11 +49,11 @@ class Skip:
 
     Attributes:
         kind: ``function``: all of it, every time from then on. ``rest of a function``: what follows the end of a
-            graph. ``recompile limit``: each call that fits none of the compiled forms. ``never ran``: a
+            graph. ``recompile limit``: each call that fits none of the variants. ``never ran``: a
             coroutine or a generator that was made, and whose body nothing ran, compiled or not.
         function, file, line: of which function.
         cause: why; a ``graph break`` is among ``Capture.breaks`` too.
-        lines: which lines were left to Python, as ranges (first and last, from 1); they ran if Python reached them.
+        lines: the lines that run eagerly if Python reaches them, as ranges (first and last, from 1).
         consequence: what became of the function for it, in the compiler's words where those say more than ``kind``.
         compilation: id of the compilation that it is the rest of; ``""`` where there is none.
         count: how often Dynamo gave it up. Calls after that are not seen by Dynamo, and not counted.
@@ -94,7 +94,7 @@ class Recompile:
     Attributes:
         id: the compilation that was made.
         function: its function.
-        guards: the guard that failed in each of the older forms, with the form's compile id.
+        guards: the guard that failed in each of the older variants, with the variant's compile id.
     """
 
     id: str
@@ -112,11 +112,11 @@ KINDS = (STANCE, EAGER_CALL, TORCH_MODULE, SKIPPED_BEFORE)
 
 @dataclass(frozen=True)
 class EagerFrame:
-    """A function that ran without compiled code, or may have, though no visit says so.
+    """A function that ran without compiled code, or may have, though no frame evaluation says so.
 
     Attributes:
         kind: ``stance``: the program told torch not to compile (``torch.compiler.set_stance``).
-            ``inside an eager call``: its call was left to Python, most often since the graph broke inside of it, and
+            ``inside an eager call``: its call ran eagerly, most often since the graph broke inside of it, and
             Dynamo was not asked about
             it in that call: what ``torch.utils.checkpoint`` calls outside of a graph was seen to run so, and the rest
             is not certain. ``torch module``: a module of ``torch.nn`` that a wrapper (DDP)
@@ -125,15 +125,15 @@ class EagerFrame:
         cause: what kept Dynamo from it, with the line and what to try.
         function, file, line: which function, and where it begins; ``""`` and 0 of what is not written in Python.
         code_lines: the lines that have code.
-        eager_lines: the lines that were left to Python; they ran if Python reached them. None where it is not certain
+        eager_lines: the lines that run eagerly, if Python reaches them. None where it is not certain
             that any did.
         caller: the line of the program that called it, of the first time.
         count: how often it was called so, counted; 0: it is not known, since Dynamo is not asked about each call, and
             of what a checkpoint calls in turn just the first time was looked at, and of what was left before only the
             calls of what ``torch.compile`` gave back are seen.
-        certain: whether each of these calls ran eagerly. Else, under a stance, those did that fitted no compiled form;
+        certain: whether each of these calls ran eagerly. Else, under a stance, those did that fitted no variant;
             inside of a call it is so as far as is known: nothing says that Dynamo was off, but that it was not asked;
-            of a module that was left before, torch's function around it may have run a form that another one made.
+            of a module that was left before, torch's function around it may have run a variant that another one made.
     """
 
     kind: str

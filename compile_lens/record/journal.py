@@ -1,7 +1,7 @@
-"""A program as it is written down while it runs: a line for each visit, so that what was seen survives its end.
+"""A program as it is written down while it runs, a line for each frame evaluation: what was seen survives its end.
 
-The first line is the record without what was seen, and says that nothing was; each other one is a record of one visit
-and its graphs. A line that is not whole is the last one, which the process could not finish.
+The first line is the record without what was seen, and says that nothing was; each other one is a record of one frame
+evaluation and its graphs. A line that is not whole is the last one, which the process could not finish.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CUT_OFF = "the program ended without a word, or still runs: this is what was wri
 """End of a program whose record was assembled from its journal."""
 
 NOTHING_SEEN = "the program ended before anything was seen, or still runs"
-"""The same, of a journal that has no visit."""
+"""The same, of a journal that has no frame evaluation."""
 
 
 def header_line(record: ProgramRecord) -> str:

@@ -2,7 +2,7 @@
 
 Words that torch has keep torch's numbers. A *graph* is one that a backend was called with. A *break* is counted in
 frames (each time that Dynamo logged one) and in the source (each place once). A *recompile* is one compile that
-succeeded where older forms of the code did not fit, however many of their guards failed.
+succeeded where older variants of the code did not fit, however many of their guards failed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class GuardOrigin:
 
 @dataclass(frozen=True)
 class Specialization:
-    """A size or a number that was a symbol, and became one value while a code was compiled: the form fits no other.
+    """A size or a number that was a symbol, and became one value while a code was compiled: the variant fits no other.
 
     Attributes:
         source: what it is (``x.size(0)``, ``n``).
@@ -89,7 +89,7 @@ class FailedGuard:
     """Guard of one older cache entry of a code that failed.
 
     Attributes:
-        id: compile id of the older form.
+        id: compile id of the older variant.
         text: the guard, as torch says that it failed.
         source: what it is about, in the function's words (``x``, ``self.n``, ``type(x)``), or in torch's
             (``grad_mode``); several sizes that are compared with each other are told together. ``""`` where torch
@@ -110,7 +110,7 @@ class FailedGuard:
 
 
 UNKNOWN = -1
-"""As ``Recompilation.nearest_entry``: a log does not say which form the call came nearest to, or what failed."""
+"""As ``Recompilation.nearest_entry``: a log does not say which variant the call came nearest to, or what failed."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,15 @@ class Recompilation:
     """Reason for which Dynamo compiled a code again.
 
     Attributes:
-        failed_guards: the guard that failed, one for each older form, the newest first.
-        cache_entries: how many forms the code had before.
+        failed_guards: the guard that failed, one for each older variant, the newest first.
+        cache_entries: how many variants the code had before.
         limit: how many it may have (``torch._dynamo.config.recompile_limit``).
-        dynamic: sizes that are symbols in the new form, and were numbers in the nearest one.
-        specializing_line: the line of the program that tells the two apart by what changed, so that no form is for
+        dynamic: sizes that are symbols in the new variant, and were numbers in the nearest one.
+        specializing_line: the line of the program that tells the two apart by what changed, so that no variant is for
             both; ``None``: no such line is known.
-        nearest_entry: the place in ``failed_guards`` of the form that the call came nearest to: in which least fails of
-            what failed in any of them, now or earlier, as far as it could be asked, and of several the newest;
-            ``UNKNOWN`` where a log of torch's does not say enough to tell.
+        nearest_entry: the place in ``failed_guards`` of the variant that the call came nearest to: in which the fewest
+            of the guards fail that failed in any of them, now or earlier, as far as that could be evaluated; of several
+            the newest. ``UNKNOWN`` if a log of torch's does not say enough.
     """
 
     failed_guards: tuple[FailedGuard, ...]
@@ -200,7 +200,7 @@ class FrameEvaluation:
 
     Attributes:
         outcome: one of ``OUTCOMES``. ``no graph``: it was compiled, and holds no operation of a tensor. ``limit``: it
-            has as many forms as it may have, and each call that fits none of them runs eagerly. ``raised``: the
+            has as many variants as it may have, and each call that fits none of them runs eagerly. ``raised``: the
             compiler or the backend raised, and so did the call. ``failed``: they raised, and the code ran eagerly, as
             ``suppress_errors`` asks for; in a log of an older torch the call may have raised.
         id: torch's compile id (``"0/1"``), ``""`` where Dynamo did not begin to compile.
@@ -214,14 +214,14 @@ class FrameEvaluation:
         recompilation: why it was compiled again; ``None`` for the first time.
         limit: the setting, or the stance, that kept it from being compiled again.
         traced_functions: the lines that are in its graphs, by function.
-        eager_lines: the lines of its own that were left to Python; they ran if Python reached them.
+        eager_lines: the lines of its own that run eagerly, if Python reaches them.
         guards: under which conditions the compilation may be used.
         guard_count: how many guards there are, where a log has the texts of others; ``None``: as many as ``guards``.
         dynamic: sizes that were compiled as symbols.
         specializations: sizes and numbers that were symbols, and became one value.
         seconds: wall time that Dynamo and the backend took, measured; with the compiles inside of it. ``None`` where a
             log does not say.
-        number: the how manieth visit of the program it is, from 0.
+        number: its place among the frame evaluations of the program, from 0.
         may_compute: whether the code has an instruction that may compute something; of a log it is not known, and said
             to.
         count: how often Dynamo was asked with the same outcome, where it is asked for each call and leaves each alone.
@@ -262,13 +262,13 @@ class ProgramFrame:
         resume_line: the line where a rest begins; ``None`` for a whole function.
         code_lines: the lines that have code; the first one only where the body begins on it.
         evaluations: each time that Dynamo was asked, in order.
-        prior_ids: compile ids of the forms that it had before the program was watched.
-        eager_lines: the lines of a code that was left to Python before the program was watched, be it after it had
-            forms, which do not run any more; Dynamo is not asked again.
+        prior_ids: compile ids of the variants that it had before the program was watched.
+        eager_lines: the lines of a code that was skipped before the program was watched, be it after it had
+            variants, which do not run any more; Dynamo is not asked again.
         torch_caller: torch's file with the function through which it calls what Dynamo cannot begin with (a builtin, a
             partial, a module of torch's), ``""`` of all else. ``function`` is what the program would call it, ``file``
             and ``line`` are where that begins, or where it was called first where it is not the program's. All
-            such are forms of one code of torch's, so that they share its limit.
+            such are variants of one code of torch's, so that they share its limit.
     """
 
     function: str
@@ -363,7 +363,7 @@ class ProgramRecord:
         ended: how the watch ended; ``""`` while it is open.
         environment: where it ran.
         frames: each code that Dynamo was asked about, in the order of the first time.
-        prior_frames: codes of the program that were compiled, or left to Python, before it was watched, and that Dynamo
+        prior_frames: codes of the program that were compiled, or skipped, before it was watched, and that Dynamo
             was not asked about since; calls of theirs are not seen.
         graphs: each graph that a backend was called with, in order.
         events: parts of compiling, with their times, as torch reports them.
@@ -381,7 +381,7 @@ class ProgramRecord:
         profile: times that torch's profiler measured, joined from a trace.
         cuda_graphs: what torch would record as CUDA graphs, by graph and phase, where that was asked for.
         remedies: runs of the program with each remedy that is a setting, where they were asked for.
-        eager_frames: what ran eagerly, or may have, and is in no visit.
+        eager_frames: what ran eagerly, or may have, and is in no frame evaluation.
         issued: each collective and message that the process issued, in order; ``None`` where they were not observed.
         modules: code that Inductor generated, of a log.
         ahead: compiles of a log that no call requested.
@@ -437,12 +437,12 @@ class ProgramRecord:
 
     @cached_property
     def recompiles(self) -> tuple[FrameEvaluation, ...]:
-        """The visits that compiled a code again."""
+        """The frame evaluations that compiled a code again."""
         return tuple(
             v for v in self.evaluations if v.recompilation is not None and v.outcome in (COMPILED, NO_GRAPH)
         )
 
     @cached_property
     def skipped(self) -> tuple[FrameEvaluation, ...]:
-        """The visits after which all of a code, or its new forms, run eagerly."""
+        """The frame evaluations after which all of a code, or its new variants, run eagerly."""
         return tuple(v for v in self.evaluations if v.outcome in (SKIPPED, LIMIT, RAISED, FAILED))

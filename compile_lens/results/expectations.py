@@ -89,12 +89,12 @@ class Expectations:
     graphs = NumericAttribute()
     """Graphs that Dynamo handed to the backend, as torch counts them: recompiles are graphs, too (measured)."""
     graph_breaks = NumericAttribute()
-    """Graph breaks (measured). A function that was left to Python without one is none: see ``compiled``."""
+    """Graph breaks (measured). A function that is skipped without one is none: see ``compiled``."""
     recompiles = NumericAttribute()
     """Number of times that a function was compiled again while it ran (measured)."""
 
     def compiled(self) -> Expectations:
-        """All of it was compiled: no graph break, nothing left to Python."""
+        """All of it was compiled: no graph break, and nothing ran eagerly."""
         __tracebackhide__ = True
         from ..views.explanations import program
         from ..views.words import outcome

@@ -81,12 +81,12 @@ class Program(TextForms):
 
     @property
     def recompiles(self) -> tuple[FrameEvaluation, ...]:
-        """The visits that compiled a code again, each with the guards that failed."""
+        """The frame evaluations that compiled a code again, each with the guards that failed."""
         return self.record.recompiles
 
     @property
     def skipped(self) -> tuple[FrameEvaluation, ...]:
-        """The visits after which a code, or its new forms, run eagerly."""
+        """The frame evaluations after which a code, or its new variants, run eagerly."""
         return self.record.skipped
 
     @property
@@ -137,7 +137,7 @@ class Program(TextForms):
 
         The graph is lowered again as it was handed to the backend; nothing of it runs, and nothing is built. Where the
         text of the code is that of what the program compiled, or found in a cache, its stamp says ``same code,
-        verified``. How a function is cut into graphs and what was left to Python is the program's to tell.
+        verified``. How a function is cut into graphs and what ran eagerly is the program's to tell.
 
         Args:
             graph: one of ``graphs``, or its number.

@@ -115,7 +115,7 @@ def catch_errors(real: Any, wrapper: Any, frame: Any, *args: Any, **kwargs: Any)
 
 
 def observe_layers() -> None:
-    """Have Dynamo ask again about the layers of torch that an earlier call left to Python."""
+    """Have Dynamo ask again about the layers of torch that an earlier call skipped."""
     cache_entries.forget_skips(_layer_codes())
 
 

@@ -53,7 +53,7 @@ def note_wrapped_module(scope: Scope, evaluation: Evaluation) -> None:
 def collect(
     scope: Scope, evaluations: list[Evaluation], visits: dict[int, FrameEvaluation]
 ) -> tuple[EagerFrame, ...]:
-    """Return all of a watch; ``visits`` are those of ``made``, by their number."""
+    """Return all of a watch; ``visits`` are the frame evaluations, by their number."""
     uncompiled = list(scope.uncompiled.values())
     calls = _broken_calls(visits.values())
     noted = [_with_break(_record(one, one.code), calls) for one in uncompiled]

@@ -340,7 +340,7 @@ def _visit(
 def _outcome(own: LoggedCompile, graphs: bool, old: bool) -> str:
     metrics = own.metrics or {}
     type_, reason = str(metrics.get("fail_type") or ""), str(metrics.get("fail_reason") or "")
-    # "has_guarded_code" is told of code without an operation too, which is left to Python.
+    # "has_guarded_code" is told of code without an operation too, which is skipped.
     if not type_ and (own.guarded or metrics.get("guard_count") is not None):
         return COMPILED if graphs else NO_GRAPH
     if "recompile limit exceeded" in reason or "RecompileLimitExceeded" in type_:

@@ -26,7 +26,7 @@ class CompileReason:
     Attributes:
         short: in a few words.
         whole: the compiler's own sentences, a line each; ``""`` where it said none.
-        again: whether the same function was compiled before, and none of its forms fitted.
+        again: whether the same function was compiled before, and none of its variants fitted.
     """
 
     short: str

@@ -192,7 +192,7 @@ class Eager:
     """One place where Python took over.
 
     Attributes:
-        head: what happened, and which lines it left to Python.
+        head: what happened, and which lines run eagerly.
         ending: the compiler's reason, with stack, hint and link.
         why: what became of the function for it, in the compiler's words; ``""`` where ``head`` says it all.
     """
