@@ -220,7 +220,11 @@ class _Place:
         decisions = sorted(
             (d for d in self._about(a, b) if not d.fused), key=lambda d: (-d.round, -len(d.loops), d.loops)
         )
-        facts = list(self._one_function(ga, gb))
+        facts = [
+            f"both are in the kernel {name}, each with a loop of its own: the backend puts groups into one function, "
+            "which saves a launch and no memory traffic"
+            for name in self.kernels_with(ga, gb)
+        ]
         reason = ""
         for side in (ga, gb):
             kinds = {self.groups[g].kind for g in side}
@@ -384,14 +388,10 @@ class _Place:
             "(it tries only neighbours where very many loops touch one buffer)"
         )
 
-    def _one_function(self, ga: list[str], gb: list[str]) -> Iterator[str]:
+    def kernels_with(self, ga: Collection[str], gb: Collection[str]) -> list[str]:
+        """Return the names of the kernels that hold groups of both."""
         ours, theirs = (set().union(*(self._within.get(g, ()) for g in side)) for side in (ga, gb))
-        for kernel in self.kernels if ours & theirs else ():
-            if set(kernel.groups) & set(ga) and set(kernel.groups) & set(gb):
-                yield (
-                    f"both are in the kernel {kernel.name}, each with a loop of its own: the backend puts "
-                    "groups into one function, which saves a launch and no memory traffic"
-                )
+        return [kernel.name for kernel in self.kernels if kernel.name in ours & theirs]
 
     def _between(self, ga: list[str], gb: list[str]) -> list[str]:
         """Groups on a path from one to the other, in order."""

@@ -30,7 +30,8 @@ class UnfusedPair:
 
     ``follows`` says whether the second reads what the first writes; else both read the same. ``why`` is what
     ``capture.why`` says of them, ``template`` how a template is tried in place of a library call that one of them is,
-    ``of_torch`` whether torch's own functions compute both.
+    ``of_torch`` whether torch's own functions compute both, ``kernel`` the name of one that holds both, each
+    with a loop of its own.
     """
 
     compilation: str
@@ -41,6 +42,7 @@ class UnfusedPair:
     why: Why
     template: str = ""
     of_torch: bool = False
+    kernel: str = ""
 
     @property
     def remedy(self) -> str:
@@ -74,7 +76,8 @@ def unfused_pairs(capture: Record, cid: str, phase: str) -> tuple[UnfusedPair, .
         if why.verdict == NOT_FUSED and (follows or why.reason != "extern"):
             template = place.template_remedy(first, second) if follows and why.reason == "extern" else ""
             torchs = _of_torch(place, first, second)
-            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template, torchs))
+            kernel = next(iter(place.kernels_with([first], [second])), "")
+            pairs.append(UnfusedPair(cid, phase, first, second, follows, why, template, torchs, kernel))
     return tuple(pairs)
 
 

@@ -109,11 +109,14 @@ def why(record: Any, name: str, a: Any, b: Any, phase: str) -> Brief:
 
 def not_fused(record: Record, name: str, offset: int) -> Brief:
     """Return the pairs that Inductor did not fuse, from ``offset`` on, the most bytes first."""
-    rows = [
-        _pair(pair) for pair in sorted(all_unfused_pairs(record), key=lambda pair: -(pair.why.saved or 0))
-    ]
+    pairs = sorted(all_unfused_pairs(record), key=lambda pair: -(pair.why.saved or 0))
+    rows = [_pair(pair) for pair in pairs]
     shown, left = _page(rows, offset, f"why(record={name!r}")
     facts = [f"Pairs of groups that share data and are not fused: {len(rows):,}."]
+    if within := sum(bool(pair.kernel) for pair in pairs):
+        facts.append(
+            f"Within one kernel, each with a loop of its own: {within:,}. Fusing these saves bytes and no launch."
+        )
     if not any(f"{phase}.groups" in c.graphs for c in record.compilations for phase in c.phases):
         facts = ["Fused groups were not seen, so that pairs are not known."]
     if lacking := record.lacks(claims.DECISIONS):
@@ -132,7 +135,8 @@ def _pair(pair: UnfusedPair) -> str:
     why = pair.why
     saved = "" if why.saved is None else f" Fusing would save at most {why.saved:,} bytes (modelled)."
     remedy = f" To try: {sentence(pair.remedy)}" if pair.remedy else ""
-    return f"{pair.compilation} {pair.phase}: {why.pair}: {sentence(why.answer)}{saved}{remedy}"
+    within = " (in one kernel)" if pair.kernel else ""
+    return f"{pair.compilation} {pair.phase}{within}: {why.pair}: {sentence(why.answer)}{saved}{remedy}"
 
 
 def chain(record: Any, name: str, address: Any) -> Brief:

@@ -292,6 +292,8 @@ def _not_fused(capture: Record) -> Part | None:
         if pairs
         else "no two groups that share data"
     )
+    if within := sum(bool(pair.kernel) for pair in pairs):
+        fact += f", {within:,} of them within one kernel"
     return Part("Not fused", fact + (f" (reasons not seen: {silent})" if silent else ""))
 
 

@@ -96,4 +96,5 @@ def sentences(title: str, fact: str, texts: Sequence[str], most: int, where: str
 def sentence(text: str) -> str:
     """A text with a full stop."""
     text = text.strip()
-    return f"{text}{'' if text.endswith(('.', '?', '!', ':')) else '.'}" if text else ""
+    ends = text.endswith((".", "?", "!", ":", '."'))
+    return f"{text}{'' if ends else '.'}" if text else ""

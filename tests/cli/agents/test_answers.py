@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import samples
 import torch
+from torch._inductor.utils import run_and_get_code
 
 import compile_lens
 from compile_lens.cli.agents import answers, checks
+from compile_lens.measures.unfused_pairs import all_unfused_pairs
 from compile_lens.record.divergence import DivergenceRecord
 from compile_lens.record.verification import ValueCheck, Verification
 from compile_lens.results.capture import Capture
@@ -72,6 +74,23 @@ def test_an_address_that_a_message_names_can_be_given_as_it_stands(record: Captu
     assert checks.address(address, "address") == ast.literal_eval(address)
     assert name in answers.chain(record, "c1", checks.address(address, "address")).text()
     assert checks.address("sin@7", "address") == "sin@7" and checks.address("(x)", "address") == "(x)"
+
+
+def spread(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x.sin().amax(0), x.sin().t().contiguous() + 1
+
+
+@pytest.mark.full
+def test_loops_of_one_kernel_are_said_to_be() -> None:
+    """C++ code is one function, though Inductor did not fuse what is in it: the code that torch built has one."""
+    x = torch.rand(6, 5)
+    record = compile_lens.capture(spread, x)
+    _, (code,) = run_and_get_code(torch.compile(spread), x)
+    assert code.count("async_compile.cpp_pybinding(") == len(record.kernels) == 1
+    count = len(all_unfused_pairs(record))
+    text = answers.not_fused(record, "c1", 0).text()
+    assert count and f"Within one kernel, each with a loop of its own: {count}." in text
+    assert text.count("(in one kernel)") == count and f"{count} of them within one kernel" in record.brief()
 
 
 def in_a_loop(x: torch.Tensor) -> torch.Tensor:
