@@ -205,10 +205,14 @@ def _left(program: ProgramRecord) -> list[_Effect]:
     for frame in program.frames:
         for outcome, kind in _KIND_OF.items():
             by_reason: dict[tuple[str, frozenset[Key]], list[FrameEvaluation]] = {}
-            for visit in frame.evaluations:
-                if visit.outcome == outcome:
-                    keys = frozenset() if visit.limit else _line_keys(program, visit.cause, visit.caller)
-                    by_reason.setdefault((visit.limit, keys), []).append(visit)
+            for evaluation in frame.evaluations:
+                if evaluation.outcome == outcome:
+                    keys = (
+                        frozenset()
+                        if evaluation.limit
+                        else _line_keys(program, evaluation.cause, evaluation.caller)
+                    )
+                    by_reason.setdefault((evaluation.limit, keys), []).append(evaluation)
             for (limit, keys), own in by_reason.items():
                 last = own[-1]
                 place, met = _place(frame, None if outcome == LIMIT else last.cause)
@@ -324,12 +328,12 @@ def _broken(program: ProgramRecord) -> list[_Effect]:
     return effects
 
 
-def _is_why(graph_break: Break, visit: FrameEvaluation) -> bool:
+def _is_why(graph_break: Break, evaluation: FrameEvaluation) -> bool:
     """Return True if a compile raised for the break itself, and not for what it could not do about it."""
     return (
         graph_break.outcome == CALL_RAISED
-        and visit.cause is not None
-        and graph_break.ending.reason.partition("\n")[0] == visit.cause.reason.partition("\n")[0]
+        and evaluation.cause is not None
+        and graph_break.ending.reason.partition("\n")[0] == evaluation.cause.reason.partition("\n")[0]
     )
 
 
@@ -337,9 +341,9 @@ def _again(program: ProgramRecord) -> list[_Effect]:
     effects = []
     for frame in program.frames:
         by_change: dict[str, list[FrameEvaluation]] = {}
-        for visit in frame.evaluations:
-            if visit.recompilation is not None and visit.outcome == COMPILED and visit.graphs:
-                by_change.setdefault(_what(visit.recompilation), []).append(visit)
+        for evaluation in frame.evaluations:
+            if evaluation.recompilation is not None and evaluation.outcome == COMPILED and evaluation.graphs:
+                by_change.setdefault(_what(evaluation.recompilation), []).append(evaluation)
         for own in by_change.values():
             cause = Cause(
                 RECOMPILED,
@@ -382,9 +386,13 @@ def _forms_before(frame: ProgramFrame, ended: FrameEvaluation) -> tuple[Recompil
     """Return what the cache entries of a code were compiled for before one call found no place: the last recompile for
     each thing that changed, most entries first; without what changed in that call."""
     by_change: dict[str, list[Recompilation]] = {}
-    for visit in frame.evaluations:
-        if visit.recompilation is not None and visit.outcome == COMPILED and visit.number < ended.number:
-            by_change.setdefault(_what(visit.recompilation), []).append(visit.recompilation)
+    for evaluation in frame.evaluations:
+        if (
+            evaluation.recompilation is not None
+            and evaluation.outcome == COMPILED
+            and evaluation.number < ended.number
+        ):
+            by_change.setdefault(_what(evaluation.recompilation), []).append(evaluation.recompilation)
     if ended.recompilation is not None:
         by_change.pop(_what(ended.recompilation), None)
     return tuple(of[-1] for of in sorted(by_change.values(), key=lambda of: -len(of)))

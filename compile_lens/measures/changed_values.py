@@ -40,9 +40,9 @@ class Change:
     @property
     def guards(self) -> Iterator[tuple[FrameEvaluation, FailedGuard]]:
         """Each time that it changed."""
-        for visit in self.evaluations:
-            if visit.recompilation is not None and visit.recompilation.change is not None:
-                yield visit, visit.recompilation.change
+        for evaluation in self.evaluations:
+            if evaluation.recompilation is not None and evaluation.recompilation.change is not None:
+                yield evaluation, evaluation.recompilation.change
 
     @property
     def code(self) -> tuple[str, int, str]:
@@ -75,9 +75,9 @@ def keys_of(program: ProgramRecord, changes: list[Change | None]) -> list[frozen
         callers.setdefault((frame.file, frame.line, frame.function), set()).update(at)
     by_values: dict[tuple[str, str], list[tuple[int, Change, int, int]]] = {}
     for number, one in known:
-        for visit, failed in one.guards:
+        for evaluation, failed in one.guards:
             if failed.old and failed.new:
-                span = (_before(one, visit, failed), visit.number)
+                span = (_before(one, evaluation, failed), evaluation.number)
                 by_values.setdefault((failed.old, failed.new), []).append((number, one, *span))
     named = set()  # what a break gave, and a name in the program stands for
     for values, alike in by_values.items():
@@ -109,8 +109,8 @@ def _own_keys(change: Change) -> Iterator[Key]:
     if not change.name or ":" in source:
         return
     raw, classes = set(), set()
-    for visit in change.frame.evaluations:
-        for guard in visit.guards:
+    for evaluation in change.frame.evaluations:
+        for guard in evaluation.guards:
             plain = plain_source(guard.source)
             if plain == source:
                 raw.add(guard.source)
@@ -125,9 +125,11 @@ def _own_keys(change: Change) -> Iterator[Key]:
         yield ("global", change.frame.file, source)
 
 
-def _before(change: Change, visit: FrameEvaluation, failed: FailedGuard) -> int:
+def _before(change: Change, evaluation: FrameEvaluation, failed: FailedGuard) -> int:
     """The number of the evaluation that made the older variant; -1 where it was made before."""
-    numbers = [v.number for v in change.frame.evaluations if v.id == failed.id and v.number < visit.number]
+    numbers = [
+        v.number for v in change.frame.evaluations if v.id == failed.id and v.number < evaluation.number
+    ]
     return numbers[-1] if numbers else -1
 
 
@@ -151,5 +153,7 @@ def _is_given_by_break(change: Change) -> bool:
     match = _STACK.match(change.source)
     if match is None:
         return False
-    held = (_STACK.findall(guard.source) for visit in change.frame.evaluations for guard in visit.guards)
+    held = (
+        _STACK.findall(guard.source) for evaluation in change.frame.evaluations for guard in evaluation.guards
+    )
     return int(match[1]) >= max((int(number) for numbers in held for number in numbers), default=0)

@@ -113,10 +113,10 @@ def _frames(program: ProgramRecord) -> Callable[[CompileEvent], int]:
     """The number of the frame that an event is of, -1: of none. Ids begin again where the program resets Dynamo: the
     compiles of one id are told apart by their order, and what comes later (a backward) is of the last that began."""
     frames: dict[str, list[int]] = {}
-    visits = (
+    evaluations = (
         (v.number, v.id, v.count, n) for n, f in enumerate(program.frames) for v in f.evaluations if v.id
     )
-    for _, id, times, number in sorted(visits):
+    for _, id, times, number in sorted(evaluations):
         frames.setdefault(id, []).extend([number] * times)
     begun: dict[str, list[float]] = {}
     for event in program.events:

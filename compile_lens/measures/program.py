@@ -80,8 +80,8 @@ class Counts:
 
 def counts(program: ProgramRecord) -> Counts:
     """The counts of a program."""
-    visits = program.evaluations
-    outcomes = [v.outcome for v in visits]
+    evaluations = program.evaluations
+    outcomes = [v.outcome for v in evaluations]
 
     def frames(outcome: str) -> int:
         return sum(any(v.outcome == outcome for v in f.evaluations) for f in program.frames)
@@ -109,15 +109,17 @@ def library_breaks(program: ProgramRecord) -> tuple[Break, ...]:
     return tuple(b for skip in program.library_skips for b in skip.breaks)
 
 
-def is_permanently_eager(visit: FrameEvaluation) -> bool:
+def is_permanently_eager(evaluation: FrameEvaluation) -> bool:
     """Return True if Dynamo had nothing to compile and never looks at the code again, though another call may compute:
     torch then runs no cache entry that it compiled before, either."""
-    return visit.outcome == NOTHING and visit.may_compute
+    return evaluation.outcome == NOTHING and evaluation.may_compute
 
 
-def is_partly_compiled(visit: FrameEvaluation) -> bool:
+def is_partly_compiled(evaluation: FrameEvaluation) -> bool:
     """Return True if a code was compiled up to a line, and runs eagerly from there."""
-    return visit.outcome == COMPILED and any(one.outcome == REST_RUNS_EAGERLY for one in visit.breaks)
+    return evaluation.outcome == COMPILED and any(
+        one.outcome == REST_RUNS_EAGERLY for one in evaluation.breaks
+    )
 
 
 def break_site(graph_break: Break) -> tuple[str, int, int | None, int | None, str]:
@@ -214,17 +216,17 @@ def resume_graphs(program: ProgramRecord) -> dict[int, tuple[int, ...] | None]:
             rests.setdefault((frame.file, frame.line, frame.function, frame.resume_line), []).append(frame)
     graphs_after: dict[int, tuple[int, ...] | None] = {}
     for frame in program.frames:
-        for visit in (v for v in frame.evaluations if v.breaks):
-            lines = {at.line for b in visit.breaks for at in b.ending.frames if at.file == frame.file}
+        for evaluation in (v for v in frame.evaluations if v.breaks):
+            lines = {at.line for b in evaluation.breaks for at in b.ending.frames if at.file == frame.file}
             of = [
                 rest
                 for line in lines
                 for rest in rests.get((frame.file, frame.line, frame.function, line), ())
             ]
-            later = [v for rest in of for v in rest.evaluations if v.number > visit.number]
+            later = [v for rest in of for v in rest.evaluations if v.number > evaluation.number]
             known = any(rest.prior_ids or any(v.graphs for v in rest.evaluations) for rest in of)
             none = None if known else ()
-            graphs_after[visit.number] = min(later, key=lambda v: v.number).graphs if later else none
+            graphs_after[evaluation.number] = min(later, key=lambda v: v.number).graphs if later else none
     return graphs_after
 
 
@@ -277,22 +279,24 @@ def lines(program: ProgramRecord) -> dict[str, tuple[Line, ...]]:
     for frame in program.frames:
         code = code_of(frame.file, frame.line, frame.code_lines, frame.resume_line is not None)
         mark(frame.file, frame.eager_lines, EAGER, code)
-        for visit in frame.evaluations:
-            mark(frame.file, visit.eager_lines, EAGER, code)
-            for traced in visit.traced_functions:
+        for evaluation in frame.evaluations:
+            mark(frame.file, evaluation.eager_lines, EAGER, code)
+            for traced in evaluation.traced_functions:
                 same = (traced.file, traced.function) == (frame.file, frame.function)
                 begins = (
                     frame.line if same and frame.resume_line else traced.line
                 )  # a rest begins in the middle
                 own = code_of(traced.file, begins, traced.code_lines, same and frame.resume_line is not None)
                 mark(traced.file, traced.lines, TRACED, own)
-            for numbers in visit.breaks:
+            for numbers in evaluation.breaks:
                 for at in (break_line(numbers), calling_line(numbers.ending, None)):
                     if at is not None:
                         states.setdefault((at.file, at.line), set()).add(BROKE)
-        if any(visit.outcome == LIMIT for visit in frame.evaluations):
+        if any(evaluation.outcome == LIMIT for evaluation in frame.evaluations):
             # What was inlined in its variants runs in Python as well, where a call fits none of them.
-            for traced in (traced for visit in frame.evaluations for traced in visit.traced_functions):
+            for traced in (
+                traced for evaluation in frame.evaluations for traced in evaluation.traced_functions
+            ):
                 if (traced.file, traced.line, traced.function) not in alone:
                     mark(
                         traced.file, traced.lines, EAGER, code_of(traced.file, traced.line, traced.code_lines)

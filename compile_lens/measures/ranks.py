@@ -36,26 +36,26 @@ def differences(programs: Mapping[int, ProgramRecord], rehearsed: bool = False) 
 
     ``rehearsed``: values that collectives returned were not real, and so are sizes that follow from them.
     """
-    visits = {rank: _visits(program) for rank, program in programs.items()}
-    keys = list(dict.fromkeys(key for own in visits.values() for key in own))
+    evaluations = {rank: _evaluations(program) for rank, program in programs.items()}
+    keys = list(dict.fromkeys(key for own in evaluations.values() for key in own))
     issued = {rank: program.issued for rank, program in programs.items() if program.issued is not None}
     rank_differences = order_differences(issued, rehearsed) if len(issued) == len(programs) else []
     rank_differences += _logged_differences(programs)
     for key in keys:
         file, function, line, resumes = key
         place = Frame(file, resumes or line, function)
-        has = {rank: ("compiled or tried" if key in own else NONE) for rank, own in visits.items()}
+        has = {rank: ("compiled or tried" if key in own else NONE) for rank, own in evaluations.items()}
         rank_differences += differs(FUNCTIONS, place, 0, has)
         if NONE in has.values():
             continue
-        for position, row in enumerate(zip_longest(*(visits[rank][key] for rank in programs))):
+        for position, row in enumerate(zip_longest(*(evaluations[rank][key] for rank in programs))):
             by_rank = dict(zip(programs, row, strict=True))
             rank_differences += _compile(place, position, by_rank, programs)
     levels = list(LEVELS)
     return tuple(sorted(rank_differences, key=lambda one: levels.index(one.level)))
 
 
-def _visits(program: ProgramRecord) -> dict[_Key, list[FrameEvaluation]]:
+def _evaluations(program: ProgramRecord) -> dict[_Key, list[FrameEvaluation]]:
     evaluations: dict[_Key, list[FrameEvaluation]] = {}
     for frame in program.frames:
         own = [v for v in frame.evaluations if v.outcome != NOTHING]
@@ -76,19 +76,25 @@ def _compile(
         values = {r: NONE if v is None else text(programs[r], v) for r, v in by_rank.items()}
         return differs(level, place, position, values)
 
-    decisive = compare(OUTCOMES, lambda _, visit: visit.outcome) + compare(RECOMPILES, _again)
-    visits = {rank: visit for rank, visit in by_rank.items() if visit is not None}
-    if len(visits) < len(by_rank):
+    decisive = compare(OUTCOMES, lambda _, evaluation: evaluation.outcome) + compare(RECOMPILES, _again)
+    evaluations = {rank: evaluation for rank, evaluation in by_rank.items() if evaluation is not None}
+    if len(evaluations) < len(by_rank):
         return decisive  # what there is of it on some ranks alone says nothing more
-    graphs = _operators(place, position, visits, programs)
+    graphs = _operators(place, position, evaluations, programs)
     return [*decisive, *graphs, *compare(SHAPES, _inputs), *compare(BREAKS, _breaks)]
 
 
 def _operators(
-    place: Frame, position: int, visits: Mapping[int, FrameEvaluation], programs: Mapping[int, ProgramRecord]
+    place: Frame,
+    position: int,
+    evaluations: Mapping[int, FrameEvaluation],
+    programs: Mapping[int, ProgramRecord],
 ) -> list[RankDifference]:
     """Compare the operators of graphs one by one, and their number alone where a rank's are not known."""
-    graphs = {rank: [programs[rank].graphs[n] for n in visit.graphs] for rank, visit in visits.items()}
+    graphs = {
+        rank: [programs[rank].graphs[n] for n in evaluation.graphs]
+        for rank, evaluation in evaluations.items()
+    }
     known = all(len(graph.calls) == graph.operators for own in graphs.values() for graph in own)
     calls = {rank: [call for graph in own for call in graph.calls] for rank, own in graphs.items()}
     rows = enumerate(zip_longest(*calls.values())) if known else ()
@@ -109,7 +115,7 @@ def _operators(
 _DEVICE = re.compile(r"\b([a-z_]+):(\d+)$")
 
 
-def _inputs(program: ProgramRecord, visit: FrameEvaluation) -> str:
+def _inputs(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
     """Return the inputs without indices of devices, which differ by construction; a rank that uses several devices has
     them numbered as they come."""
     devices: dict[str, None] = {}
@@ -120,12 +126,12 @@ def _inputs(program: ProgramRecord, visit: FrameEvaluation) -> str:
     def device(match: re.Match[str]) -> str:
         return match[1] if len(numbers) == 1 else f"{match[1]} (device {numbers[match[0]] + 1})"
 
-    graphs = (program.graphs[n] for n in visit.graphs)
+    graphs = (program.graphs[n] for n in evaluation.graphs)
     return "; ".join(", ".join(_DEVICE.sub(device, one) for one in graph.inputs) for graph in graphs) or NONE
 
 
-def _breaks(program: ProgramRecord, visit: FrameEvaluation) -> str:
-    lines_and_types = ((break_line(one), one.type) for one in visit.breaks)
+def _breaks(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
+    lines_and_types = ((break_line(one), one.type) for one in evaluation.breaks)
     return (
         "; ".join(f"line {at.line}: {what}" if at is not None else what for at, what in lines_and_types)
         or NONE
@@ -137,10 +143,10 @@ _ADDRESS = re.compile(r"\b(0x[0-9a-f]+|\d{9,})\b|(?<=[a-z]:)\d+\b|(?<=group_name
 names of groups."""
 
 
-def _again(program: ProgramRecord, visit: FrameEvaluation) -> str:
-    if visit.recompilation is None:
+def _again(program: ProgramRecord, evaluation: FrameEvaluation) -> str:
+    if evaluation.recompilation is None:
         return "compiled first"
-    changed = visit.recompilation.change
+    changed = evaluation.recompilation.change
     return _ADDRESS.sub("…", changed.text) if changed is not None else "compiled again"
 
 

@@ -106,13 +106,15 @@ def _joined(record: ProgramRecord, parts: Iterable[ProgramRecord]) -> ProgramRec
     )
 
 
-def _renumbered(visit: FrameEvaluation, graphs: dict[int, int], visits: dict[int, int]) -> FrameEvaluation:
+def _renumbered(
+    evaluation: FrameEvaluation, graphs: dict[int, int], evaluations: dict[int, int]
+) -> FrameEvaluation:
     breaks = (
-        dataclasses.replace(b, graph=None if b.graph is None else graphs[b.graph]) for b in visit.breaks
+        dataclasses.replace(b, graph=None if b.graph is None else graphs[b.graph]) for b in evaluation.breaks
     )
     return dataclasses.replace(
-        visit,
-        number=visits[visit.number],
-        graphs=tuple(graphs[g] for g in visit.graphs),
+        evaluation,
+        number=evaluations[evaluation.number],
+        graphs=tuple(graphs[g] for g in evaluation.graphs),
         breaks=tuple(breaks),
     )

@@ -72,10 +72,10 @@ def _line(at: Frame | None) -> tuple[str, int]:
     return ("", 0) if at is None else (at.file, at.line)
 
 
-def _broken_calls(visits: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Break]:
+def _broken_calls(evaluations: Iterable[FrameEvaluation]) -> dict[tuple[str, int], Break]:
     """Return the breaks inside of a call, by the line of that call in the evaluated function."""
     breaks: dict[tuple[str, int], Break] = {}
-    for one in (b for visit in visits for b in visit.breaks):
+    for one in (b for evaluation in evaluations for b in evaluation.breaks):
         own = [at for at in one.ending.frames if not callers.is_library(at.file)]
         if len(one.ending.frames) > 1 and own:
             breaks.setdefault(_line(own[0]), one)

@@ -139,8 +139,8 @@ def eager_resumes(
     broken = {
         (frame.file, frame.function, at.line)
         for frame in frames
-        for visit in frame.evaluations
-        for one in visit.breaks
+        for evaluation in frame.evaluations
+        for one in evaluation.breaks
         if one.outcome == RESUMED
         for at in one.ending.frames
     }

@@ -126,19 +126,19 @@ class ProgramWatch:
         """Return the codes that Dynamo evaluated meanwhile, and of which it had compiled nothing before."""
         if self._scope is None:
             return []
-        codes = dict.fromkeys(evaluation.code for evaluation in self._scope.visits)
+        codes = dict.fromkeys(evaluation.code for evaluation in self._scope.evaluations)
         return [code for code in codes if code not in self._scope.before]
 
     def kept(self) -> list[tuple[RetainedGraph | None, list[str]]]:
         """Return for each graph the inputs for lowering it again, and the code observed for it, in their order."""
         if self._scope is None:
             return []
-        graphs = sorted((g for v in list(self._scope.visits) for g in v.graphs), key=lambda g: g.number)
+        graphs = sorted((g for v in list(self._scope.evaluations) for g in v.graphs), key=lambda g: g.number)
         return [(g.kept, self._scope.codes.get(g.id, [])) for g in graphs]
 
 
 def _observations(scope: Scope) -> Observations:
-    evaluations = sorted(list(scope.visits), key=lambda v: v.number)
+    evaluations = sorted(list(scope.evaluations), key=lambda v: v.number)
     graphs = {
         g: i for i, g in enumerate(sorted((g for v in evaluations for g in v.graphs), key=lambda g: g.number))
     }
@@ -153,7 +153,7 @@ def _observations(scope: Scope) -> Observations:
     forms = {code: _entries(own) for code, own in by_code.items()}
     lacking = scope.lacking()
     for (code, wrapped), own in by_thing.items():
-        records = [_visit(v, numbers[v.number], graphs, forms[code], lacking) for v in own]
+        records = [_evaluation(v, numbers[v.number], graphs, forms[code], lacking) for v in own]
         plain |= {v.number: visit for v, visit in zip(own, records, strict=True)}
         frame = _frame(code, tuple(records), scope.before.get(code, ()), by_code)
         frames.append(_through_wrapper(frame, wrapped, own[0].caller))
@@ -230,8 +230,8 @@ def _part(scope: Scope, one: Evaluation) -> Observations:
     graphs = {g: g.number for g in one.graphs}
     own = list(scope.by_code.get(one.code, ()))
     forms = _entries(own)
-    visit = _visit(one, one.number, graphs, forms, scope.lacking())
-    frame = _frame(one.code, (visit,), scope.before.get(one.code, ()), list(scope.by_code))
+    evaluation = _evaluation(one, one.number, graphs, forms, scope.lacking())
+    frame = _frame(one.code, (evaluation,), scope.before.get(one.code, ()), list(scope.by_code))
     same = (v for v in own if v.wrapped == one.wrapped)
     frame = _through_wrapper(frame, one.wrapped, next(same, one).caller)
     seconds = time.perf_counter() - scope.began
@@ -271,7 +271,7 @@ def _graphs(graphs: dict[Graph, int]) -> tuple[ProgramGraph, ...]:
     )
 
 
-def _visit(
+def _evaluation(
     v: Evaluation,
     number: int,
     graphs: dict[Graph, int],

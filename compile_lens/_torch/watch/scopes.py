@@ -42,7 +42,7 @@ class Scope:
         self.began = time.perf_counter()
         self.began_at = time.time_ns() / 1000
         self.ended: float | None = None
-        self.visits: list[Evaluation] = []
+        self.evaluations: list[Evaluation] = []
         self.by_code: dict[
             types.CodeType, list[Evaluation]
         ] = {}  # the same, by the code that Dynamo evaluated
@@ -51,7 +51,7 @@ class Scope:
         self.events: list[Event] = []
         self.compiles: dict[
             int, tuple[Any, int]
-        ] = {}  # by id() of torch's compile id: that id, and the visit's index
+        ] = {}  # by id() of torch's compile id: that id, and the index of the evaluation
         self.elsewhere: Counter[str] = Counter()
         self.breaks_elsewhere: dict[str, list[Break]] = {}
         self.skipped: dict[tuple[types.CodeType, str, Frame | None], Evaluation] = {}
@@ -88,7 +88,7 @@ class Scope:
 
     def add(self, evaluation: Evaluation) -> None:
         """Add a finished evaluation. A program may have hundreds, so that nothing scans all of them at each."""
-        self.visits.append(evaluation)
+        self.evaluations.append(evaluation)
         self.by_code.setdefault(evaluation.code, []).append(evaluation)
         failed = self.failed_of.setdefault(evaluation.code, {})
         failed.update((one.source, one) for one in evaluation.failed)

@@ -21,8 +21,8 @@ from . import graph_text
 class LoggedVariant:
     """A form of a code, with what its guards ask."""
 
-    def __init__(self, visit: FrameEvaluation, tree: str) -> None:
-        self.visit = visit
+    def __init__(self, evaluation: FrameEvaluation, tree: str) -> None:
+        self.evaluation = evaluation
         self.leaves: dict[tuple[str, str], list[str]] = {}
         for source, kind, text in graph_text.leaves(tree):
             self.leaves.setdefault((_plain(source), kind), []).append(_plain(messages.with_place(text)[0]))
@@ -72,8 +72,8 @@ class _Asked:
 def _earlier(id: str, forms: Mapping[str, LoggedVariant]) -> Iterator[FailedGuard]:
     code = id.rpartition("/")[0]
     for known, form in forms.items():
-        if known.rpartition("/")[0] == code and form.visit.recompilation is not None:
-            yield from form.visit.recompilation.failed_guards
+        if known.rpartition("/")[0] == code and form.evaluation.recompilation is not None:
+            yield from form.evaluation.recompilation.failed_guards
 
 
 def _plain(text: str) -> str:
@@ -91,7 +91,7 @@ def values(new: LoggedVariant) -> dict[str, Any]:
                 known[about] = value
             if kind == _TENSOR and (check := guard_values.TENSOR_CHECK.search(text)):
                 known |= _of_tensor(source, check)
-    dims: Iterable[DynamicDim] = new.visit.dynamic
+    dims: Iterable[DynamicDim] = new.evaluation.dynamic
     known |= {messages.plain_source(one.source): _literal(one.observed) for one in dims if one.observed}
     return known
 

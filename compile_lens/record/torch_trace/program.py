@@ -152,7 +152,7 @@ _SINCE = "dynamo_cumulative_compile_time_us"
 
 def _not_in_log(frames: Iterable[ProgramFrame]) -> list[Missing]:
     missing = [Missing(*one) for one in NOT_IN_A_LOG]
-    called = all(visit.caller is not None for frame in frames for visit in frame.evaluations)
+    called = all(evaluation.caller is not None for frame in frames for evaluation in frame.evaluations)
     return missing if called else [*missing, _CALLERS]
 
 
@@ -230,15 +230,15 @@ def _frames(
             continue
         number = sum(map(len, by_code.values()))
         new_graphs = _graphs(own, len(graphs))
-        visit = _visit(own, place, number, new_graphs, log, forms, old)
-        if id(own) in proved and not visit.breaks:
-            visit = dataclasses.replace(visit, breaks=(with_graph(proved[id(own)], new_graphs),))
-        if visit.outcome in (COMPILED, NO_GRAPH):
-            forms[own.id] = LoggedVariant(visit, own.guards)
+        evaluation = _evaluation(own, place, number, new_graphs, log, forms, old)
+        if id(own) in proved and not evaluation.breaks:
+            evaluation = dataclasses.replace(evaluation, breaks=(with_graph(proved[id(own)], new_graphs),))
+        if evaluation.outcome in (COMPILED, NO_GRAPH):
+            forms[own.id] = LoggedVariant(evaluation, own.guards)
         graphs += new_graphs
-        by_code.setdefault((own.code, place), []).append(visit)
+        by_code.setdefault((own.code, place), []).append(evaluation)
     places = [place for _, place in by_code]
-    frames = tuple(_frame(place, tuple(visits), places) for (_, place), visits in by_code.items())
+    frames = tuple(_frame(place, tuple(evaluations), places) for (_, place), evaluations in by_code.items())
     elsewhere = (LibrarySkips(_UNSAID, skips, tuple(broken)),) if skips else ()
     return frames, tuple(graphs), elsewhere
 
@@ -246,14 +246,14 @@ def _frames(
 _UNSAID = "no operation to compile (the log does not say why)"
 
 
-def _frame(place: Place, visits: tuple[FrameEvaluation, ...], places: list[Place]) -> ProgramFrame:
+def _frame(place: Place, evaluations: tuple[FrameEvaluation, ...], places: list[Place]) -> ProgramFrame:
     file, function, line = place
     name, resumes = messages.plain_name(function), messages.resume_line(function)
     if resumes is not None:
         line = max((at for of, own, at in places if (of, own) == (file, name) and at <= line), default=line)
     if name == "inner" and file.replace("\\", "/").endswith(_THROUGH):
-        return ProgramFrame(_UNNAMED, "", 0, evaluations=visits, torch_caller=_THROUGH)
-    return ProgramFrame(name, file, line, resumes, evaluations=visits)
+        return ProgramFrame(_UNNAMED, "", 0, evaluations=evaluations, torch_caller=_THROUGH)
+    return ProgramFrame(name, file, line, resumes, evaluations=evaluations)
 
 
 _THROUGH = "torch/_dynamo/external_utils.py"
@@ -294,7 +294,7 @@ def _seconds(value: Any) -> float | None:
     return float(value) if type(value) in (int, float) and math.isfinite(value) else None
 
 
-def _visit(
+def _evaluation(
     own: LoggedCompile,
     place: Place,
     number: int,
@@ -417,7 +417,7 @@ def _recompilation(
         seen = next((d.observed for d in dynamic if messages.plain_source(d.source) == guard.source), "")
         new = guard.new or (seen if size is None else str(size))
         guard = dataclasses.replace(guard, line=of_text, new=new)
-        failed.append(messages.with_guard_line(guard, older.visit.guards if older is not None else ()))
+        failed.append(messages.with_guard_line(guard, older.evaluation.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
     at = UNKNOWN if own.reasons is None else nearest_variant(failed, forms, variant)
     known = Recompilation(
@@ -425,7 +425,7 @@ def _recompilation(
     )
     changed = known.change
     form = forms.get(changed.id) if changed is not None else None
-    earlier = {d.source for d in form.visit.dynamic} if form is not None else set()
+    earlier = {d.source for d in form.evaluation.dynamic} if form is not None else set()
     became = tuple(d for d in dynamic if form is not None and d.source not in earlier)
     asks = messages.specializing_line(changed, dynamic, guards) if changed is not None else None
     return dataclasses.replace(known, dynamic=became, specializing_line=asks)

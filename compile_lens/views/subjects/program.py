@@ -37,7 +37,7 @@ from ..findings.vllm import vllm
 from ..words import program as words
 from ..words.outcome import reason
 from ..words.quantities import NOT_KNOWN, duration, observed, plural
-from ..words.remedies import FIRST_USED, MadeAt, for_each
+from ..words.remedies import FIRST_USED, GuardLines, for_each
 from ..words.remedies import NOTE as OF_TENSORS
 from ..words.sentences import all_notes
 
@@ -251,16 +251,13 @@ def _graphs(program: ProgramRecord, pairs: list[tuple[Break, tuple[int, ...] | N
     """The graphs on both sides of each of several breaks, and the bytes that cross, each different pair once."""
     numbers, crossing = [], []
     for one, after in pairs:
-        given = "none" if one.graph is None else size(program.graphs[one.graph].output_bytes)
-        taken = (
-            size(program.graphs[after[0]].input_bytes)
-            if after
-            else "none"
-            if after is not None
-            else size(None)
-        )
-        before = "none" if one.graph is None else str(one.graph)
-        numbers_after = "one of before" if after is None else ", ".join(map(str, after)) or "none"
+        before = given = numbers_after = taken = "none"
+        if one.graph is not None:
+            before, given = str(one.graph), size(program.graphs[one.graph].output_bytes)
+        if after is None:
+            numbers_after, taken = "one of before", size(None)
+        elif after:
+            numbers_after, taken = ", ".join(map(str, after)), size(program.graphs[after[0]].input_bytes)
         numbers.append(f"{before} → {numbers_after}")
         crossing.append(f"{given} → {taken}")
     return _each(numbers), _each(crossing)
@@ -274,32 +271,32 @@ def _each(texts: list[str]) -> str:
 
 def _again(program: ProgramRecord) -> Finding | None:
     rows = []
-    again = {visit.number for visit in program.recompiles}
-    frames = {visit.number: frame for frame in program.frames for visit in frame.evaluations}
-    made_at: dict[int, MadeAt] = {}
-    sizes = program.lacks(claims.SIZES)
-    for visit in (v for v in program.evaluations if v.recompilation is not None):
-        recompilation = visit.recompilation
-        assert recompilation is not None
+    compiled = {evaluation.number for evaluation in program.recompiles}
+    sizes_lost = program.lacks(claims.SIZES)
+    every = [
+        (one, frame, lines)
+        for frame in program.frames
+        for lines in (GuardLines(frame),)
+        for one in frame.evaluations
+    ]
+    for evaluation, frame, lines in sorted(every, key=lambda each: each[0].number):
+        recompilation = evaluation.recompilation
+        if recompilation is None:
+            continue
         nearest = recompilation.change
-        of = frames[visit.number]
-        if (at := made_at.get(id(of))) is None:
-            at = made_at[id(of)] = MadeAt(of)
-        line = at.of(nearest, visit) if nearest is not None else ""
-        each = for_each(program.environment.torch, sharing(of))
-        library = measures.is_library(Frame(of.file, of.line, of.function))
-        tried = (
-            ""
-            if sizes
-            else words.to_try(recompilation, of.torch_caller, of.resume_line is not None, each, library)
-        )
-        outcome = visit.id if visit.number in again else f"none: {visit.limit or visit.outcome}"
+        tried = ""
+        if not sizes_lost:
+            each = for_each(program.environment.torch, sharing(frame))
+            library = measures.is_library(Frame(frame.file, frame.line, frame.function))
+            resumed = frame.resume_line is not None
+            tried = words.to_try(recompilation, frame.torch_caller, resumed, each, library)
+        new = evaluation.number in compiled
         cells = (
             nearest.id if nearest is not None and recompilation.nearest_entry != UNKNOWN else "",
-            outcome,
-            words.place(visit.caller) if visit.caller is not None else "",
-            words.again(recompilation, visit.number in again),
-            line,
+            evaluation.id if new else f"none: {evaluation.limit or evaluation.outcome}",
+            words.place(evaluation.caller) if evaluation.caller is not None else "",
+            words.again(recompilation, new),
+            lines.of(nearest, evaluation) if nearest is not None else "",
             "\n".join(filter(None, (words.also(recompilation), f"try: {tried}" if tried else ""))),
         )
         rows.append(cells)
@@ -309,7 +306,7 @@ def _again(program: ProgramRecord) -> Finding | None:
         "Each call that fitted none of the variants of a code: the nearest variant, its guard that failed, and the new "
         "variant; also, why the others did not fit."
     )
-    if any(made_at.startswith(FIRST_USED) for *_, made_at, _ in rows):
+    if any(line.startswith(FIRST_USED) for *_, line, _ in rows):
         intro += OF_TENSORS
     if program.log:
         intro += " Where nothing was compiled, a log does not hold what the call was given: no variant is named then."
@@ -320,11 +317,11 @@ def _again(program: ProgramRecord) -> Finding | None:
 
 def _specialized(program: ProgramRecord) -> Finding | None:
     rows = []
-    for visit in program.evaluations:
-        for one in visit.specializations:
+    for evaluation in program.evaluations:
+        for one in evaluation.specializations:
             where = words.place(one.line) if one.line is not None else "torch's own"
             text = one.line.text.strip() if one.line is not None else ""
-            rows.append((visit.id, without_stack_names(one.source), one.symbol, one.value, where, text))
+            rows.append((evaluation.id, without_stack_names(one.source), one.symbol, one.value, where, text))
     columns = {"id": NAME, "what": NAME, "symbol": NAME, "became": NUMBER, "at": NAME, "line": NAME}
     intro = "Sizes and numbers that were to stay symbols, and the line that made each one value."
     fact, where = plural(len(rows), "symbol"), "evaluation.specializations"
@@ -336,11 +333,11 @@ def _guards(program: ProgramRecord) -> Finding | None:
     by_line: dict[tuple[str, str, str], list[str]] = {}
     others = every = 0
     for frame in program.frames:
-        for visit in frame.evaluations:
-            own = len(visit.guards) if visit.guard_count is None else visit.guard_count
+        for evaluation in frame.evaluations:
+            own = len(evaluation.guards) if evaluation.guard_count is None else evaluation.guard_count
             every += own
-            others += own - sum(guard.line is not None for guard in visit.guards)
-            for guard in visit.guards:
+            others += own - sum(guard.line is not None for guard in evaluation.guards)
+            for guard in evaluation.guards:
                 if guard.line is None:
                     continue
                 key = (
@@ -348,7 +345,7 @@ def _guards(program: ProgramRecord) -> Finding | None:
                     words.place(guard.line),
                     guard.line.text.strip(),
                 )
-                by_line.setdefault(key, []).append(visit.id)
+                by_line.setdefault(key, []).append(evaluation.id)
     if not every:
         return None
     rows = tuple(
@@ -385,12 +382,12 @@ def _compilations(program: ProgramRecord) -> Finding | None:
             )
             what = f"{_BEFORE[bool(frame.prior_ids), bool(frame.eager_lines)]} before the watch{unseen}"
             rows.append((", ".join(frame.prior_ids), name, function, what, "", "", ""))
-        for visit in frame.evaluations:
-            graphs = [program.graphs[n] for n in visit.graphs]
+        for evaluation in frame.evaluations:
+            graphs = [program.graphs[n] for n in evaluation.graphs]
             operators = "+".join(NOT_KNOWN if g.operators is None else str(g.operators) for g in graphs)
-            often = f", {visit.count} times" if visit.count > 1 else ""
-            shown = (visit.id, name, function, words.outcome(visit) + often, visit.backend, operators)
-            rows.append((*shown, duration(visit.seconds) or NOT_KNOWN))
+            often = f", {evaluation.count} times" if evaluation.count > 1 else ""
+            what, time = words.outcome(evaluation) + often, duration(evaluation.seconds) or NOT_KNOWN
+            rows.append((evaluation.id, name, function, what, evaluation.backend, operators, time))
     columns = {"id": NAME, "where": NAME, "function": NAME, "outcome": TEXT, "backend": NAME}
     columns |= {"operators": NUMBER, "time": NUMBER}
     intro = "Each frame evaluation by Dynamo, by function, and the time that it took, measured."

@@ -179,8 +179,8 @@ def _left(program: ProgramRecord, own: Counts) -> list[str]:
     return [plural(count, one, many) for count, one, many in kinds if count]
 
 
-def outcome(visit: FrameEvaluation) -> str:
+def outcome(evaluation: FrameEvaluation) -> str:
     """The outcome of a frame evaluation in a few words."""
-    if is_partly_compiled(visit):
+    if is_partly_compiled(evaluation):
         return "compiled in part"
-    return visit.outcome
+    return evaluation.outcome

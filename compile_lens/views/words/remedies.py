@@ -274,22 +274,22 @@ def place(frame: Frame | None) -> str:
     return f"{os.path.basename(frame.file)}:{frame.line}" if frame is not None and frame.file else UNSAID
 
 
-class MadeAt:
-    """Says it of the failed guards of one function."""
+class GuardLines:
+    """The lines of the program that made the guards of one function."""
 
     def __init__(self, frame: ProgramFrame) -> None:
-        self._forms: dict[str, list[FrameEvaluation]] = {}
-        for visit in frame.evaluations:
-            if visit.guards:
-                self._forms.setdefault(visit.id, []).append(visit)
+        self._variants: dict[str, list[FrameEvaluation]] = {}
+        for evaluation in frame.evaluations:
+            if evaluation.guards:
+                self._variants.setdefault(evaluation.id, []).append(evaluation)
 
-    def of(self, failed: FailedGuard, visit: FrameEvaluation) -> str:
+    def of(self, failed: FailedGuard, evaluation: FrameEvaluation) -> str:
         """``t.py:3``, or that no line did and where the tensor is first used; ``""`` where neither is known."""
         if failed.line is not None:
             return place(failed.line)
         if not failed.text.startswith("tensor '"):
             return ""
-        older = [form for form in self._forms.get(failed.id, ()) if form.number < visit.number]
+        older = [one for one in self._variants.get(failed.id, ()) if one.number < evaluation.number]
         names = set(guarded_values(failed.source))
         guards = older[-1].guards if older else ()
         lines = {
