@@ -110,7 +110,7 @@ def observed(
         _look(seen, result, twin, before, kept, held)
         if backward:
             with precision():
-                _take_gradients(seen, result, twin, before, leaves, held)
+                _take_gradients(seen, result, before, leaves, held)
         later = seen.all_after  # what it left as it was stands in memory once, beside the originals
         later |= {n: seen.after.get(n) or kept[n][0] for n, x in later.items() if isinstance(x, torch.Tensor)}
         return seen
@@ -276,7 +276,6 @@ def _leaf_names(state: dict[str, Any]) -> dict[int, str]:
 def _take_gradients(
     seen: Observation,
     result: Any,
-    twin: Any,
     before: dict[str, Any],
     leaf_names: dict[int, str],
     held: SavedState,

@@ -22,7 +22,7 @@ def recordable_parts(phase: str, scheduler: Any, lowering: Any, static: Sequence
     mutated = _mutated(lowering, static)
     try:
         with config.patch({"triton.cudagraphs": True}):
-            refused, node = _why_disabled(lowering, partitioned)
+            refused, node = _why_disabled(lowering)
             parts = () if refused else _parts(scheduler, enabled, config)
     except Exception as error:  # a question of torch's own that it cannot answer for this graph
         return CudaGraphs(
@@ -33,7 +33,7 @@ def recordable_parts(phase: str, scheduler: Any, lowering: Any, static: Sequence
             unknown_reason=f"{type(error).__name__}: {error}",
         )
     if not partitioned and not refused:
-        refused, node = _why_not_whole(lowering, parts)
+        refused, node = _why_not_whole(lowering)
         parts = () if refused else (GraphPartition(True, tuple(g for part in parts for g in part.groups)),)
     return CudaGraphs(phase, enabled, partitioned, parts, refused, node, mutated)
 
@@ -58,7 +58,7 @@ def _parts(scheduler: Any, enabled: bool, config: Any) -> tuple[GraphPartition, 
     return tuple(parts)
 
 
-def _why_disabled(lowering: Any, partitioned: bool) -> tuple[str, str]:
+def _why_disabled(lowering: Any) -> tuple[str, str]:
     """Return why lowering rules out the whole graph, and the node concerned."""
     from torch._inductor import cudagraph_utils
 
@@ -79,7 +79,7 @@ def _why_disabled(lowering: Any, partitioned: bool) -> tuple[str, str]:
     ), cpu.name if cpu is not None and "cpu device" in disabled_reason else ""
 
 
-def _why_not_whole(lowering: Any, parts: Sequence[GraphPartition]) -> tuple[str, str]:
+def _why_not_whole(lowering: Any) -> tuple[str, str]:
     """Return why the graph is not recorded if it may not be cut."""
     import torch._inductor.config as config
     from torch._inductor.utils import get_first_incompatible_cudagraph_node

@@ -87,7 +87,7 @@ def note_call(mine: tuple[Scope, ...], function: Any) -> None:
     if code is None or not any(code in scope.eager_before for scope in mine):
         return
     own = getattr(getattr(function, "__func__", function), "__code__", None)
-    # Torch's function around a module may run a form in which this code is a part.
+    # Torch's function around a module may run a variant in which this code is a part.
     sure = own is code or (own is not None and not any(map(_calls_graph, entries_of(own))))
     at = callers.caller()
     key = (SKIPPED_BEFORE, code, sure)
@@ -114,8 +114,8 @@ def withdraw_call(code: types.CodeType) -> None:
             del scope.uncompiled[key]
 
 
-def _calls_graph(form: Any) -> bool:
-    return any(name.startswith("__compiled_fn") for name in form.code.co_names)
+def _calls_graph(variant: Any) -> bool:
+    return any(name.startswith("__compiled_fn") for name in variant.code.co_names)
 
 
 def skip_reason(code: types.CodeType) -> Ending:

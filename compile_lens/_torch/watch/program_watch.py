@@ -150,10 +150,10 @@ def _observations(scope: Scope) -> Observations:
     numbers = {v.number: i for i, v in enumerate(evaluations)}
     frames = []
     plain: dict[int, FrameEvaluation] = {}
-    forms = {code: _entries(own) for code, own in by_code.items()}
+    variants = {code: _entries(own) for code, own in by_code.items()}
     lacking = scope.lacking()
     for (code, wrapped), own in by_thing.items():
-        records = [_evaluation(v, numbers[v.number], graphs, forms[code], lacking) for v in own]
+        records = [_evaluation(v, numbers[v.number], graphs, variants[code], lacking) for v in own]
         plain |= {v.number: visit for v, visit in zip(own, records, strict=True)}
         frame = _frame(code, tuple(records), scope.before.get(code, ()), by_code)
         frames.append(_through_wrapper(frame, wrapped, own[0].caller))
@@ -217,20 +217,20 @@ def _entries(own: Iterable[Evaluation]) -> dict[str, list[Evaluation]]:
     return entries
 
 
-def _older_entry(forms: dict[str, list[Evaluation]], id: str, v: Evaluation) -> Evaluation | None:
+def _older_entry(variants: dict[str, list[Evaluation]], id: str, v: Evaluation) -> Evaluation | None:
     """Return the entry of an id when an evaluation began; that of another thread may begin later, and finish
     earlier."""
-    own = forms.get(id, [])
-    before = [form for form in own if form.number < v.number]
-    return max(before, key=lambda form: form.number) if before else next(iter(own), None)
+    own = variants.get(id, [])
+    before = [variant for variant in own if variant.number < v.number]
+    return max(before, key=lambda variant: variant.number) if before else next(iter(own), None)
 
 
 def _part(scope: Scope, one: Evaluation) -> Observations:
     """Return one evaluation alone, with its numbers over all watches."""
     graphs = {g: g.number for g in one.graphs}
     own = list(scope.by_code.get(one.code, ()))
-    forms = _entries(own)
-    evaluation = _evaluation(one, one.number, graphs, forms, scope.lacking())
+    variants = _entries(own)
+    evaluation = _evaluation(one, one.number, graphs, variants, scope.lacking())
     frame = _frame(one.code, (evaluation,), scope.before.get(one.code, ()), list(scope.by_code))
     same = (v for v in own if v.wrapped == one.wrapped)
     frame = _through_wrapper(frame, one.wrapped, next(same, one).caller)
@@ -275,11 +275,11 @@ def _evaluation(
     v: Evaluation,
     number: int,
     graphs: dict[Graph, int],
-    forms: dict[str, list[Evaluation]],
+    variants: dict[str, list[Evaluation]],
     lacking: set[str],
 ) -> FrameEvaluation:
     outcome = _outcome(v, lacking)
-    recompilation, dynamic = _recompilation(v, forms), v.dynamic
+    recompilation, dynamic = _recompilation(v, variants), v.dynamic
     if claims.SIZES in lacking:
         recompilation = recompilation and dataclasses.replace(recompilation, dynamic=())
         dynamic = ()
@@ -349,18 +349,18 @@ def _why(v: Evaluation, outcome: str) -> Ending | None:
     )
 
 
-def _recompilation(v: Evaluation, forms: dict[str, list[Evaluation]]) -> Recompilation | None:
+def _recompilation(v: Evaluation, variants: dict[str, list[Evaluation]]) -> Recompilation | None:
     if v.recompiled is None:
         return None
     failed = []
     for guard in v.failed:
-        older = _older_entry(forms, guard.id, v)
+        older = _older_entry(variants, guard.id, v)
         if older is not None:
             guard = messages.with_guard_line(guard, older.guards, older.specialized)
             guard = failed_guards.with_compiled_value(guard, older.held)
         failed.append(guard)
     changed = failed[v.nearest] if failed else None
-    nearest = _older_entry(forms, changed.id, v) if changed is not None else None
+    nearest = _older_entry(variants, changed.id, v) if changed is not None else None
     if nearest is not None:
         earlier = {d.source for d in nearest.dynamic}
         became = tuple(d for d in v.dynamic if d.source not in earlier)

@@ -46,7 +46,7 @@ class Scope:
         self.by_code: dict[
             types.CodeType, list[Evaluation]
         ] = {}  # the same, by the code that Dynamo evaluated
-        # Per code, the guard that failed in one of its forms, by source.
+        # Per code, the guard that failed in one of its variants, by source.
         self.failed_of: dict[types.CodeType, dict[str, FailedGuard]] = {}
         self.events: list[Event] = []
         self.compiles: dict[
@@ -56,7 +56,7 @@ class Scope:
         self.breaks_elsewhere: dict[str, list[Break]] = {}
         self.skipped: dict[tuple[types.CodeType, str, Frame | None], Evaluation] = {}
         self.before: dict[types.CodeType, tuple[str, ...]] = {}
-        # Resume functions that Dynamo evaluated earlier without compiling a form.
+        # Resume functions that Dynamo evaluated earlier without compiling a variant.
         self.eager_resumes: tuple[types.CodeType, ...] = ()
         self.eager_before: tuple[types.CodeType, ...] = ()  # the same for whole functions
         self.failed: Counter[tuple[str, str]] = Counter()  # by claim, and the error
@@ -187,9 +187,9 @@ class Evaluation:
         self.graphs: list[Graph] = []
         self.breaks: list[Break] = []
         self.failed: list[FailedGuard] = []
-        self.nearest = 0  # index of the failure in the form that the call came nearest to
+        self.nearest = 0  # index of the failure in the variant that the call came nearest to
         self.recompiled: tuple[int, int] | None = None
-        # Ids of the forms that existed when torch asked why none fits.
+        # Ids of the variants that existed when torch asked why none fits.
         self.asked: frozenset[str] = frozenset()
         self.guards: tuple[GuardOrigin, ...] = ()
         # What guards were made for, where torch does not say it when they fail.

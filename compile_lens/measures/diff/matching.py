@@ -90,7 +90,7 @@ def match(
     matcher = _Matcher(a, b)
     strong = [signatures(side) for side in (a, b)]
     weak: list[list[Hashable]] = [[(i.node.op, _target(i.node)) for i in side] for side in (a, b)]
-    known = _inputs(a, b, inputs)
+    known = _inputs(b, inputs)
     for keys in (strong, weak):
         for side, marks in zip(keys, known):
             for number, mark in marks.items():
@@ -113,7 +113,7 @@ def match(
 
 
 def _inputs(
-    a: Sequence[Item], b: Sequence[Item], known: Mapping[int, int | None]
+    b: Sequence[Item], known: Mapping[int, int | None]
 ) -> tuple[dict[int, Hashable], dict[int, Hashable]]:
     """A key for each input of which it is known what it is, or that it is nothing of the other's."""
     same = {one: two for one, two in known.items() if two is not None}

@@ -75,8 +75,8 @@ class CompileLog:
         """A compile that begins, or of which more is told before it is over."""
         if id in self._now and self._now[id].metrics is not None:
             del self._now[id]
-            frame, _, form = id.rpartition("/")
-            self._generations[frame] += form == "0"
+            frame, _, entry = id.rpartition("/")
+            self._generations[frame] += entry == "0"
         return self.compile(id)
 
     def end_export(self) -> None:

@@ -19,7 +19,7 @@ from . import graph_text
 
 
 class LoggedVariant:
-    """A form of a code, with what its guards ask."""
+    """A variant of a code, with what its guards check."""
 
     def __init__(self, evaluation: FrameEvaluation, tree: str) -> None:
         self.evaluation = evaluation
@@ -30,23 +30,25 @@ class LoggedVariant:
 
 
 def nearest_variant(
-    failed: Sequence[FailedGuard], forms: Mapping[str, LoggedVariant], new: LoggedVariant | None
+    failed: Sequence[FailedGuard], variants: Mapping[str, LoggedVariant], new: LoggedVariant | None
 ) -> int:
-    """The place in ``failed`` of the form in which least fails of what failed in any of them, now or earlier;
+    """The place in ``failed`` of the variant in which least fails of what failed in any of them, now or earlier;
     ``UNKNOWN`` where the log does not say enough to tell. ``new`` is what the call became, ``None`` where it became
     nothing. Of those in which as much fails, one is taken as a watch does."""
     if len(failed) < 2:
         return 0
-    older = [forms.get(one.id) for one in failed]
+    older = [variants.get(one.id) for one in failed]
     if new is None or None in older:
         return UNKNOWN
-    known = (*failed, *_earlier(failed[0].id, forms))
+    known = (*failed, *_earlier(failed[0].id, variants))
     comparison = _Asked(
         frozenset(about for one in known for about in guard_values.guarded_values(one.source)),
         frozenset(one.source for one in known),
         values(new),
     )
-    failures = [_failing(one, form, new, comparison) for one, form in zip(failed, older) if form is not None]
+    failures = [
+        _failing(one, variant, new, comparison) for one, variant in zip(failed, older) if variant is not None
+    ]
     order = [
         (len(fails), not guard_values.is_zero_one_specialized(one), at)
         for at, (one, (fails, _)) in enumerate(zip(failed, failures))
@@ -69,15 +71,15 @@ class _Asked:
     values: Mapping[str, Any]
 
 
-def _earlier(id: str, forms: Mapping[str, LoggedVariant]) -> Iterator[FailedGuard]:
+def _earlier(id: str, variants: Mapping[str, LoggedVariant]) -> Iterator[FailedGuard]:
     code = id.rpartition("/")[0]
-    for known, form in forms.items():
-        if known.rpartition("/")[0] == code and form.evaluation.recompilation is not None:
-            yield from form.evaluation.recompilation.failed_guards
+    for known, variant in variants.items():
+        if known.rpartition("/")[0] == code and variant.evaluation.recompilation is not None:
+            yield from variant.evaluation.recompilation.failed_guards
 
 
 def _plain(text: str) -> str:
-    """A source or a guard in the program's words; torch numbers the dicts of builtins anew for each form."""
+    """A source or a guard in the program's words; torch numbers the dicts of builtins anew for each variant."""
     return re.sub(r"(__builtins_dict__)_\d+", r"\1", messages.plain_source(text.strip()))
 
 
@@ -132,13 +134,13 @@ def _failing(
 
 
 def _states(old: LoggedVariant, new: LoggedVariant) -> set[str]:
-    """The settings of torch's that were others when two forms were made."""
-    one, two = (_state(form) for form in (old, new))
+    """The settings of torch's that were others when two variants were made."""
+    one, two = (_state(variant) for variant in (old, new))
     return {name for name in one.keys() | two.keys() if one.get(name) != two.get(name)}
 
 
-def _state(form: LoggedVariant) -> dict[str, Any]:
-    for text in form.leaves.get(("", _STATE), ()):
+def _state(variant: LoggedVariant) -> dict[str, Any]:
+    for text in variant.leaves.get(("", _STATE), ()):
         _, _, json_text = text.partition(" against ")
         try:
             state = json.loads(json_text)
@@ -183,7 +185,7 @@ _ASIDE = (_STATE, *graph_text.MARKINGS)
 def _tensor(
     source: str, check: re.Match[str], new: LoggedVariant, asked: _Asked
 ) -> Iterator[tuple[str, bool | None]]:
-    if (source, _TENSOR) not in new.leaves:  # it is none in the new form, or that does not ask
+    if (source, _TENSOR) not in new.leaves:  # it is none in the new variant, or that does not ask
         known = new.types.get(source)
         yield source, None if known is None or "Tensor" in known or "Parameter" in known else False
         return

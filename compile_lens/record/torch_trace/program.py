@@ -218,7 +218,7 @@ def _frames(
 ) -> tuple[tuple[ProgramFrame, ...], tuple[ProgramGraph, ...], tuple[LibrarySkips, ...]]:
     graphs: list[ProgramGraph] = []
     by_code: dict[tuple[tuple[str, int], Place], list[FrameEvaluation]] = {}
-    forms: dict[str, LoggedVariant] = {}
+    variants: dict[str, LoggedVariant] = {}
     skips, broken = 0, list[Break]()
     proved = proved_breaks(whole, log)
     for own in whole:
@@ -230,11 +230,11 @@ def _frames(
             continue
         number = sum(map(len, by_code.values()))
         new_graphs = _graphs(own, len(graphs))
-        evaluation = _evaluation(own, place, number, new_graphs, log, forms, old)
+        evaluation = _evaluation(own, place, number, new_graphs, log, variants, old)
         if id(own) in proved and not evaluation.breaks:
             evaluation = dataclasses.replace(evaluation, breaks=(with_graph(proved[id(own)], new_graphs),))
         if evaluation.outcome in (COMPILED, NO_GRAPH):
-            forms[own.id] = LoggedVariant(evaluation, own.guards)
+            variants[own.id] = LoggedVariant(evaluation, own.guards)
         graphs += new_graphs
         by_code.setdefault((own.code, place), []).append(evaluation)
     places = [place for _, place in by_code]
@@ -300,7 +300,7 @@ def _evaluation(
     number: int,
     graphs: list[ProgramGraph],
     log: CompileLog,
-    forms: dict[str, LoggedVariant],
+    variants: dict[str, LoggedVariant],
     old: bool,
 ) -> FrameEvaluation:
     metrics = own.metrics or {}
@@ -326,7 +326,7 @@ def _evaluation(
         restarts=own.attempts,
         graphs=tuple(g.number for g in graphs),
         breaks=breaks,
-        recompilation=_recompilation(own, dynamic, guards, log, forms),
+        recompilation=_recompilation(own, dynamic, guards, log, variants),
         limit=limit[1] if limit else "",
         guards=guards,
         guard_count=_guard_count(metrics) if compiled else None,
@@ -402,7 +402,7 @@ def _recompilation(
     dynamic: tuple[DynamicDim, ...],
     guards: tuple[GuardOrigin, ...],
     log: CompileLog,
-    forms: dict[str, LoggedVariant],
+    variants: dict[str, LoggedVariant],
 ) -> Recompilation | None:
     if not own.again:
         return None
@@ -412,20 +412,20 @@ def _recompilation(
     for text in own.reasons or ():
         guard = failed_guards.failed_guard(text, lambda _: "")
         of_text = graph_text.with_full_path(guard.line, log.files.values(), {})
-        older = forms.get(guard.id)
+        older = variants.get(guard.id)
         size = now.get(guard.source) if ".size(" in guard.source else None
         seen = next((d.observed for d in dynamic if messages.plain_source(d.source) == guard.source), "")
         new = guard.new or (seen if size is None else str(size))
         guard = dataclasses.replace(guard, line=of_text, new=new)
         failed.append(messages.with_guard_line(guard, older.evaluation.guards if older is not None else ()))
     count = (own.metrics or {}).get("cache_size")
-    at = UNKNOWN if own.reasons is None else nearest_variant(failed, forms, variant)
+    at = UNKNOWN if own.reasons is None else nearest_variant(failed, variants, variant)
     known = Recompilation(
         tuple(failed), count if type(count) is int else len(failed), log.limit, nearest_entry=at
     )
     changed = known.change
-    form = forms.get(changed.id) if changed is not None else None
-    earlier = {d.source for d in form.evaluation.dynamic} if form is not None else set()
-    became = tuple(d for d in dynamic if form is not None and d.source not in earlier)
+    older_variant = variants.get(changed.id) if changed is not None else None
+    earlier = {d.source for d in older_variant.evaluation.dynamic} if older_variant is not None else set()
+    became = tuple(d for d in dynamic if older_variant is not None and d.source not in earlier)
     asks = messages.specializing_line(changed, dynamic, guards) if changed is not None else None
     return dataclasses.replace(known, dynamic=became, specializing_line=asks)
