@@ -53,8 +53,7 @@ def _located(frame: Frame) -> Frame:
     if classes := _classes(frame.file, frame.line):
         function = f"{'.'.join(classes)}.{function}"
     line = linecache.getline(frame.file, frame.line).rstrip("\n")
-    # Columns count bytes: those of other texts are not those of its characters.
-    if not call and line.isascii() and line.strip() == frame.text and frame.within != str(frame.line):
+    if not call and line.strip() == frame.text and frame.within != str(frame.line):
         call = line[frame.column : frame.end_column].strip()
     return dataclasses.replace(frame, function=function, call=call)
 

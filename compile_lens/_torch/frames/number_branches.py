@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...record import syntax
 from ...record.graph import Frame
+from ..ground.source_places import column
 
 _READS = ("item", "tolist")
 _NUMBERS = ("abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "sum")
@@ -97,10 +98,16 @@ def _call_at(function: _Function, frame: Frame, reads: bool) -> ast.expr | None:
     if (
         frame.column is not None
     ):  # of a call over several lines the first columns are those of its own first line
-        exact = [n for n in parts if n.lineno == frame.line and n.col_offset == frame.column]
-        exact = [n for n in exact if frame.end_column in (None, n.end_col_offset)] or exact
+        exact = [n for n in parts if n.lineno == frame.line and _columns(n, frame)[0] == frame.column]
+        exact = [n for n in exact if frame.end_column in (None, _columns(n, frame)[1])] or exact
         parts = exact or parts
     return parts[0] if parts else None
+
+
+def _columns(node: ast.expr, frame: Frame) -> tuple[int | None, int | None]:
+    """Return the columns of a node that begins on the line of a frame."""
+    end = node.end_lineno or node.lineno
+    return column(frame.file, node.lineno, node.col_offset), column(frame.file, end, node.end_col_offset)
 
 
 def _is_call(node: ast.expr, reads: bool) -> bool:

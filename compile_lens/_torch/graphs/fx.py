@@ -12,7 +12,7 @@ import torch.fx
 from torch.fx import Node as FxNode
 
 from ...record.graph import Frame, Graph, Node
-from ..ground.source_places import frames, is_torch_file
+from ..ground.source_places import column, frames, is_torch_file
 from . import accesses, operator_kinds
 from .fx_values import ran, ref, target_text, tensors, value
 from .graph_text import readable
@@ -178,14 +178,16 @@ def module_path(path: str) -> str:
 
 def frame_of(summary: Any) -> Frame:
     """A ``traceback.FrameSummary`` as a Frame."""
+    file, line = str(summary.filename), int(summary.lineno or 0)
+    last = getattr(summary, "end_lineno", None) or line
     return Frame(
-        str(summary.filename),
-        int(summary.lineno or 0),
+        file,
+        line,
         str(summary.name),
         (summary.line or "").strip(),
-        getattr(summary, "colno", None),
-        getattr(summary, "end_colno", None),
-        is_torch_file(str(summary.filename)),
+        column(file, line, getattr(summary, "colno", None)),
+        column(file, last, getattr(summary, "end_colno", None)),
+        is_torch_file(file),
     )
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 import types
+import unicodedata
 
 import torch
 
@@ -56,10 +57,11 @@ def with_whole_value(trace: str, summary: traceback.FrameSummary) -> str:
     line = linecache.getline(summary.filename, summary.lineno or 0).rstrip()
     indent = len(line) - len(line.lstrip())
     # Of other lines it depends on who counted; what begins where its line does is the statement.
-    if start is None or end is None or start <= indent or not line.isascii():
+    if start is None or end is None or start <= indent:
         return trace
     if getattr(summary, "end_lineno", summary.lineno) != summary.lineno:
-        end = len(line)
+        end = len(line.encode("utf-8", "surrogatepass"))
+    start, end = (_width(line[: _column(line, offset)]) for offset in (start, end))
     frame = re.escape(f'  File "{summary.filename}", line {summary.lineno}, in {summary.name}\n')
     shown = re.compile(rf"({frame}    ( *){re.escape(line.lstrip())}\n)(?! *[~^])")
     return shown.sub(lambda m: f"{m[1]}    {m[2]}{' ' * (start - indent)}{'^' * (end - start)}\n", trace)
@@ -69,12 +71,46 @@ def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
     # A trace shows the line with less of its indentation, or none; columns count in the file's line.
     full = linecache.getline(frame.file, frame.line)
     indent = max(full.find(text.rstrip()), 0)
-    start, end = len(markers) - len(markers.lstrip()), len(markers.rstrip())
-    # Markers under wide characters are as wide as these: they count no characters of the text.
-    call = text[start:end].strip() if text.isascii() else ""
+    start, end = (
+        _characters(text, width) for width in (len(markers) - len(markers.lstrip()), len(markers.rstrip()))
+    )
+    call = text[start:end].strip()
     if call and not _is_part(text, start, end):
         return frame  # the code was compiled from another text, such as one with other indentation
     return dataclasses.replace(frame, column=indent + start, end_column=indent + end, call=call)
+
+
+WIDE = sys.version_info >= (3, 12) or hasattr(traceback, "_display_width")
+"""Markers under a wide character are two, as in a terminal; in an early 3.11 each character has one."""
+
+
+def _width(text: str) -> int:
+    """Return how many markers Python writes under a text."""
+    if text.isascii() or not WIDE:
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _characters(text: str, width: int) -> int:
+    """Return how many characters at the start of a line have this width; more than it has if the line is shorter."""
+    if text.isascii() or not WIDE:
+        return width
+    at = 0
+    while at < len(text) and width > 0:
+        width -= _width(text[at])
+        at += 1
+    return at + max(width, 0)
+
+
+def column(file: str, line: int, offset: int | None) -> int | None:
+    """Return the column at an offset of Python's, which counts bytes; columns count characters."""
+    return None if offset is None else _column(linecache.getline(file, line), offset)
+
+
+def _column(text: str, offset: int) -> int:
+    if text.isascii():
+        return offset
+    return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "replace"))
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
@@ -105,7 +141,11 @@ def _nodes(text: str) -> frozenset[tuple[int, int]] | None:
     places = (
         (getattr(node, "col_offset", None), getattr(node, "end_col_offset", None)) for node in ast.walk(tree)
     )
-    return frozenset((start, end) for start, end in places if start is not None and end is not None)
+    return frozenset(
+        (_column(text, start), _column(text, end))
+        for start, end in places
+        if start is not None and end is not None
+    )
 
 
 TORCH = os.path.join(os.path.dirname(torch.__file__), "")

@@ -8,10 +8,12 @@ import linecache
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch.nn.functional
 
+from compile_lens._torch.graphs.fx import frame_of
 from compile_lens._torch.ground.source_places import frames, with_whole_value
 from compile_lens.record.graph import Frame
 
@@ -103,3 +105,41 @@ def test_no_column_where_the_code_was_compiled_without_the_files_indentation() -
 def start_of_line(node: ast.expr) -> int:
     line = linecache.getline(FILE, node.lineno)
     return len(line) - len(line.lstrip())
+
+
+WIDE = """\
+def f(x, 名):
+    s = "é日本" ; y = x.sin() ; ñ = y.cos()  # 结果
+    if 名: y = torch.add(ñ, 名.view(-1)[0]) + x.exp() ; print("ｆｕｌｌ", y.tan())
+    値 = {"k": [x.relu(), "한"][0], "ä": y @ ñ}; return 値["ä"].sum()
+    return helper(
+        x.exp(), "日本", y.tan(),
+    )
+"""
+
+
+def wide_nodes() -> Iterator[tuple[ast.expr, str]]:
+    """Expressions of one line each, and their texts."""
+    for node in ast.walk(ast.parse(WIDE)):
+        if isinstance(node, ast.Call | ast.BinOp | ast.Subscript | ast.Attribute):
+            if node.end_lineno == node.lineno:
+                yield node, ast.get_source_segment(WIDE, node) or ""
+
+
+def test_columns_count_characters_of_a_line_with_others_than_ascii(tmp_path: Path) -> None:
+    """Python counts bytes in code, and the width of characters in a traceback."""
+    path = str(tmp_path / "wide.py")
+    Path(path).write_text(WIDE, encoding="utf-8")
+    marked = 0
+    for node, text in wide_nodes():
+        place = {"end_lineno": node.end_lineno, "colno": node.col_offset, "end_colno": node.end_col_offset}
+        summary = traceback.FrameSummary(path, node.lineno, "f", **place)
+        line = linecache.getline(path, node.lineno)
+        own = frame_of(summary)
+        assert line[own.column : own.end_column] == text
+        trace = "".join(traceback.StackSummary.from_list([summary]).format())
+        for frame in frames(trace) + frames(with_whole_value(trace, summary)):
+            if frame.column is not None:
+                marked += 1
+                assert (frame.call, line[frame.column : frame.end_column]) == (text, text)
+    assert marked > 30
