@@ -74,7 +74,7 @@ def test_a_stack_trace_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(torch.fx.graph, "_parse_stack_trace", reading)
     capture(wave, leaf())
-    assert len(read) > 3 and len(read) == len(set(read))
+    assert len(read) > 1 and len(read) == len(set(read))  # on 2.11 nodes of one line share a trace
 
 
 def test_a_pass_of_the_program_is_in_the_text() -> None:
