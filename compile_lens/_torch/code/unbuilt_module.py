@@ -10,3 +10,11 @@ def call(args: Any) -> NoReturn:
     raise AssertionError(
         "compile_lens: this code was generated only, not built; capture with build=True to run it"
     )
+
+
+def call_before_cpp(args: Any) -> NoReturn:
+    """Raise: this torch runs the graph, with a wrapper in Python, before it generates one in C++ for a GPU."""
+    raise AssertionError(
+        "compile_lens: this torch runs a graph before it generates the wrapper in C++ for a GPU, and nothing was "
+        "built; leave out cpp_wrapper, or use torch 2.13 or later, or capture with build=True if the GPU is present"
+    )

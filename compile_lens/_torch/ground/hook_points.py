@@ -13,6 +13,7 @@ torch      what differs
            and a frame that is skipped because of a dispatch mode leaves no trace
 2.11       a changed default argument (``f.__defaults__``) is not noticed: the entry for the old one runs on
 2.11       the stacks of nodes and of graph breaks have lines and no columns
+2.11       with ``cpp_wrapper`` a graph for a GPU runs before its wrapper in C++ is generated: no code without a build
 2.11       Inductor rewrites ``rrelu`` under ``fallback_random`` too, and draws other numbers for it than eager
 2.11       configs belong to the process, later to a thread: captures of several threads take turns
 2.11       torch keeps a few stack summaries of every compile's guards alive (about twenty small objects)

@@ -317,11 +317,14 @@ not_built._boxed_call = True  # type: ignore[attr-defined]
 
 
 def _not_built(lowering: Any) -> Any:
+    from torch._inductor import config
+
     from ..code import unbuilt_module
 
+    first = config.cpp_wrapper and not lowering.cpp_wrapper
+    call = unbuilt_module.call_before_cpp if first else unbuilt_module.call
     return _importable(
-        lowering,
-        types.SimpleNamespace(call=unbuilt_module.call, __file__=unbuilt_module.__file__, runner=None),
+        lowering, types.SimpleNamespace(call=call, __file__=unbuilt_module.__file__, runner=None)
     )
 
 
