@@ -116,7 +116,7 @@ class Node:
         target: what is called (``aten.sin.default``, ``torch.sin``), or the loop's or group's description.
         kind: coarse class for colours and counts: ``input``, ``output``, ``constant``, ``pointwise``,
             ``reduction``, ``scan``, ``matmul``, ``view``, ``allocation``, ``random``, ``mutation``, ``control``,
-            ``symbol``, ``extern``, ``custom``, ``nop`` or ``other``.
+            ``symbol``, ``extern``, ``custom`` (of a namespace outside ATen), ``nop`` or ``other``.
         compute: whether the node counts as work in the ledger (views, metadata and allocation do not).
         outputs: what it makes, one entry for each tensor.
         module: the ``nn.Module`` path it came from, ``""`` outside of modules; ``module_type`` its class.

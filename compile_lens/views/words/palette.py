@@ -69,7 +69,7 @@ COLOURS = {
     "control": Colour("#eae4fd", "#7a5bd6", "#2b2150", "#a48df0", "control flow"),
     "symbol": Colour("#d9f3f4", "#2a929a", "#103438", "#56bcc4", "symbolic size"),
     "extern": Colour("#f3dcec", "#a63f80", "#42193a", "#d67bb6", "extern kernel"),
-    "custom": Colour("#e2e2f8", "#5256b4", "#22244c", "#8d91e6", "custom operator"),
+    "custom": Colour("#e2e2f8", "#5256b4", "#22244c", "#8d91e6", "operator outside ATen"),
     "nop": Colour("#f6f6f6", "#929292", "#222222", "#7b7b7b", "no operation"),
     "other": Colour("#eceff2", "#6c7683", "#2b3037", "#98a2ae", "other"),
     "collapsed": Colour("#eef1fb", "#5b6ba8", "#20263c", "#8c9bd6", "collapsed (several nodes)"),
