@@ -14,6 +14,8 @@ import pytest
 import samples
 from markdown_pages import blocks, sections
 
+from compile_lens import pytest_plugin
+
 ROOT = Path(__file__).resolve().parents[2]
 
 Suite = Callable[..., "tuple[int, str]"]
@@ -178,6 +180,24 @@ def test_without_a_folder_no_page_is_kept(suite: Suite, tmp_path: Path) -> None:
     record = samples.sample().save(tmp_path / "sample.json")
     code, said = suite(HELD.format(record=str(record)), conftest=WITHOUT_TORCH)
     assert code == 1 and "page of" not in said and not list(tmp_path.rglob("*.html"))
+
+
+def test_pages_go_to_a_folder_that_exists_or_is_new(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in ("", tmp_path, tmp_path / "new"):
+        pytest_plugin.pytest_configure(Options(folder))  # type: ignore[arg-type]
+    with pytest.raises(pytest.UsageError, match=r"file is not a folder: name a folder, existing or new"):
+        pytest_plugin.pytest_configure(Options(tmp_path / "file"))  # type: ignore[arg-type]
+
+
+class Options:
+    """A configuration of pytest in which each option has one value."""
+
+    def __init__(self, value: object) -> None:
+        self.value = str(value)
+
+    def getoption(self, name: str) -> str:
+        return self.value
 
 
 @pytest.mark.exhaustive
