@@ -20,6 +20,7 @@ import torch.fx
 
 from ..ground.source_places import frames, is_torch_file
 from .eager_bodies import UnknownOperators
+from .fx_values import target_text
 
 _NODE = torch.fx.Node
 
@@ -52,14 +53,29 @@ def calls(graph: torch.fx.Graph) -> dict[torch.fx.Node, Call | None]:
 
 
 def other_path(graph: torch.fx.Graph) -> str:
-    """Return a sentence on a graph of torch's optimizers that is not what runs where they are not compiled; ``""`` for
-    other graphs."""
+    """Return a sentence on a graph that is not what runs where it is not compiled, of torch's optimizers or with calls
+    of NumPy; ``""`` for other graphs."""
+    arrays = dict.fromkeys(name for node in graph.nodes if (name := _numpy_name(node)))
+    if arrays:
+        names = [*arrays]
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        return (
+            f"of the captured graph; not compiled, NumPy runs {shown}, and PyTorch dispatches nothing for it"
+        )
     for trace in dict.fromkeys(map(_trace, graph.nodes)):  # many operators are of one line
         if "optim" in trace:
             for frame in frames(trace):
                 if _has_other_path(frame.file, frame.function):
                     return f"of the captured graph; not compiled, {frame.function} of torch.optim runs other operators"
     return ""
+
+
+def _numpy_name(node: torch.fx.Node) -> str:
+    """Return the name of the function of NumPy that Dynamo writes as one of torch; ``""`` for another node."""
+    kind = type(node.target)
+    if kind.__module__ != "torch._dynamo.utils" or not kind.__name__.startswith("numpy_"):
+        return ""
+    return target_text(node.target).rpartition(".")[2].removeprefix("wrapped_")
 
 
 _PATHS = ("_get_value(", "if capturable:")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -268,6 +269,33 @@ def test_what_the_graph_does_not_tell_is_not_counted(function: Callable[..., tor
     compiled = perform(Call.read(function, given))[0].compilations[0]
     assert compiled.eager is None
     assert "its graph does not say" in compiled.eager_note
+
+
+def with_arrays(x: torch.Tensor) -> torch.Tensor:
+    array = x.numpy()
+    return torch.from_numpy(numpy.sin(array) * array.max()) + 1
+
+
+def one_array(x: Any) -> Any:
+    return x + x.sum(axis=0)
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize(
+    ("function", "given", "names"),
+    [(with_arrays, torch.rand(4), "sin, max, mul"), (one_array, numpy.ones((2, 3)), "sum, add")],
+)
+def test_functions_of_numpy_are_counted_as_captured(function: Any, given: Any, names: str) -> None:
+    """PyTorch dispatches the addition of the first one alone: it runs no operator for an array."""
+    captured = capture(function, given)
+    assert captured.ledger.total.as_captured
+    assert f"NumPy runs {names}, and PyTorch dispatches nothing" in " ".join(captured.ledger.total.notes)
+    assert "work, as captured" in str(captured)
+
+
+def test_a_tensor_of_an_array_is_no_function_of_numpy() -> None:
+    captured = capture(lambda x: torch.from_numpy(x.numpy()) + 1, torch.rand(4))
+    assert not captured.ledger.total.as_captured and captured.ledger.total.eager_ops == 1
 
 
 OPTIMIZERS = [
