@@ -24,10 +24,10 @@ export interface Pane {
   element: HTMLElement;
   /** Controls of its own for the header (search, zoom, tabs); null without. */
   tools: HTMLElement | null;
-  /** Light what is in `marks` and nothing else. Called for every change: must be quick. */
-  mark(marks: Marks): void;
-  /** Bring the first of these items into view, without moving the focus. False if it shows none of them. */
-  reveal(items: number[]): boolean;
+  /** Light what is in `marks` and nothing else. Called for every change: must be quick. Without, nothing has a mark. */
+  mark?(marks: Marks): void;
+  /** Bring the first of these items into view, without moving the focus. False, or without, if it shows none of them. */
+  reveal?(items: number[]): boolean;
   /** Pixels from the view to the nearest of these items: 0 if it is in view, infinite if none is shown. Without, nothing is known of it. */
   far?(items: number[]): number;
   /** The words of a graph above its drawing. */
@@ -47,9 +47,9 @@ export interface Pane {
   /** Another compilation is shown. */
   recolour?(): void;
   /** The pane has a size now, or another one. */
-  resized(): void;
+  resized?(): void;
   /** Lets go of timers and observers. */
-  close(): void;
+  close?(): void;
 }
 
 /** The services that every part of the page may use. */

@@ -85,14 +85,4 @@ export class OutcomePane {
       ),
     );
   }
-
-  mark() {}
-
-  reveal() {
-    return false;
-  }
-
-  resized() {}
-
-  close() {}
 }

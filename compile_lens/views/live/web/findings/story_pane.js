@@ -72,12 +72,4 @@ export class StoryPane {
       element.setAttribute("aria-pressed", String(this.app.selection.isPinned(items)));
     }
   }
-
-  reveal() {
-    return false;
-  }
-
-  resized() {}
-
-  close() {}
 }

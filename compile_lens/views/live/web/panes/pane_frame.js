@@ -272,15 +272,15 @@ export class PaneFrame {
     this.watch.disconnect();
     if (pane.tools) this.watch.observe(pane.tools);
     this.restoreScroll();
-    pane.resized();
-    pane.mark(this.app.selection.marks);
+    pane.resized?.();
+    pane.mark?.(this.app.selection.marks);
     const pinned = () => this.app.selection.pins.flatMap((pin) => [...this.app.chain.own(pin.items)]);
     if (fresh) this.follow(name === "source" ? pinned() : pinned().sort((a, b) => a - b));
   }
 
   /** @param {Marks} marks */
   mark(marks) {
-    this.pane?.mark(marks);
+    this.pane?.mark?.(marks);
   }
 
   /**
@@ -290,9 +290,9 @@ export class PaneFrame {
   reveal(items) {
     const own = this.own(items);
     if (own.length === 0 || !this.pane) return;
-    if (!this.pane.reveal(own) && this.graph && this.view === "graph" && this.graph.code.text !== "") {
+    if (!this.pane.reveal?.(own) && this.graph && this.view === "graph" && this.graph.code.text !== "") {
       this.show("text");
-      this.pane.reveal(own);
+      this.pane.reveal?.(own);
     }
   }
 
@@ -302,7 +302,7 @@ export class PaneFrame {
    */
   follow(items) {
     const own = this.own(items);
-    if (own.length) this.pane?.reveal(own);
+    if (own.length) this.pane?.reveal?.(own);
   }
 
   /**
@@ -359,7 +359,7 @@ export class PaneFrame {
   }
 
   resized() {
-    if (this.element.isConnected) this.pane?.resized();
+    if (this.element.isConnected) this.pane?.resized?.();
   }
 
   /** Tools that do not fit into the head are behind a button. */
@@ -393,7 +393,7 @@ export class PaneFrame {
   close() {
     this.closed = true;
     this.watch.disconnect();
-    for (const pane of this.panes.values()) pane.close();
+    for (const pane of this.panes.values()) pane.close?.();
     this.panes.clear();
   }
 }

@@ -20,25 +20,15 @@ export class TracedPane {
   recolour() {
     const { core } = this.app.model;
     const compilation = core.compilations[this.app.compilation];
-    put(this.element, compilation ? saidOf(compilation, core.words) : []);
+    put(this.element, compilation ? tracingOf(compilation, core.words) : []);
   }
-
-  mark() {}
-
-  reveal() {
-    return false;
-  }
-
-  resized() {}
-
-  close() {}
 }
 
 /**
  * @param {Compilation} compilation
  * @param {Words} words
  */
-function saidOf({ ending, recompile, dynamic, guards, guardsMeaning, guardsLeft }, words) {
+function tracingOf({ ending, recompile, dynamic, guards, guardsMeaning, guardsLeft }, words) {
   /** @param {string} title @param {string} detail @param {boolean} there @param {() => Node} content */
   const part = (title, detail, there, content) =>
     there ? [h("h3", {}, title, h("span", { class: "below-detail" }, ` ${detail}`)), content()] : [];
