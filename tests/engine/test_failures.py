@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -337,12 +338,13 @@ def test_the_first_lines_of_a_failure_are_the_programs() -> None:
         at = words.index("in Block.forward")
         assert at < words.index("self.qkv(x).view") < words.index("TorchRuntimeError")
         assert str(Path(__file__).parent) not in words and " in forward" not in words
-        code, carets = next(
-            (a, b)
-            for a, b in zip(words.split("\n"), words.split("\n")[1:])
-            if b.strip(" ^") == "" and "^" in b
-        )
-        assert code[carets.index("^") : carets.rindex("^") + 1] == "self.qkv(x).view(2, 5, 4, 8)"
+        marked = [
+            code[carets.index("^") : carets.rindex("^") + 1]
+            for code, carets in zip(words.split("\n"), words.split("\n")[1:])
+            if carets.strip(" ^") == "" and "^" in carets
+        ]
+        # Python 3.10 has no columns.
+        assert marked[:1] == ["self.qkv(x).view(2, 5, 4, 8)"][: sys.version_info >= (3, 11)]
     own = next(n for n, line in enumerate(lines, 1) if line.endswith("# the line of Model"))
     assert f"test_failures.py:{own} in Model.forward  return self.block(x)" in text
     assert text.count("\n") <= 25 and text.index("Model.forward") < text.index("torch says")

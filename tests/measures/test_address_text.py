@@ -120,15 +120,18 @@ def test_names_at_lines(real: Capture, program: ModuleType) -> None:
         chain.find("cos@8") == chain.find("torch.cos@model.py:8") == chain.find(f"cos@{program.__file__}:8")
     )
     (cos,) = chain.find("cos@8")
-    assert chain.find("helper@8") == tuple(
-        a for name in ("tanh", "exp", "sub") for a in chain.find(f"{name}@4")
-    )
+    if sys.version_info < (3, 11):  # without columns each node may be that of a call by itself
+        for text in ("helper@8", "atan@10"):
+            with pytest.raises(UsageError, match=f"'{text}' could be several calls"):
+                chain.find(text)
+    else:
+        inlined = [a for name in ("tanh", "exp", "sub") for a in chain.find(f"{name}@4")]
+        assert chain.find("helper@8") == tuple(inlined) and len(chain.find("atan@10")) == 3
     assert chain.down("cos@8") == chain.down(cos) and chain.up("cos@8") == chain.up(cos)
     assert chain.ancestors("cos@8") == chain.ancestors(cos) == chain.find("model.py:8")
     assert chain.descendants("cos@8") == chain.descendants(cos)
     assert chain.lines("cos@8") == chain.lines(cos) and chain.derivatives("cos@8") == ()
     assert chain.why_not("cos@8") == "" and "cos@8" in chain
-    assert len(chain.find("atan@10")) == 3 or sys.version_info < (3, 11)
     with pytest.raises(
         UsageError, match=r"'tan@8': nothing of that name is at model\.py:8, which has cos, .*helper"
     ):

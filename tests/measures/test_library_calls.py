@@ -74,8 +74,10 @@ def test_calls_of_a_loop_that_need_nothing_of_each_other(
     assert (call.operator, call.count) == (operator, len(WEIGHTS))
     assert " @ w" in call.frame.text or "addmm" in call.frame.text
     text = " ".join(capture.text("short").split())
-    expression = "x @ w" if fn is experts else "torch.addmm(x, x, w)"
-    assert f"{operator} of `{expression}` is called 4 times, and no call needs another's result" in text
+    expression = " of `x @ w`" if fn is experts else " of `torch.addmm(x, x, w)`"
+    if sys.version_info < (3, 11):  # which has no columns
+        expression = ""
+    assert f"{operator}{expression} is called 4 times, and no call needs another's result" in text
 
 
 @pytest.mark.parametrize(
