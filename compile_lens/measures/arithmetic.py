@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -271,6 +272,22 @@ LONGEST = 2000
 def observed_sizes(compilation: Compilation) -> dict[str, int]:
     """Return the symbols of sizes, with the numbers that were seen."""
     return {one.symbol: one.hint for one in compilation.dynamic if one.hint is not None}
+
+
+def node_bytes(node: Node, sizes: Mapping[str, int]) -> int | None:
+    """Return the bytes of the results of a node, with ``sizes`` for symbols; ``None`` where one depends on data."""
+    known = [one for tensor in node.outputs if (one := _tensor_bytes(tensor, sizes)) is not None]
+    return sum(known) if known and len(known) == len(node.outputs) else None
+
+
+def _tensor_bytes(tensor: Tensor, sizes: Mapping[str, int]) -> int | None:
+    bits = 8 if tensor.dtype == "bool" else int((re.findall(r"\d+", tensor.dtype) or [0])[0])
+    if tensor.nbytes is not None or not bits or all(isinstance(one, int) for one in tensor.shape):
+        return tensor.nbytes
+    try:
+        return math.prod(length(one, sizes) for one in tensor.shape) * max(bits // 8, 1)
+    except Unknown:
+        return None
 
 
 def length(size: int | str, sizes: Mapping[str, int]) -> int:

@@ -8,6 +8,8 @@ from functools import cached_property
 from compile_lens.record.graph import Node
 from compile_lens.record.lowering import Lowered
 
+from .arithmetic import node_bytes
+
 
 class Buffers:
     """Who touches what.
@@ -16,6 +18,7 @@ class Buffers:
         loops, groups: the nodes of those stages by name; the inputs of the graph are among the loops.
         aten: the post-grad nodes by name.
         lowered: what lowering made of them; empty where it was not seen: then any value may be needed, or none.
+        sizes: the numbers that were seen for symbols of sizes.
     """
 
     def __init__(
@@ -24,7 +27,9 @@ class Buffers:
         groups: Mapping[str, Node],
         aten: Mapping[str, Node],
         lowered: Iterable[Lowered],
+        sizes: Mapping[str, int],
     ) -> None:
+        self._sizes = sizes
         self._loops = loops
         self._groups = groups
         self._aten = aten
@@ -44,13 +49,14 @@ class Buffers:
         once.
         """
         common = self.common(ga, gb)
-        unknown = [name for name in common if _nbytes(self._loops[name]) is None]
+        known = {name: node_bytes(self._loops[name], self._sizes) for name in common}
+        unknown = [name for name, nbytes in known.items() if nbytes is None]
         if unknown:
             return None, f"the size of {', '.join(unknown)} is not known before it runs"
         together = {*ga, *gb}
         total = 0
         for name in common:
-            size = _nbytes(self._loops[name]) or 0
+            size = known[name] or 0
             maker, readers = self.makers.get(name, ""), self.readers.get(name, {})
             within = [g for g in readers if g in together and g != maker]
             reads = sorted(_most(size, self._groups[g].reads) for g in within)
@@ -135,8 +141,3 @@ class Buffers:
 def _most(size: int, moved: int | None) -> int:
     """The size of a buffer, or what a group moves at all where that is less: it may read a part of it."""
     return size if moved is None else min(size, moved)
-
-
-def _nbytes(node: Node) -> int | None:
-    sizes = [t.nbytes for t in node.outputs]
-    return None if not sizes or None in sizes else sum(s for s in sizes if s is not None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from compile_lens.measures.arithmetic import observed_sizes
 from compile_lens.measures.buffers import Buffers
 from compile_lens.measures.chain import walk
 from compile_lens.measures.control_flow import GENERATED
@@ -107,7 +108,8 @@ class _Place:
         self.lowered = {entry.node: entry for entry in compilation.lowered if entry.phase == phase}
         graph = stages.get(f"{phase}.post_grad")
         self.aten = {path + n.name: n for path, n in walk(graph)} if isinstance(graph, Graph) else {}
-        self.buffers = Buffers(self.loops, self.groups, self.aten, self.lowered.values())
+        sizes = observed_sizes(compilation)
+        self.buffers = Buffers(self.loops, self.groups, self.aten, self.lowered.values(), sizes)
         self._inputs = {g: set(node.inputs) for g, node in self.groups.items()}
         self._users = _turned(self._inputs)
         self._order = {g: place for place, g in enumerate(self.groups)}

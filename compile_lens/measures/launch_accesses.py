@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compile_lens.record.compilation import Compilation
-from compile_lens.record.graph import Graph, Node, Tensor
+from compile_lens.record.graph import Graph, Node
 from compile_lens.record.kernel import Kernel
 
 from .address import walk
-from .arithmetic import Unknown, length, observed_sizes
+from .arithmetic import node_bytes, observed_sizes
 from .buffers import Buffers
 
 _PASSES_ON = ("view", "allocation")
@@ -47,7 +45,7 @@ class LaunchAccesses:
         self.nodes = nodes
         self._sizes = observed_sizes(compilation)
         self._loops, self._groups = loops, groups
-        self._buffers = Buffers(loops, groups, nodes, lowered)
+        self._buffers = Buffers(loops, groups, nodes, lowered, self._sizes)
         self._values: dict[str, tuple[str, ...]] = {
             one.node: (one.buffer, *one.parts) for one in lowered if one.buffer or one.parts
         }
@@ -118,19 +116,7 @@ class LaunchAccesses:
 
     def _size(self, buffer: str) -> int | None:
         node = self._loops.get(buffer) or self.nodes.get(buffer)
-        sizes = [self._bytes_of(tensor) for tensor in node.outputs] if node is not None else []
-        known = [one for one in sizes if one is not None]
-        return sum(known) if known and len(known) == len(sizes) else None
-
-    def _bytes_of(self, tensor: Tensor) -> int | None:
-        """Return the bytes of a tensor, at the sizes that were seen where they are symbols."""
-        bits = 8 if tensor.dtype == "bool" else int((re.findall(r"\d+", tensor.dtype) or [0])[0])
-        if tensor.nbytes is not None or not bits:
-            return size(tensor.nbytes)
-        try:
-            return size(math.prod(length(one, self._sizes) for one in tensor.shape) * max(bits // 8, 1))
-        except Unknown:
-            return None
+        return size(node_bytes(node, self._sizes)) if node is not None else None
 
     def _readers(self, buffer: str, loops: Iterable[Node]) -> tuple[str, ...]:
         """The nodes of loops that take the value that a buffer holds."""

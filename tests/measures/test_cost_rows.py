@@ -15,6 +15,7 @@ import compile_lens
 from compile_lens.errors import UsageError
 from compile_lens.measures.cost import Cost, cost
 from compile_lens.measures.launch_costs import NodeCost, node_costs
+from compile_lens.measures.unfused_pairs import all_unfused_pairs
 from compile_lens.record.benchmark import (
     BY_LINE,
     Benchmark,
@@ -473,3 +474,21 @@ def test_lines_have_the_same_bytes_with_symbolic_sizes_as_with_fixed_ones() -> N
     )
     assert len(fixed) == 3
     assert symbolic == pytest.approx(fixed)
+
+
+def reduced(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = (x @ w).tanh()
+    return y.sum(0), y.amax(1)
+
+
+@pytest.mark.torch
+def test_fusing_saves_the_same_bytes_with_symbolic_sizes_as_with_fixed_ones() -> None:
+    inputs = torch.rand(24, 6), torch.rand(6, 10)
+    fixed, symbolic = (
+        [
+            pair.why.saved
+            for pair in all_unfused_pairs(compile_lens.capture(reduced, *inputs, dynamic=dynamic))
+        ]
+        for dynamic in (False, True)
+    )
+    assert fixed and None not in fixed and symbolic == fixed

@@ -153,5 +153,5 @@ def brief(summary: Summary, calls: Mapping[str, str] | None = None) -> Brief:
 
 
 def _quoted(label: str, words: str) -> str:
-    words = quoted(words.strip(), 240) if label in REPORTED else flat(words)
+    words = quoted(words.strip(), 480) if label in REPORTED else flat(words)
     return f"{label}: {words}" if label else words
