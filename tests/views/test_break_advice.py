@@ -291,7 +291,7 @@ def test_a_logging_call_can_run_after_the_graph(function: Callable[..., Any], ca
     given, names = set(setting), {"print": print, "warnings": warnings, "logging": logging}
     assert not whole(function, torch.ones(4))
     try:
-        exec(hint.partition("Remove the call, or ")[2].partition(":")[0], {"torch": torch, **names})
+        exec(hint.partition("Remove the call, or ")[2].partition(" to run it")[0], {"torch": torch, **names})
         assert setting - given == {called} and whole(function, torch.ones(4))
         with torch._dynamo.config.patch(reorderable_logging_functions={called}):
             assert not compile_lens.capture(function, torch.ones(4)).breaks
@@ -313,7 +313,7 @@ def test_a_keyword_of_a_logging_call_does_not_come_after_the_graph(
         with contextlib.suppress(torch._dynamo.exc.Unsupported):
             torch.compile(ended, backend="eager", fullgraph=True)(torch.ones(4))
     assert "!" not in capsys.readouterr().out
-    assert first_hint(ended).endswith("and none has a keyword.")
+    assert first_hint(ended).endswith("positional tensors, constants, or strings made of them.")
 
 
 def test_where_the_arguments_do_not_allow_it_the_advice_is_torchs() -> None:

@@ -22,8 +22,8 @@ INDEX = (
     "breaks the graph there, or compiles again for each value."
 )
 LOGGING = (
-    f"Remove the call, or torch._dynamo.config.{REORDER_LOGGING}.update({{{{{{}}}}}}): it then runs after the graph, "
-    "if its arguments are tensors, constants, or strings made of them, and none has a keyword."
+    f"Remove the call, or torch._dynamo.config.{REORDER_LOGGING}.update({{{{{{}}}}}}) to run it after the graph, if "
+    "its arguments are positional tensors, constants, or strings made of them."
 )
 OF_KNOWN_SHAPE = {
     "repeat_interleave": (
