@@ -14,8 +14,12 @@ import pytest
 import samples
 
 from compile_lens.api import load
+from compile_lens.course.series import series
 from compile_lens.errors import RecordError, UsageError
 from compile_lens.record import files
+from compile_lens.record.program import ProgramGraph
+from compile_lens.results.capture import Capture
+from compile_lens.results.capture_pages import save_captures
 from compile_lens.views.exports import save_capture
 from compile_lens.views.render import formats
 
@@ -257,3 +261,27 @@ def test_load_refuses(tmp_path: Path) -> None:
 def test_a_record_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf" + samples.nothing().to_json().encode())
     assert load.load(tmp_path / "x.json") == samples.nothing()
+
+
+def test_a_graph_that_cannot_be_captured_has_a_note_with_the_first_line_of_the_reason(tmp_path: Path) -> None:
+    graphs = [ProgramGraph(number, f"{number}/0", 1) for number in range(2)]
+
+    def captured(graph: ProgramGraph) -> Capture:
+        if graph.number:
+            raise UsageError("an input is gone\nask while it is there")
+        return samples.sample()
+
+    pages, notes = save_captures(graphs, captured, tmp_path / "report.html")
+    assert pages == {"0/0": "report-graph0.html"} and (tmp_path / "report-graph0.html").is_file()
+    assert notes == ["graph 1 (1/0) has no page of its capture: an input is gone"]
+    with pytest.raises(UsageError, match=r"^graph 1 \(1/0\) has no page of its capture: an input is gone$"):
+        save_captures(graphs[1:], captured, tmp_path / "report.html")
+
+
+def test_a_series_is_a_table_of_what_each_capture_launches_and_moves() -> None:
+    one, two = samples.sample(), samples.layers(3)
+    rows = [line.split() for line in str(series("rows", {8: one, 16: two})).splitlines()]
+    for value, capture in (("8", one), ("16", two)):
+        total = capture.ledger.total
+        (row,) = (words for words in rows if words[:1] == [value])
+        assert row[1:3] == [str(total.eager_ops), str(total.launches)]

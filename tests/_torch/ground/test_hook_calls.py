@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +61,26 @@ def test_an_error_after_it() -> None:
 def test_an_error_of_torchs_passes_as_it_is() -> None:
     assert run(lambda before, real, x: real(x), Torchs) == ("Torchs", 1, [])
     assert run(lambda before, real, x: real(x), KeyboardInterrupt) == ("KeyboardInterrupt", 1, [])
+
+
+def test_an_error_of_torchs_holds_nothing_once_it_is_handled() -> None:
+    """A reference from the error to a list, and from there to the error, would keep what the frames hold."""
+    gc.collect()
+    gc.disable()
+    try:
+        held: list[weakref.ref[Torchs]] = []
+
+        def wrap(before: str, real: Any, x: int) -> Any:
+            try:
+                return real(x)
+            except Torchs as error:
+                held.append(weakref.ref(error))
+                raise
+
+        assert run(wrap, Torchs)[0] == "Torchs"
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_an_error_while_one_of_torchs_is_handled() -> None:
