@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import sys
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import torch
 from torch_environments import environment
 
 from compile_lens import UsageError
@@ -27,7 +27,7 @@ from .test_session import FOREVER, SIN, stage_names
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environments' Python is a script of sh")
 
-HERE = torch.__version__
+HERE = importlib.metadata.version("torch")  # without the build, +cu130, of a wheel from the package index
 LIMITS = Limits(seconds=4.0, memory=6 << 30)
 
 
@@ -48,13 +48,13 @@ def test_whole_environments_are_offered(tmp_path: Path) -> None:
     (environments.find("2.13", tmp_path).python.parent).mkdir(parents=True)
     gone = environment(tmp_path, "2.14", "2.14.0")
     gone.python.unlink()
-    other = environment(tmp_path, "2.15", "2.15.0").folder
+    other = environment(tmp_path, "2.15", "2.15.9001").folder
     other.rename(other.with_name("torch-2.15-python3.99"))
     offered = TorchVersions(tmp_path).offered()
     assert offered == [
         ("", HERE),
         ("2.12", "2.12.1"),
-        ("2.15-python3.99", "2.15.0"),
+        ("2.15-python3.99", "2.15.9001"),
         ("2.9001", f"{HERE} (2.9001)"),
     ]
     assert TorchVersions(tmp_path / "none").offered() == [("", HERE)]
