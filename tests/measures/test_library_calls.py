@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -134,6 +135,28 @@ print(capture.why("sin", "cos"), capture.why("sin", "all_reduce"), capture.text(
 def test_a_collective_is_no_operator_to_write_anew() -> None:
     done = subprocess.run([sys.executable, "-c", COLLECTIVE], capture_output=True, text=True, check=True)
     assert "calls of a collective" in done.stdout and "custom operator" not in done.stdout
+
+
+IN_PLACE = """
+import compile_lens, torch, torch.distributed as dist
+import torch.distributed._functional_collectives as fc
+from torch.testing._internal.distributed.fake_pg import FakeStore
+dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+def f(x, y):
+    z = x.bmm(y)
+    return fc.broadcast(z, 0, dist.group.WORLD).cos()
+capture = compile_lens.capture(f, torch.randn(2, 3, 3), torch.randn(2, 3, 3))
+print({kernel.name: kernel.origins for kernel in capture.kernels})
+"""
+
+
+@pytest.mark.full
+def test_a_call_whose_result_a_collective_overwrites_keeps_its_own_line() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_PLACE], capture_output=True, text=True, check=True)
+    origins = ast.literal_eval(done.stdout)
+    assert origins["extern_kernels.bmm"] == ("bmm",)
+    assert origins["torch.ops._c10d_functional.broadcast_.default"] == ("broadcast",)
+    assert origins["torch.ops._c10d_functional.wait_tensor.default"] == ("wait_tensor",)
 
 
 @pytest.mark.full

@@ -264,9 +264,17 @@ def _tensor(ir_node: Any, lowering: Any) -> torch.Tensor:
     return torch.empty_strided(sizes, strides, dtype=ir_node.get_dtype(), device="meta")
 
 
+def own_node(ir_node: Any) -> torch.fx.Node | None:
+    """Return the ``origin_node`` of an IR node, if it was made for that: an operator that writes in place, as
+    ``all_reduce_``, returns the buffer of its input, and Inductor then names the operator there."""
+    own: torch.fx.Node | None = getattr(ir_node, "origin_node", None)
+    origins = ir_node.get_origins() if hasattr(ir_node, "get_origins") else ir_node.origins
+    return own if not origins or own in origins else None
+
+
 def _origin(ir_node: Any) -> torch.fx.Node | None:
     """Return the node of the graph that a library call runs."""
-    own = getattr(ir_node, "origin_node", None)
+    own = own_node(ir_node)
     if own is not None:
         return own if own.op == "call_function" else None
     called = getattr(ir_node, "op_overload", None)

@@ -170,7 +170,8 @@ def _target(node: Any) -> str:
 def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -> tuple[str, ...]:
     """Return names of the post-grad nodes that an IR node computes, in execution order.
 
-    A call of a library or a template also lists the sources of its inputs; its own node is ``origin_node``.
+    A call of a library or a template also lists the sources of its inputs; its own node is ``origin_node``, unless
+    a later operator that writes in place took that over: its node is not among the origins.
     """
     if ir_node is None:
         return ()
@@ -178,7 +179,7 @@ def _origin_names(ir_node: Any, op: str, lowering: Any, order: dict[str, int]) -
     origins = [
         n for n in (get() if get is not None else ir_node.origins) if n.op not in ("placeholder", "output")
     ]
-    own = getattr(ir_node, "origin_node", None)
+    own = loop_accesses.own_node(ir_node)
     if op in ("extern", "template", "nop"):
         called = [n for n in origins if _is_called(n, getattr(ir_node, "op_overload", None))]
         if type(ir_node).__name__ == "UserDefinedTritonKernel":  # the sources of its inputs are no part of it
