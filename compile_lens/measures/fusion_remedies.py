@@ -37,7 +37,12 @@ class Remedies:
             return remedy if self._over_other_dimensions(ga, gb) else ""
         if reason == "different indices" and not self._aten:
             return ""  # what reduces is not known
-        if reason == "different indices" and first and second:
+        if (
+            reason == "different indices"
+            and first
+            and second
+            and not self._over_same_dimensions(first | second)
+        ):
             return SAME_DIMENSIONS
         if reason == "different indices":
             return SAME_ELEMENTS if not (first or second) or self._written(_MOVES, ga, gb) else ""
@@ -75,6 +80,11 @@ class Remedies:
         """Return True if one of them reduces, and not over the last dimension: a reduction over that could be fused."""
         return any(not _over_last(self._aten[n], self._aten) for n in self._reductions([*ga, *gb]))
 
+    def _over_same_dimensions(self, reductions: set[str]) -> bool:
+        """Return True if all of them are known to reduce over the same dimensions, counted from the last."""
+        dims = {_dimensions(self._aten[name], self._aten) for name in reductions}
+        return len(dims) == 1 and None not in dims
+
 
 def _outermost(frame: Frame) -> str:
     """Return what a call does to its operands: ``.reshape`` of ``(q @ k.mT).reshape(4, -1)``, whose transpose is a call
@@ -96,9 +106,15 @@ def _outermost(frame: Frame) -> str:
 
 def _over_last(node: Node, nodes: Mapping[str, Node]) -> bool:
     """Return True if a reduction is known to reduce over the last dimension (over all of them, where none is named)."""
+    dims = _dimensions(node, nodes)
+    return dims is None or not dims or -1 in dims
+
+
+def _dimensions(node: Node, nodes: Mapping[str, Node]) -> frozenset[int] | None:
+    """Return the dimensions over which an operator reduces, counted from the last, none for all; None if not known."""
     dims = node.args[1] if len(node.args) > 1 else ()
     dims = (dims,) if isinstance(dims, int) else dims
     source = nodes.get(node.inputs[0]) if node.inputs else None
-    if not isinstance(dims, tuple) or not dims or source is None or source.shape is None:
-        return True
-    return any(d in (-1, len(source.shape) - 1) for d in dims)
+    if not isinstance(dims, tuple) or source is None or source.shape is None:
+        return None
+    return frozenset(d if d < 0 else d - len(source.shape) for d in dims if isinstance(d, int))

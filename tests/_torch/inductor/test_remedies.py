@@ -72,9 +72,11 @@ CASES: list[tuple[str, Any, Any]] = [
      (three, (X,), {"cpp.max_horizontal_fusion_size": 3}, ("sin", "cos"))),
     ("too large", (buffers, (X, Y), {"max_fusion_unique_io_buffers": 1}, ("add", "sub")),
      (buffers, (X, Y), {"max_fusion_unique_io_buffers": 8}, ("add", "sub"))),
+    ("different indices", (lambda x: (x.sum(-1), x.flip(1).amax(1)), (SQUARE,), {}, ("sum_1", "amax")),
+     (lambda x: (x.sum(-1), x.amax(1)), (SQUARE,), {}, ("sum_1", "amax"))),
 ]  # fmt: skip
 
-PARTS = {4: SAME_ELEMENTS, 5: SAME_DIMENSIONS}
+PARTS = {4: SAME_ELEMENTS, 5: SAME_DIMENSIONS, 9: SAME_ELEMENTS}
 """The part of the reason's remedy that applies to a case, by its number."""
 
 OWN_TESTS = {"split reduction"}
