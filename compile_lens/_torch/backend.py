@@ -56,8 +56,13 @@ def make(recorder: Recorder) -> Callable[..., Any]:
             recorder.restart(draft)
             skipped_frames.skip_by_compiler(recorder, code, error)
             raise
-        except BaseException:
-            recorder.fail(draft)
+        except BaseException as error:
+            if graph_breaks.becomes_break(
+                error, translator()
+            ):  # Dynamo compiles up to an earlier line, or nothing
+                recorder.restart(draft)
+            else:
+                recorder.fail(draft)
             raise
 
     setattr(compile_lens_backend, dynamo.RECORDER_ATTRIBUTE, recorder)

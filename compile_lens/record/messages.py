@@ -102,6 +102,7 @@ _ADDRESS = re.compile(r"(?<!\.)\b(\w*_)?(\d{12,16})(_c\d+)?\b(?!\.\d)")
 def ending(text: str, frames: tuple[Frame, ...], kind: str = BREAK) -> Ending:
     """Return the end of compiled code, from torch's message: the break itself, not an error met while handling it."""
     text = _FROM.split(text, maxsplit=1)[0].strip().partition(SECOND_BREAK)[0].strip()
+    text = text.replace("compile_lens_backend", "inductor")  # the name that a program sees
     hints = (" ".join(hint_text.split()) for hint_text in _HINT.findall(text))
     link = _LINK.search(text)
     return Ending(kind, text, frames, "\n".join(h for h in hints if h), link[1] if link else "")

@@ -100,6 +100,16 @@ def ending(reason: Any) -> Ending | None:
     return _with_branch(messages.ending(placeholder or text, frames))
 
 
+def becomes_break(error: BaseException, translator: Any) -> bool:
+    """Return True if Dynamo turns an error of the backend into a graph break: that of an operator whose result
+    depends on data, unless the program wants one graph or put functions into it itself."""
+    if not isinstance(error, torch._dynamo.exc.exceptions_allowed_to_be_fallback):
+        return False
+    output = getattr(translator, "output", None)
+    whole = getattr(translator, "one_graph", False) or getattr(translator, "error_on_graph_break", False)
+    return not whole and not getattr(output, "has_user_defined_allowed_in_graph", False)
+
+
 def cause(error: Any, kind: str = BREAK) -> Ending:
     """Return why Dynamo gave up, from its exception: the break itself, not what went wrong while handling it."""
     summaries = getattr(error, "real_stack", None)

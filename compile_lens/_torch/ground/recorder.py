@@ -266,6 +266,8 @@ class Recorder:
     def restart(self, draft: Draft) -> None:
         """Drop a draft: Dynamo traces this frame again, knowing more."""
         self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
+        if self.failed is not None and self.failed[0] is draft:
+            self.failed = None
         for call in self.frames.calls[-1:]:
             call.compiled.remove(draft.id)
 

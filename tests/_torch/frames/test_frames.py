@@ -185,3 +185,33 @@ def test_a_call_that_is_the_whole_value_of_a_statement_has_its_columns() -> None
         for frame in (frame for node in calls for frame in node.frames):
             assert (frame.line, frame.column, frame.end_column) in instructions[frame.function]
             assert frame.call == linecache.getline(__file__, frame.line)[frame.column : frame.end_column]
+
+
+def written(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    y = x.exp()
+    y[:, i] = 1.0
+    return y.sum(0)
+
+
+def written_later(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    y = x.exp()
+    torch._dynamo.graph_break()
+    y[:, i] = 1.0
+    return y.sum(0)
+
+
+@pytest.mark.parametrize("function", [written, written_later])
+def test_a_graph_that_the_backend_refuses_is_none(function: Callable[..., torch.Tensor]) -> None:
+    from torch._dynamo.utils import counters
+
+    inputs = torch.ones(2, 3), torch.tensor(1)
+    torch._dynamo.reset()
+    counters.clear()
+    torch.compile(function)(*inputs)
+    count = counters["stats"]["unique_graphs"]
+    torch._dynamo.reset()
+    seen = capture(function, *inputs)
+    assert len(seen.compilations) == count == (function is written_later)
+    assert bool(seen.nothing_compiled) == (function is written)
+    assert [skip.kind for skip in seen.skipped] == ["rest of a function" if count else "function"]
+    assert "`inductor` failed with aten._local_scalar_dense" in seen.skipped[0].cause.reason
