@@ -191,3 +191,23 @@ def test_the_place_of_a_function_is_its_own(function: Callable[[torch.Tensor], t
     code = inspect.unwrap(function.forward if isinstance(function, torch.nn.Module) else function).__code__
     title = compile_lens.capture(function, torch.ones(4)).text().partition(" · ")[0]
     assert title.endswith(f"(test_summaries.py:{code.co_firstlineno})")
+
+
+class Strided(torch.nn.Module):
+    """What Inductor saves of it are copies of the input and of the weight in the layout of the library."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filters = torch.nn.Parameter(torch.ones(6, 4, 3, 3))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.conv2d(image, self.filters, stride=2)
+
+
+@pytest.mark.full
+@pytest.mark.torch
+def test_a_saved_copy_of_an_input_has_its_name_and_no_checkpoint() -> None:
+    text = compile_lens.capture(Strided(), torch.ones(2, 4, 9, 9, requires_grad=True)).text()
+    text = " ".join(text.partition("Memory:")[2].split())
+    assert "saved input image" in text and "saved parameter filters" in text
+    assert "line is not known" not in text and "checkpoint" not in text

@@ -9,9 +9,10 @@ from dataclasses import replace
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.cost import CostRow
 from compile_lens.measures.cost import cost as cost_of
+from compile_lens.measures.input_names import BUFFER, PARAMETER
 from compile_lens.measures.ledger import ledger as ledger_of
 from compile_lens.measures.library_calls import RepeatedCall, repeated_calls
-from compile_lens.measures.memory_use import memory_use
+from compile_lens.measures.memory_use import MemoryRow, memory_use
 from compile_lens.measures.quantities import graphs
 from compile_lens.measures.unfused_pairs import UnfusedPair, all_unfused_pairs
 from compile_lens.measures.written_attention import written_attention
@@ -227,7 +228,7 @@ def _memory(capture: Record) -> Part | None:
     rows = [
         Row(
             f"~{quantities.memory_in_short(row.saved or 0)} saved",
-            labels.place(row.line) if row.line is not None else "code whose line is not known",
+            _owner(row),
             row.expression,
         )
         for row in saving
@@ -236,9 +237,20 @@ def _memory(capture: Record) -> Part | None:
     if capture.budget_curve is not None:
         rows = rows or [Row("")]
         rows[0] = replace(rows[0], lines=(("", advice(capture.budget_curve)),))
-    elif rows and peaks and kept >= WORTH * max(peaks)[0]:
-        rows[0] = replace(rows[0], lines=(("", LESS_SAVED),))
+    elif peaks and kept >= WORTH * max(peaks)[0]:
+        computed = next((n for n, row in enumerate(saving) if row.line is not None), None)
+        if computed is not None:  # a copy of an input or a parameter is not computed anew by a checkpoint
+            rows[computed] = replace(rows[computed], lines=(("", LESS_SAVED),))
     return Part("Memory", ", ".join(facts), *cut(rows, SAVED), MEMORY_CALL)
+
+
+def _owner(row: MemoryRow) -> str:
+    """Return the line of what is saved, or the input that it is, in another layout for instance."""
+    if row.line is not None:
+        return labels.place(row.line)
+    if row.kind in (PARAMETER, BUFFER, "input"):
+        return f"{row.kind} {row.name}"
+    return "code whose line is not known"
 
 
 def _eager(capture: Record) -> Part | None:
