@@ -138,6 +138,8 @@ class _Search:
     def result(self) -> Divergence:
         """Compare the code as it is; where it differs, search."""
         verification = self._verified(limit=self.counted)
+        if reason := self.built.nothing_compiled:  # eager was compared with eager
+            verification = Verification((), None, not_run=((self.capture.function, reason),))
         cause: RootCause | None = None
         switch: Attempt | None = None
         if verification.verdict == DISAGREES:

@@ -403,3 +403,16 @@ def test_values_that_agree_without_inductor_take_one_attempt_at_the_levels() -> 
         attempts: list[str] = []
         search._attempt = lambda name, known=known, attempts=attempts, **how: attempts.append(name) or known
         assert search._above_inductor() is None and len(attempts) == 1
+
+
+def test_what_was_not_compiled_was_not_compared() -> None:
+    def written(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        y = x * 3
+        y[i] = x.sum()
+        return y
+
+    inputs = torch.ones(5), torch.tensor(4)
+    found = compile_lens.capture(written, *inputs).divergence(written, *inputs)
+    assert found.agrees is None and not found.verification.comparisons
+    ((function, reason),) = found.verification.not_run
+    assert function.endswith("written") and "Backend compiler exception" in reason
