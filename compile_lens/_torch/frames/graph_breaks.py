@@ -103,7 +103,7 @@ def ending(reason: Any) -> Ending | None:
 def becomes_break(error: BaseException, translator: Any) -> bool:
     """Return True if Dynamo turns an error of the backend into a graph break: that of an operator whose result
     depends on data, unless the program wants one graph or put functions into it itself."""
-    if not isinstance(error, torch._dynamo.exc.exceptions_allowed_to_be_fallback):
+    if not isinstance(error, getattr(torch._dynamo.exc, "exceptions_allowed_to_be_fallback", ())):
         return False
     output = getattr(translator, "output", None)
     whole = getattr(translator, "one_graph", False) or getattr(translator, "error_on_graph_break", False)

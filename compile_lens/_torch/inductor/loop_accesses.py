@@ -6,6 +6,7 @@ Inductor counts as well, but takes whole buffers for each node that it fused, wh
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -266,10 +267,12 @@ def _tensor(ir_node: Any, lowering: Any) -> torch.Tensor:
 
 def own_node(ir_node: Any) -> torch.fx.Node | None:
     """Return the ``origin_node`` of an IR node, if it was made for that: an operator that writes in place, as
-    ``all_reduce_``, returns the buffer of its input, and Inductor then names the operator there."""
+    ``all_reduce_``, returns the buffer of its input, and Inductor then names the operator there. One of several results
+    of a call has the node that takes it out, and the origins of the call."""
     own: torch.fx.Node | None = getattr(ir_node, "origin_node", None)
     origins = ir_node.get_origins() if hasattr(ir_node, "get_origins") else ir_node.origins
-    return own if not origins or own in origins else None
+    made_for = not origins or own in origins or (own is not None and own.target is operator.getitem)
+    return own if made_for else None
 
 
 def _origin(ir_node: Any) -> torch.fx.Node | None:
