@@ -316,3 +316,20 @@ def test_a_flag_has_two_values_and_needs_no_fewer() -> None:
     assert again.recompilation is not None
     tried = words.to_try(again.recompilation)
     assert tried.startswith("True and False need a variant each") and "few different" not in tried
+
+
+@torch.no_grad()
+def halved(x: torch.Tensor, by: float) -> torch.Tensor:
+    return x * by
+
+
+def test_a_function_under_a_decorator_of_torchs_stands_at_its_own_lines() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(halved, backend="eager")
+    with compile_lens.watch() as program:
+        for by in (0.5, 0.25):
+            compiled(torch.ones(3), by)
+    (frame,) = program.record.frames
+    wrapped = halved.__wrapped__.__code__
+    assert (frame.function, frame.file, frame.line) == ("halved", __file__, wrapped.co_firstlineno)
+    assert program.recompiles

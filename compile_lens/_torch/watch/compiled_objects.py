@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import itertools
 import types
 import weakref
@@ -87,8 +88,16 @@ _NO_CODE = is_wrapper.__code__
 
 
 def described(function: Any) -> Frame:
-    """Return an object under the program's name, with its first line: no file and line if it is not the program's."""
+    """Return an object under the program's name, with its first line: no file and line if it is not the program's.
+
+    Of a function that a decorator of a library wraps, as ``torch.no_grad()`` does, that of the program is described.
+    """
     code = code_of(function)
+    if code is not None and is_library(code.co_filename) and isinstance(function, _FUNCTIONS):
+        own = inspect.unwrap(function)
+        inner = code_of(own)
+        if inner is not None and not is_library(inner.co_filename):
+            function, code = own, inner
     where = (
         ("", 0) if code is None or is_library(code.co_filename) else (code.co_filename, code.co_firstlineno)
     )
