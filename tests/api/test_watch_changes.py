@@ -333,3 +333,15 @@ def test_a_function_under_a_decorator_of_torchs_stands_at_its_own_lines() -> Non
     wrapped = halved.__wrapped__.__code__
     assert (frame.function, frame.file, frame.line) == ("halved", __file__, wrapped.co_firstlineno)
     assert program.recompiles
+
+
+def test_a_stride_that_became_a_symbol_is_no_size() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x * 2, backend="eager")
+    with compile_lens.watch() as program:
+        compiled(torch.ones(8, 6))
+        compiled(torch.ones(6, 8).t())
+    (again,) = program.recompiles
+    assert again.recompilation is not None
+    said = words.again(again.recompilation)
+    assert "x.stride(1) became" in said and "for any stride" in said and "any size" not in said

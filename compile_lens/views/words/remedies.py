@@ -317,7 +317,8 @@ def takes(symbol: DynamicDim) -> str:
             own.append("other than nan")
         else:
             others.append(condition)
-    kind = "size" if symbol.is_dimension else "float" if symbol.symbol.startswith(_FLOATS) else "int"
+    number = "float" if symbol.symbol.startswith(_FLOATS) else "int"
+    kind = "stride" if ".stride(" in source else "size" if symbol.is_dimension else number
     phrase = " ".join(filter(None, (f"for any {kind}", _joined(own))))
     more = f" and {len(others) - _MOST} more" if len(others) > _MOST else ""
     return f"{phrase} where {' and '.join(others[:_MOST])}{more}" if others else phrase
