@@ -57,10 +57,8 @@ def make(recorder: Recorder) -> Callable[..., Any]:
             skipped_frames.skip_by_compiler(recorder, code, error)
             raise
         except BaseException as error:
-            if graph_breaks.becomes_break(
-                error, translator()
-            ):  # Dynamo compiles up to an earlier line, or nothing
-                recorder.restart(draft)
+            if graph_breaks.becomes_break(error, translator()):
+                recorder.restart(draft)  # Dynamo compiles up to an earlier line, or nothing
             else:
                 recorder.fail(draft)
             raise

@@ -120,11 +120,11 @@ def _called_code(group: Node) -> str:
     return (
         "a Triton kernel of the program"
         if group.target == "UserDefinedTritonKernel"
-        else caller_of(group.target)
+        else provider_of(group.target)
     )
 
 
-def caller_of(operator: str) -> str:
+def provider_of(operator: str) -> str:
     """Return whose code an operator that Inductor calls is: of torch or a library, a collective, or custom."""
     space, dot, _ = operator.removeprefix("torch.ops.").partition(".")
     if space in _COLLECTIVES:
@@ -137,12 +137,12 @@ LIBRARY, COLLECTIVE, CUSTOM = "a library", "a collective", "a custom operator"
 
 def is_library(group: Node) -> bool:
     """Return True if a group calls a library: no collective, and no kernel or operator of the user's own."""
-    return group.kind == "extern" and called_code([group]) == LIBRARY
+    return group.kind == "extern" and _called_code(group) == LIBRARY
 
 
 def is_custom(group: Node) -> bool:
     """Return True if a group calls a custom operator of the user: neither PyTorch's nor a library's."""
-    return group.kind == "extern" and called_code([group]) == CUSTOM
+    return group.kind == "extern" and _called_code(group) == CUSTOM
 
 
 _COLLECTIVES = frozenset(

@@ -124,7 +124,7 @@ def words(benchmark: Benchmark) -> tuple[str, ...]:
 
 
 def conclusions(benchmark: Benchmark) -> Iterator[tuple[str, str]]:
-    """What follows from the times, in sentences, each with the phases that it is about; ``""`` for the whole."""
+    """Yield conclusions from the times, in sentences, each with the phases that it is about; ``""`` for the whole."""
     for what in (FORWARD, BOTH):
         even = break_even(benchmark, what)
         if even is not None:

@@ -121,7 +121,7 @@ class Verification:
 
     @property
     def compared(self) -> str:
-        """What was compared, counted by kind: ``1 result, 2 gradients``; ``""`` for nothing."""
+        """The values that were compared, counted by kind: ``1 result, 2 gradients``; ``""`` for nothing."""
         counts = Counter(c.kind for c in self.comparisons)
         return ", ".join(
             f"{counts[k]} {one if counts[k] == 1 else more}" for k, (one, more) in KINDS.items() if counts[k]
@@ -129,7 +129,7 @@ class Verification:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """How it was compared, if not with the call as it stands, and what was not compared, each with its reason."""
+        """Sentences on how another call was compared, and on values that were not, each with its reason."""
         parts = (*self.not_compared, *self.not_run)
         remarks = (self.note, self.random, self.uninitialized, self.runner)
         return (*filter(None, remarks), *(f"not compared: {part}: {reason}" for part, reason in parts))

@@ -343,5 +343,5 @@ def test_a_stride_that_became_a_symbol_is_no_size() -> None:
         compiled(torch.ones(6, 8).t())
     (again,) = program.recompiles
     assert again.recompilation is not None
-    said = words.again(again.recompilation)
-    assert "x.stride(1) became" in said and "for any stride" in said and "any size" not in said
+    change = words.again(again.recompilation)
+    assert "x.stride(1) became" in change and "for any stride" in change and "any size" not in change

@@ -105,9 +105,9 @@ class Kinds:
     ],
 )
 def test_a_decorator_may_give_other_arguments_than_it_is_given(fn: Any, args: Any, inputs: Any) -> None:
-    found = compile_lens.capture(fn, *args)
-    assert len(found.kernels) == 1
-    assert found.inputs == inputs
+    capture = compile_lens.capture(fn, *args)
+    assert len(capture.kernels) == 1
+    assert capture.inputs == inputs
     assert [name for name, _ in _named_tensors(fn, args, {})] == [inputs[-1].partition(":")[0]]
 
 

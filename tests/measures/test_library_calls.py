@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import compile_lens
-from compile_lens.measures.library_calls import caller_of, repeated_calls
+from compile_lens.measures.library_calls import provider_of, repeated_calls
 
 pytestmark = [pytest.mark.torch]
 
@@ -102,11 +102,11 @@ def test_no_operator_that_torch_registers_is_a_custom_one() -> None:
     done = subprocess.run([sys.executable, "-c", NAMESPACES], capture_output=True, text=True, check=True)
     spaces = [space for space in json.loads(done.stdout) if "test" not in space and "onnx" not in space]
     assert {"aten", "mkl", "onednn", "_c10d_functional"} <= set(spaces)
-    assert [space for space in spaces if caller_of(f"{space}.op.default") == "a custom operator"] == []
+    assert [space for space in spaces if provider_of(f"{space}.op.default") == "a custom operator"] == []
 
 
 @pytest.mark.parametrize(
-    ("operator", "caller"),
+    ("operator", "provider"),
     [
         ("torch.ops.mkl._mkl_linear.default", "a library"),
         ("extern_kernels.mm", "a library"),
@@ -115,8 +115,8 @@ def test_no_operator_that_torch_registers_is_a_custom_one() -> None:
         ("torch.ops.my_library.plus.default", "a custom operator"),
     ],
 )
-def test_whose_code_an_operator_is(operator: str, caller: str) -> None:
-    assert caller_of(operator) == caller
+def test_whose_code_an_operator_is(operator: str, provider: str) -> None:
+    assert provider_of(operator) == provider
 
 
 COLLECTIVE = """

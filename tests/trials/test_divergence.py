@@ -412,7 +412,7 @@ def test_what_was_not_compiled_was_not_compared() -> None:
         return y
 
     inputs = torch.ones(5), torch.tensor(4)
-    found = compile_lens.capture(written, *inputs).divergence(written, *inputs)
-    assert found.agrees is None and not found.verification.comparisons
-    ((function, reason),) = found.verification.not_run
+    divergence = compile_lens.capture(written, *inputs).divergence(written, *inputs)
+    assert divergence.agrees is None and not divergence.verification.comparisons
+    ((function, reason),) = divergence.verification.not_run
     assert function.endswith("written") and "Backend compiler exception" in reason

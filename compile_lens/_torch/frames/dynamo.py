@@ -149,9 +149,11 @@ def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
 def mark_whole_values(real: Any, tracer: Any, *args: Any, **kwargs: Any) -> Any:
     """Mark a call that is all that a statement assigns or returns in the stack trace of its node."""
     proxy = real(tracer, *args, **kwargs)
+    if source_places.MARKS_WHOLE_VALUES:
+        return proxy
     translator = getattr(getattr(tracer, "output_graph", None), "current_tx", None)
     trace = proxy.node.stack_trace
-    if source_places.MARKS_WHOLE_VALUES or not trace or recorder_around(translator) is None:
+    if not trace or recorder_around(translator) is None:
         return proxy
     while translator is not None:
         trace = source_places.with_whole_value(trace, translator.frame_summary())

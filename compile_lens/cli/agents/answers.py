@@ -22,6 +22,7 @@ from ...views.findings.cost import amount, row_name, share
 from ...views.summaries.capture_summary import COST_CALL, MEMORY_CALL
 from ...views.summaries.short_text import brief
 from ...views.summaries.summary import Summary, sentence
+from ...views.words.characters import capitalized
 from ...views.words.labels import place
 from ...views.words.quantities import launch_words, launched, memory_in_short, plural
 from .job import OUTPUT, TIME, Limits, Outcome
@@ -310,7 +311,8 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
         False: "The compiled values are not as good as eager's.",
         None: f"No verdict: {data['verdict']}.",
     }[data["agrees"]]
-    facts = [verdict, f"Compared: {data['compared'] or 'nothing'}.", *map(_capitalized, data["remarks"])]
+    remarks = (sentence(capitalized(one)) for one in data["remarks"])
+    facts = [verdict, f"Compared: {data['compared'] or 'nothing'}.", *remarks]
     if data["difference"] is not None:
         facts.append(f"The largest difference from eager is {data['difference']}.")
     if cause is not None:
@@ -319,7 +321,7 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
         if one is not None:
             operators = ", ".join(one["operators"]) or "not known"
             facts.append(f"{one['kind']} {one['name']}; operators: {operators}")
-    facts += [_capitalized(data["doubt"])] if data["doubt"] else []
+    facts += [sentence(capitalized(data["doubt"]))] if data["doubt"] else []
     if switch is not None:
         facts.append(f"With {switch['name']} it agrees: {quoted(switch['to_apply'] or switch['name'], 300)}")
     evidence = []
@@ -338,10 +340,6 @@ def divergence(data: dict[str, Any], name: str) -> Brief:
         () if data["agrees"] is not True else ("That compiling makes the numbers wrong: both are as good.",)
     )
     return Brief(f"compile_lens · {name} · compiled against eager", tuple(facts), tuple(evidence), notes)
-
-
-def _capitalized(text: str) -> str:
-    return sentence(text[:1].upper() + text[1:])
 
 
 def what_if(data: dict[str, Any], name: str) -> Brief:

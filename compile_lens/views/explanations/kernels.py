@@ -11,7 +11,7 @@ from compile_lens.measures import operators
 from compile_lens.measures.chain import Chain
 from compile_lens.measures.fusion import why
 from compile_lens.measures.fusion_answer import NOT_FUSED, Why
-from compile_lens.measures.library_calls import COLLECTIVE, CUSTOM, caller_of, no_templates, template_remedy
+from compile_lens.measures.library_calls import COLLECTIVE, CUSTOM, no_templates, provider_of, template_remedy
 from compile_lens.measures.members import Subject, resolve
 from compile_lens.measures.unfused_pairs import UnfusedPair, unfused_pairs
 from compile_lens.record.autotuning import TEMPLATES
@@ -135,10 +135,10 @@ def _add_calls(capture: Record, answer: Why, reasons: list[str], remedies: list[
 
 def _of_library(capture: Record, name: str) -> tuple[str, str]:
     """The reason why an operator is a library call, as far as known, and what to try."""
-    caller = caller_of(name)
-    if caller == CUSTOM:
+    provider = provider_of(name)
+    if provider == CUSTOM:
         return f"{name}: a custom operator, which Inductor calls as it is", CUSTOM_REMEDY
-    if caller == COLLECTIVE:
+    if provider == COLLECTIVE:
         return f"{name}: a collective, which torch.distributed runs between the ranks", ""
     feature, words = NEEDS.get(operators.base_name(name), ("", ""))
     if feature:

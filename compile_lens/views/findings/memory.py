@@ -13,7 +13,7 @@ from compile_lens.record.messages import first_names
 from ..document import NAME, NOTE, NUMBER, TEXT, Cell, Finding, Picture, Prose, Row, Section, Table, cut
 from ..drawing.lanes import timeline
 from ..words import labels, quantities
-from ..words.characters import aligned, flat
+from ..words.characters import aligned, capitalized, flat
 from ..words.quantities import memory_in_short, printed
 from .budget_curve import NOT_ASKED, curve_sections, headline
 from .places import Place, in_memory, memory_cell, places, title
@@ -250,7 +250,7 @@ def _partition(where: str, compilation: Compilation, partition: Partition) -> li
         rows.append(Row(cells, tuple((compilation.id, "joint", origin) for origin in kept.origins)))
     shown, left = cut(rows, BUFFERS)
     words = [
-        f"{_choice(partition)[0].upper()}{_choice(partition)[1:]}.",
+        f"{capitalized(_choice(partition))}.",
         "The min-cut partitioner, Inductor's own, saves what costs more to compute again than to save.",
     ]
     words += [partition.note] if partition.note else []

@@ -29,7 +29,7 @@ from ..document import (
     Table,
 )
 from ..words import labels, machine, outcome, quantities, sentences, stamp
-from ..words.characters import clean, flat
+from ..words.characters import capitalized, clean, flat
 from ..words.failed_line import failed_at
 from ..words.flow import ARROW
 from ..words.outcome import saved
@@ -234,7 +234,7 @@ def _entry(out: Out, entry: Entry) -> None:
     out.add(f"### {escape(entry.head)}")
     lines = [escape(entry.detail)]
     lines += [
-        f"{escape(label[:1].upper() + label[1:])}: {escape(text)}" if label else escape(text)
+        f"{escape(capitalized(label))}: {escape(text)}" if label else escape(text)
         for label, text in entry.lines
     ]
     out.add("\n\n".join(line for line in lines if line))

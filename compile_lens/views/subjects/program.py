@@ -366,7 +366,7 @@ _BEFORE = {
     (False, True): "skipped",
     (True, True): "compiled, and then skipped as a whole,",
 }
-"""What became of a code before the watch, by whether it has variants and whether it was skipped."""
+"""Words for what became of a code before the watch, by whether it has variants and whether it was skipped."""
 
 
 def _compilations(program: ProgramRecord) -> Finding | None:

@@ -147,8 +147,8 @@ def _one_call(call: RepeatedCall) -> Iterator[str]:
 
 
 def _actions(pairs: list[tuple[UnfusedPair, int]], row: CostRow) -> Iterator[str]:
-    """What is not fused at a line, what fusing would save at most, and what could be tried. Of equal pairs that one is
-    named of which the line has a part in both sides."""
+    """Yield the pairs that are not fused at a line, what fusing would save at most, and what could be tried. Of equal
+    pairs the one of which the line has a part in both sides is named."""
     if not pairs:
         return
 

@@ -28,6 +28,7 @@ from compile_lens.record.program import (
     Recompilation,
 )
 
+from .characters import capitalized
 from .outcome import reason
 from .quantities import duration, plural
 from .remedies import MARK, MOST, SYMBOL_AT_FIRST, for_each, of_library, place, takes, to_try, two_types
@@ -295,7 +296,7 @@ def advice(cause: Cause, torch: str = "") -> str:
     if len(remedies) < 2:
         return next(iter(remedies), "")
     if not _of_forms(cause):
-        return "\n".join(remedy[0].upper() + remedy[1:] for remedy in remedies)
+        return "\n".join(map(capitalized, remedies))
     each = (f"for {first_names(dict.fromkeys(of), MOST)}: {remedy}" for remedy, of in remedies.items())
     return "; ".join(each)
 

@@ -110,6 +110,11 @@ def pad(text: str, width: int, right: bool = False) -> str:
     return space + text if right else text + space
 
 
+def capitalized(text: str) -> str:
+    """Return a text with a capital as its first letter; the rest as it is, unlike ``str.capitalize``."""
+    return text[:1].upper() + text[1:]
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], indent: str = "") -> list[str]:
     """Rows as lines with columns of one width each; those that are ``right`` end at one place."""
     widths = [max(map(cells, column)) for column in zip(*rows)]

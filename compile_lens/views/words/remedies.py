@@ -227,10 +227,8 @@ def _of_objects(failed: FailedGuard) -> str | None:
     if failed.source.startswith("type(") and failed.source.endswith(")"):
         return "call it with one class, or compile one function for each"
     if failed.text.startswith("___check_obj_id("):
-        if _is_name(failed.old) and _is_name(
-            failed.new
-        ):  # a member of an Enum, a class, a function: made once already
-            return None
+        if _is_name(failed.old) and _is_name(failed.new):
+            return None  # members of an Enum, classes or functions, of which each is made once already
         return "give it the same object each time, made once, or compile one function for each"
     if failed.old.startswith((SAME, OTHER)):  # whether a line asks for it or not
         return (

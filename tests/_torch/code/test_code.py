@@ -174,18 +174,18 @@ def test_triton_kernels_of_a_wrapper_in_cpp() -> None:
         with pytest.raises(CaptureError, match="leave out cpp_wrapper"):
             captured()
         return
-    found = captured()
-    lines = found.code["inference"].splitlines()
-    written = [k for k in found.kernels if k.language == "triton"]
-    assert len(written) == 2 and len(found.kernels) == 3
-    for kernel in found.kernels:
+    record = captured()
+    lines = record.code["inference"].splitlines()
+    written = [k for k in record.kernels if k.language == "triton"]
+    assert len(written) == 2 and len(record.kernels) == 3
+    for kernel in record.kernels:
         (line,) = kernel.launch_lines
         assert kernel.name in lines[line - 1] and ";" in lines[line - 1]
     for kernel in written:
         assert f"def {kernel.name}(" in kernel.source and "TRITON" not in kernel.source
         assert kernel.kind in ("pointwise", "reduction")
     assert "sin" in written[0].source and "sin" in written[0].origins
-    (compilation,) = found.compilations
+    (compilation,) = record.compilations
     words = " ".join(compilation.code["inference"].may_differ)
     assert "launch configurations" in words and "padded" in words
 

@@ -118,11 +118,11 @@ def drops(x: torch.Tensor) -> torch.Tensor:
 def test_a_divergence_says_what_was_compared_and_how() -> None:
     """Compiled code draws other random numbers than eager: what agrees is not the call as it stands."""
     x = torch.ones(64, requires_grad=True)
-    found = compile_lens.capture(drops, x).divergence()
-    text = answers.divergence(found.to_dict(), "drops").text()
+    divergence = compile_lens.capture(drops, x).divergence()
+    text = answers.divergence(divergence.to_dict(), "drops").text()
     assert "Compared: 1 result, 1 gradient." in text
     assert "Random numbers: compared with code that draws eager's" in text
-    assert "random numbers: compared with code that draws eager's" in " ".join(str(found).split())
+    assert "random numbers: compared with code that draws eager's" in " ".join(str(divergence).split())
 
 
 def test_a_comparison_without_a_verdict_is_not_called_none_at_all() -> None:
