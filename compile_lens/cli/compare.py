@@ -6,13 +6,15 @@ import argparse
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..errors import UsageError
 from ..measures.quantities import of_name
 from ..record import claims
+from ..record.capture import Record
 from ..record.compilation import PHASES
 from ..record.difference import FIGURES, LEVELS, REMOVED, Change, DifferenceRecord
+from ..record.missing import Missing, NotApplicable
 from ..trials.progress import progress, watched
 from .names import called, capturing, options, without_torch_errors
 from .output import DIFFERS, INTERRUPTED, OK, capture_summary, check_endings, deliver, say
@@ -72,10 +74,6 @@ STAGES: dict[str, tuple[str, ...]] = {
 }
 """The stages of a record that a level compares."""
 
-NO_QUESTION = "there is no ", "the capture was made with "
-"""Beginnings of what stands for a figure that is no question of a record, as the bytes kept for a backward that is not
-there."""
-
 ANY = "!="
 """Suffix of a name of which any difference fails, an improvement too."""
 
@@ -126,8 +124,8 @@ def _not_compared(difference: DifferenceRecord, name: str) -> Iterator[str]:
         figures = FIGURES if every or bare == "figures" else ("launches",) if bare == "kernels" else (bare,)
         for figure in (one for one in FIGURES if one in figures):
             value = of_name(record, figure)
-            if isinstance(value, str) and not value.startswith(NO_QUESTION):
-                yield f"{figure} of the {side} are not known: {value}"
+            if isinstance(value, Missing):
+                yield f"{figure} of the {side} are not known: {value.reason}"
         for missing in record.missing:
             if missing.stage.rpartition(" ")[2].rpartition(".")[2] in stages:
                 yield f"the stage {missing.stage} of the {side} was not seen: {missing.reason}"
@@ -158,16 +156,19 @@ def _worse(difference: DifferenceRecord, name: str) -> Iterator[str]:
         yield from (_words(change) for change in difference.at("breaks") if change.kind != REMOVED)
         return
     wanted = {"kernels": ("launches",), "figures": FIGURES}.get(name, (name,))
-    yield from (_words(c) for c in difference.at("figures") if c.name in wanted and _grew(c))
+    yield from (
+        _words(c) for c in difference.at("figures") if c.name in wanted and _grew(c, difference.captures)
+    )
 
 
-def _grew(change: Change) -> bool:
-    """Return True if a figure grew. A figure that is unknown on one side may have grown; an absent one is 0."""
+def _grew(change: Change, records: Iterable[Record]) -> bool:
+    """Return True if a figure grew. A figure that is unknown on one side may have grown, also if it is unknown because
+    the backward was declined; where there is nothing to count it is 0."""
     before, after = (
         0
-        if value is None and any(fact.startswith(f"{side}: there is no ") for fact in change.facts)
+        if isinstance(of_name(record, change.name), NotApplicable) and record.options.backward != "no"
         else value
-        for side, value in (("before", change.before), ("after", change.after))
+        for record, value in zip(records, (change.before, change.after), strict=True)
     )
     return before is None or after is None or after > before
 

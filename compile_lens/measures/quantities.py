@@ -1,7 +1,7 @@
 """Figures of a whole capture, or of one phase of it, that one may hold against a limit or another capture.
 
-Each is a ``Figure``, an ``AtLeast`` where a part is unknown or a call decides, or, as text, why it is not known
-or is no question here: a limit never holds for what nobody knows.
+Each is a ``Figure``, an ``AtLeast`` where a part is unknown or a call decides, ``Missing`` with the reason where it is
+not known, or ``NotApplicable`` where there is nothing to count: a limit never holds for what nobody knows.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from compile_lens.record.figures import MEASURED, MODELLED, AtLeast, Count, Figu
 from compile_lens.record.graph import Graph
 from compile_lens.record.kernel import Code
 from compile_lens.record.memory import saved_bytes
+from compile_lens.record.missing import AbsentStage, Missing, NotApplicable
 
 from .control_flow import launches as launched
 from .ledger import Row
 from .ledger import ledger as ledger_of
 
-Quantity = Figure | AtLeast | str
+Quantity = Figure | AtLeast | Missing | NotApplicable
 
 
 def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
@@ -33,8 +34,13 @@ def of_ledger(column: str, capture: Record, phase: str = "") -> Quantity:
     row = getattr(whole, phase or "total")
     value: Figure | AtLeast | None = getattr(row, column)
     if value is None:
-        return "; ".join(row.notes) or f"there is no {phase or 'graph'}"
+        return _unknown(column, row.notes, phase)
     return value
+
+
+def _unknown(name: str, notes: Iterable[str], phase: str) -> Quantity:
+    reason = "; ".join(notes)
+    return Missing(name, reason) if reason else NotApplicable(name, f"there is no {phase or 'graph'}")
 
 
 def unknown_parts(capture: Record, phase: str = "") -> tuple[str, ...]:
@@ -72,22 +78,24 @@ def peak(capture: Record, phase: str = "") -> Quantity:
         f"{c.id} {row.name}: {(m.note if m is not None else '') or 'the record holds no buffers of it'}"
         for c, row, m in memories
     )
-    return "; ".join(notes) or f"there is no {phase or 'graph'}"
+    return _unknown("peak", notes, phase)
 
 
 def saved(capture: Record) -> Quantity:
     """Bytes that the forward keeps for the backward beside inputs and results."""
     training = [c for c in capture.compilations if {"forward", "backward"} & set(c.phases)]
     if capture.options.backward == "no":
-        return "the capture was made with backward=False"
+        return NotApplicable("saved", "the capture was made with backward=False")
     if not training:
-        return "there is no backward: no input needs a gradient"
+        return NotApplicable("saved", "there is no backward: no input needs a gradient")
     parts = [None if c.partition is None else saved_bytes(c.partition.saved) for c in training]
     total = summed(None if part is None else Figure(part, MODELLED) for part in parts)
     if total is not None:
         return total
     notes = dict.fromkeys(c.partition.note for c in training if c.partition is not None and c.partition.note)
-    return "; ".join(notes) or "the record does not have what the forward saves, or its size"
+    return Missing(
+        "saved", "; ".join(notes) or "the record does not have what the forward saves, or its size"
+    )
 
 
 def graphs(capture: Record) -> int:
@@ -114,7 +122,7 @@ def recompiles(capture: Record) -> Quantity:
 def _least(capture: Record, count: int, claim: str) -> Quantity:
     """Return a count of Dynamo's as a lower bound, for a record that does not see all of it."""
     lacking = capture.lacks(claim)
-    return f"at least {count:,}: {lacking}" if lacking else Figure(count)
+    return Missing(claim, f"at least {count:,}: {lacking}") if lacking else Figure(count)
 
 
 OF_PHASES: Mapping[str, Callable[[Record, str], Quantity]] = {
@@ -162,7 +170,7 @@ def _sum(parts: Iterable[Figure | AtLeast | None], capture: Record, phase: str, 
     total = summed(every)
     if total is None or not every:
         reason = of_ledger(column, capture, phase)
-        return reason if isinstance(reason, str) else "no graph of it is known"
+        return reason if isinstance(reason, AbsentStage) else Missing(column, "no graph of it is known")
     return total
 
 

@@ -10,6 +10,7 @@ from ..measures import quantities
 from ..measures.quantities import Bounds
 from ..record.delegates import delegate
 from ..record.figures import AtLeast, Figure
+from ..record.missing import AbsentStage
 from .capture import Capture, ErrorOfCapture
 
 if TYPE_CHECKING:
@@ -217,9 +218,9 @@ class Expectations:
         self._went_well(f"{words}: {bounds}", nothing=name == "graphs")
         self._phase(phase)
         figure = quantities.of_name(self.capture, name, phase)
-        if isinstance(figure, str):
+        if isinstance(figure, AbsentStage):
             raise self._error(
-                f"{words}: expected {bounds}, but it is not known: {figure}", self._why(name, phase)
+                f"{words}: expected {bounds}, but it is not known: {figure.reason}", self._why(name, phase)
             )
         holds = bounds.holds(figure)
         if holds:

@@ -12,6 +12,7 @@ from compile_lens.record.capture import Record
 from compile_lens.record.difference import ADDED, CHANGED, FIGURES, REMOVED, Change
 from compile_lens.record.figures import AtLeast, Figure
 from compile_lens.record.kernel import Kernel
+from compile_lens.record.missing import AbsentStage
 
 from ..operators import called
 from ..quantities import Quantity, of_name
@@ -204,16 +205,16 @@ def figures(a: Record, b: Record) -> Iterator[Change]:
             continue
         title = figure.replace("_", " ")
         sides = (("before", before), ("after", after))
-        facts = tuple(f"{side}: {why}" for side, why in sides if isinstance(why, str))
+        facts = tuple(f"{side}: {why.reason}" for side, why in sides if isinstance(why, AbsentStage))
         text = f"{title}: {_words(before)} became {_words(after)}"
-        known = next((q for q in (after, before) if not isinstance(q, str)), None)
+        known = next((q for q in (after, before) if not isinstance(q, AbsentStage)), None)
         basis = known.basis if known is not None else ""
         text += f" ({basis})" if basis else ""
         yield Change("figures", CHANGED, text, (), facts, figure, _number(before), _number(after), basis)
 
 
 def _value(quantity: Quantity) -> object:
-    if isinstance(quantity, str):
+    if isinstance(quantity, AbsentStage):
         return None
     return quantity.count if isinstance(quantity, AtLeast) else quantity
 
@@ -223,7 +224,7 @@ def _number(quantity: Quantity) -> int | None:
 
 
 def _words(quantity: Quantity) -> str:
-    if isinstance(quantity, str):
+    if isinstance(quantity, AbsentStage):
         return "not known"
     return f"{quantity:,}" if isinstance(quantity, Figure) else str(quantity)
 
