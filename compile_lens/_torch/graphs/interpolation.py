@@ -57,8 +57,6 @@ def _single(number: float) -> float:
 def _along(neighbours: Neighbours, points: Points, double: bool) -> int:
     """Return how many elements of a dimension are next to a point."""
     size, total, step, start = points
-    if not size or not total:
-        return 0
     if size == total and neighbours is _linear:
         return size  # torch copies, whatever the scale
     rounded = float if double else _single
