@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import samples_machine as made
 
 from compile_lens.results.comparison import Comparison
 from compile_lens.views.document import Absence, Cell, Quantity
+from compile_lens.views.live import translation
 from compile_lens.views.live.compare import compare_page
 from compile_lens.views.live.page import parts, static
 from compile_lens.views.render import html, markdown, text
@@ -17,7 +19,7 @@ from compile_lens.views.story.chinese import CHINESE as CHINESE_STORY
 from compile_lens.views.subjects import capture as of_capture
 from compile_lens.views.subjects import compare as of_comparison
 from compile_lens.views.words import ledger
-from compile_lens.views.words.sentences import CHINESE, ENGLISH
+from compile_lens.views.words.sentences import CHINESE
 
 TITLE, DEFINITION = "registers", "the most registers of a thread"
 
@@ -28,7 +30,7 @@ def registers(scope: ledger.Scope) -> Cell:
     return Quantity(max(known)) if known else Absence("registers", "nothing was built")
 
 
-COLUMN = ledger.LedgerColumn("registers", {ENGLISH: TITLE}, {ENGLISH: DEFINITION}, registers, compared=True)
+COLUMN = ledger.LedgerColumn("registers", TITLE, DEFINITION, registers, compared=True)
 
 
 @pytest.fixture
@@ -70,13 +72,14 @@ def test_what_was_not_built_has_no_registers() -> None:
     assert registers(ledger.Scope(made.h100(), None, ())) == Absence("registers", "nothing was built")  # type: ignore[arg-type]
 
 
-def test_a_title_that_a_language_has_not_fails_with_a_sentence() -> None:
-    with pytest.raises(LookupError, match="title of the ledger's column 'registers' is not written in 'zh'"):
-        COLUMN.title(CHINESE)
-    with pytest.raises(
-        LookupError, match="definition of the ledger's column 'registers' is not written in 'zh'"
-    ):
-        COLUMN.definition(CHINESE)
+@pytest.mark.parametrize("column", ledger.columns(), ids=lambda column: column.key)
+def test_the_words_of_a_column_of_the_ledger_are_translated(column: ledger.LedgerColumn) -> None:
+    page = translation.in_language(f"<th>{column.title}</th><th>{column.definition}</th>", CHINESE)
+    assert (
+        len(re.findall("[\u4e00-\u9fff]", page))
+        and column.title not in page
+        and column.definition not in page
+    )
 
 
 @pytest.mark.parametrize("table", ["sentences", "nouns", "words"])

@@ -5,7 +5,7 @@ A column added to ``COLUMNS`` stands in the ledger of every view and in the figu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from compile_lens.record.messages import with_counts
 from ..document import ANY, BYTES, NAME, NUMBER, Absence, Cell, Quantity, Table, quantity
 from ..document import Row as TableRow
 from .labels import FROM_SIZES, LANGUAGES
-from .sentences import ENGLISH, in_language
 
 
 @dataclass(frozen=True)
@@ -39,26 +38,18 @@ class LedgerColumn:
 
     Attributes:
         key: its name, that of the figure of a ``Row`` where it is one.
-        titles, definitions: by language.
+        title, definition: in English, the keys of the page's translations.
         cell: its number for a row, or why there is none.
         ledger: it stands in the ledger.
         compared: it stands in a comparison.
     """
 
     key: str
-    titles: Mapping[str, str]
-    definitions: Mapping[str, str]
+    title: str
+    definition: str
     cell: Callable[[Scope], Cell]
     ledger: bool = True
     compared: bool = False
-
-    def title(self, language: str = ENGLISH) -> str:
-        """The title in a language. Raises ``LookupError`` if there is none."""
-        return in_language(self.titles, language, f"title of the ledger's column {self.key!r}")
-
-    def definition(self, language: str = ENGLISH) -> str:
-        """The definition in a language. Raises ``LookupError`` if there is none."""
-        return in_language(self.definitions, language, f"definition of the ledger's column {self.key!r}")
 
 
 def _figure(key: str, unit: str = "") -> Callable[[Scope], Cell]:
@@ -92,7 +83,7 @@ def _kinds(scope: Scope) -> Cell:
 def _column(
     key: str, title: str, definition: str, cell: Callable[[Scope], Cell] | None = None, **more: Any
 ) -> LedgerColumn:
-    return LedgerColumn(key, {ENGLISH: title}, {ENGLISH: definition}, cell or _figure(key), **more)
+    return LedgerColumn(key, title, definition, cell or _figure(key), **more)
 
 
 COLUMNS: tuple[LedgerColumn, ...] = (
@@ -120,7 +111,7 @@ COLUMNS: tuple[LedgerColumn, ...] = (
         "kinds", "kernel kinds", "languages and kinds of the kernels", _kinds, ledger=False, compared=True
     ),
 )  # fmt: skip
-"""Every column, in order. Each may have a title and a definition in further languages."""
+"""Every column, in order."""
 
 
 def columns() -> tuple[LedgerColumn, ...]:
@@ -144,15 +135,15 @@ def compared(capture: Record | None, phase: str) -> dict[str, Cell]:
     """The figures of one phase of a capture by title, as a comparison shows them; ``None`` for no capture."""
     shown = [column for column in COLUMNS if column.compared]
     if capture is None or not any(phase in c.phases for c in capture.compilations):
-        return {column.title(): Absence(column.key, f"no {phase}") for column in shown}
+        return {column.title: Absence(column.key, f"no {phase}") for column in shown}
     scope = _scope(capture, getattr(ledger_of(capture), phase), capture.compilations)
-    return {column.title(): column.cell(scope) for column in shown}
+    return {column.title: column.cell(scope) for column in shown}
 
 
 def compared_counts() -> tuple[str, ...]:
     """Titles of the counts in the order of the compiler, which stand in one row above the code of a comparison."""
     apart = ("library_calls", "bytes", "kinds")
-    return tuple(c.title() for c in COLUMNS if c.compared and c.key not in apart)
+    return tuple(c.title for c in COLUMNS if c.compared and c.key not in apart)
 
 
 def basis_note(rows: Sequence[Row], cells: Sequence[Cell] = ()) -> str:
@@ -197,7 +188,7 @@ def ledger_table(
             for (name, part), compilation in parts
             if part.rows
         ]
-    head = ("", *(column.title() for column in columns()))
+    head = ("", *(column.title for column in columns()))
     return Table(
         "",
         head,
@@ -206,6 +197,6 @@ def ledger_table(
         where="capture.ledger.total.notes",
         room=room,
         notes=(basis, *notes(ledger)),
-        definitions=tuple(column.definition() for column in columns()),
+        definitions=tuple(column.definition for column in columns()),
         ledger=True,
     )
