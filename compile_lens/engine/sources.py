@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from compile_lens._torch.ground import source_text
 from compile_lens.record import syntax
 from compile_lens.record.compilation import Compilation
 from compile_lens.record.graph import Graph, Source
@@ -28,7 +29,7 @@ def with_inlined(known: Iterable[Source], compilations: Sequence[Compilation]) -
     shown = {(s.file, n) for s in sources for n in _lines(s)}
     files: dict[str, tuple[_Span, ...]] = {}
     for file, line in _places(compilations):
-        if (file, line) in shown:
+        if (file, line) in shown or source_text.is_foreign(file, line):
             continue
         if file not in files:
             files[file] = _spans(file)

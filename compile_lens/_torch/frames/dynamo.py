@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import logging
 import re
 import types
@@ -19,7 +20,7 @@ from ...record.compilation import DynamicDim, Guard
 from ...record.graph import Source
 from ...versions import torch_version
 from ..graphs import fx_values
-from ..ground import hook_points, log_filters, source_places
+from ..ground import hook_points, log_filters, source_places, source_text
 from ..ground.hooks import free_hook, is_capturing
 from ..ground.recorder import Draft, Recorder
 from ..ground.recorder_state import Root
@@ -68,15 +69,18 @@ def keep_source(recorder: Recorder, code: Any) -> None:
     if key in recorder.frames.sources:
         return
     source = source_of(code)
-    if source is not None:
+    if source is None:
+        _note_text(recorder, code)
+    else:
         recorder.frames.sources[key] = source
 
 
 def source_of(code: Any) -> Source | None:
     """Return the text of a function; None if it has none, is a resume function, or is not the program's."""
-    if code.co_name.startswith(("torch_dynamo_resume_in_", "<module>")):
+    if not _has_text(code):
         return None
-    if source_places.is_internal(code.co_filename):
+    linecache.checkcache(code.co_filename)
+    if not source_text.check(code):
         return None
     try:
         lines, first = inspect.getsourcelines(code)
@@ -85,6 +89,27 @@ def source_of(code: Any) -> Source | None:
     # A method by its class, but not by the function in which that was written. Python 3.10 does not say.
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     return Source(code.co_filename, first, name, "".join(lines))
+
+
+def no_text(code: Any) -> str:
+    """Return why the text of a function is not known; ``""`` if it was compiled from the text in its file, or has no
+    file, or is torch's."""
+    checked = _has_text(code) and not source_places.is_torch_file(code.co_filename)
+    return source_text.reason(code) if checked and not source_text.check(code) else ""
+
+
+def _note_text(recorder: Recorder, code: Any) -> None:
+    if reason := no_text(code):
+        recorder.lacking.setdefault(claims.SOURCES, reason)
+        recorder.note(reason)
+
+
+def _has_text(code: Any) -> bool:
+    """Return True if a code can have a text of the program's: no resume function, and no module."""
+    return not (
+        code.co_name.startswith(("torch_dynamo_resume_in_", "<module>"))
+        or source_places.is_internal(code.co_filename)
+    )
 
 
 def first_line(recorder: Recorder, code: Any) -> int:
@@ -139,7 +164,10 @@ def end_lines(real: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
     summary = real(translator, *args, **kwargs)
     positions = getattr(getattr(translator, "current_instruction", None), "positions", None)
     end = getattr(positions, "end_lineno", None)
-    ours = recorder_around(translator) is not None
+    recorder = recorder_around(translator)
+    ours = recorder is not None
+    if recorder is not None:
+        _note_text(recorder, translator.f_code)
     if ours and end is not None and getattr(summary, "colno", None) is not None:  # Python 3.10 has no columns
         summary.end_lineno = end
     return summary

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import linecache
 import traceback
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch.fx
 from ...record import syntax
 from ...record.capture import Failure
 from ...record.graph import Frame
-from ..ground import source_places
+from ..ground import source_places, source_text
 from ..ground.recorder import Recorder
 from ..ground.source_places import is_internal
 from . import eager_lines, graph_breaks, skipped_frames
@@ -52,7 +51,7 @@ def _located(frame: Frame) -> Frame:
     function, call = frame.function, frame.call
     if classes := _classes(frame.file, frame.line):
         function = f"{'.'.join(classes)}.{function}"
-    line = linecache.getline(frame.file, frame.line).rstrip("\n")
+    line = source_text.line(frame.file, frame.line).rstrip("\n")
     if not call and line.strip() == frame.text and frame.within != str(frame.line):
         call = line[frame.column : frame.end_column].strip()
     return dataclasses.replace(frame, function=function, call=call)
@@ -61,7 +60,7 @@ def _located(frame: Frame) -> Frame:
 def _classes(file: str, line: int) -> list[str]:
     """Return the names of the classes around a line, outermost first; those inside of a function only."""
     try:
-        tree = syntax.parse("".join(linecache.getlines(file)))
+        tree = syntax.parse(source_text.text(file, line))
     except (SyntaxError, ValueError):  # what stands there is no Python, such as a template
         return []
     names: list[str] = []

@@ -20,6 +20,7 @@ from ...record.breaks import BREAK, REST, Ending, Skip
 from ...record.graph import Frame
 from ...record.remedies import CAPTURE_SCALARS
 from ..graphs import fx
+from ..ground import source_text
 from ..ground.hooks import free_hook
 from ..ground.recorder import Recorder
 from ..ground.recorder_state import LoggedBreak
@@ -146,14 +147,12 @@ def _callers() -> Iterator[Frame]:
 
 def stack(summaries: Iterable[Any]) -> tuple[Frame, ...]:
     """Return frames of the program, callers first, under the names that their functions have there."""
-    import linecache
-
     frames = (fx.frame_of(s) for s in summaries)
     return tuple(
         dataclasses.replace(
             f,
             function=eager_lines.plain_name(f.function),
-            text=f.text or linecache.getline(f.file, f.line).strip(),
+            text=f.text or source_text.line(f.file, f.line).strip(),
         )
         for f in frames
         if not is_internal(f.file)

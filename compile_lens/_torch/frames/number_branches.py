@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...record import syntax
 from ...record.graph import Frame
+from ..ground import source_text
 from ..ground.source_places import column
 
 _READS = ("item", "tolist")
@@ -36,7 +36,7 @@ def of_frames(frames: Sequence[Frame], callers: Iterable[Frame] = ()) -> Frame |
         callers: the frames that run the first one, innermost first.
     """
     for at, frame in enumerate((*reversed(frames), *callers)):
-        program = _program("".join(linecache.getlines(frame.file)))
+        program = _program(source_text.text(frame.file, frame.line))
         function = None if program is None else program.function_at(frame.line)
         if program is None or function is None:
             return None
@@ -46,8 +46,7 @@ def of_frames(frames: Sequence[Frame], callers: Iterable[Frame] = ()) -> Frame |
         followed = _Followed(program, function, part)
         if followed.branch is not None:
             node = followed.branch
-            lines = linecache.getlines(frame.file)
-            text = lines[node.lineno - 1].strip() if node.lineno <= len(lines) else ""
+            text = source_text.line(frame.file, node.lineno).strip()
             return Frame(frame.file, node.lineno, function.name, text, call=followed.element)
         if not followed.returned:
             return None

@@ -12,7 +12,7 @@ import torch.fx
 from torch.fx import Node as FxNode
 
 from ...record.graph import Frame, Graph, Node
-from ..ground.source_places import column, frames, is_torch_file
+from ..ground.source_places import as_compiled, column, frames, is_torch_file
 from . import accesses, operator_kinds
 from .fx_values import ran, ref, target_text, tensors, value
 from .graph_text import readable
@@ -180,7 +180,7 @@ def frame_of(summary: Any) -> Frame:
     """A ``traceback.FrameSummary`` as a Frame."""
     file, line = str(summary.filename), int(summary.lineno or 0)
     last = getattr(summary, "end_lineno", None) or line
-    return Frame(
+    frame = Frame(
         file,
         line,
         str(summary.name),
@@ -189,6 +189,7 @@ def frame_of(summary: Any) -> Frame:
         column(file, last, getattr(summary, "end_colno", None)),
         is_torch_file(file),
     )
+    return as_compiled(frame)
 
 
 def aliases_inputs(gm: torch.fx.GraphModule) -> bool:

@@ -7,12 +7,14 @@ import functools
 import logging
 import operator
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.fx
 
+from ..ground import source_text
 from ..ground.hooks import current, factory_hook, hook
 from ..ground.recorder import Draft
 
@@ -30,12 +32,19 @@ _TEXT = "compile_lens_text"
 _NUMBERED = "mutation_region_id"
 """Key under which torch's pattern matcher numbers all nodes that it looks at; no text shows it."""
 
+_PLACE = re.compile(r"(# File: (?P<file>.+?):(?P<line>\d+) in .*?), code: .*")
+
 State = list[Any]
 
 
 def readable(gm: torch.fx.GraphModule) -> str:
     """The FX text of a graph, with shapes, strides and devices."""
-    return str(gm.print_readable(**TEXT_OPTIONS))
+    return _PLACE.sub(_compiled_text, str(gm.print_readable(**TEXT_OPTIONS)))
+
+
+def _compiled_text(place: re.Match[str]) -> str:
+    """Return the comment that names a line, without its text if that is not what was compiled."""
+    return place[1] if source_text.is_foreign(place["file"], int(place["line"])) else place[0]
 
 
 @hook("torch.fx.graph_module:GraphModule.print_readable")

@@ -17,6 +17,7 @@ import torch
 
 from ...record import syntax
 from ...record.graph import Frame
+from . import source_text
 
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _MARKERS = re.compile(r"    [ ~^]*\^[ ~^]*")
@@ -24,11 +25,21 @@ _INSIDE_WORD = re.compile(r"\w\w")
 _ELSE_IF = re.compile(r"^elif\b")
 
 
-@functools.lru_cache(maxsize=8192)
 def frames(trace: str | None) -> tuple[Frame, ...]:
     """Return the frames of a formatted stack trace, outermost first, with columns if it has markers."""
-    if not trace:
-        return ()
+    parsed = _frames(trace) if trace else ()
+    changed = any(source_text.is_foreign(frame.file, frame.line) for frame in parsed)
+    return tuple(map(as_compiled, parsed)) if changed else parsed
+
+
+def as_compiled(frame: Frame) -> Frame:
+    """Return a frame; without text and columns if its file holds another text than the one that was compiled."""
+    foreign = source_text.is_foreign(frame.file, frame.line)
+    return dataclasses.replace(frame.whole_line, text="") if foreign else frame
+
+
+@functools.lru_cache(maxsize=8192)
+def _frames(trace: str) -> tuple[Frame, ...]:
     parsed: list[Frame] = []
     text_line = ""
     for line in trace.splitlines():
@@ -104,7 +115,7 @@ def _characters(text: str, width: int) -> int:
 
 def column(file: str, line: int, offset: int | None) -> int | None:
     """Return the column at an offset of Python's, which counts bytes; columns count characters."""
-    return None if offset is None else _column(linecache.getline(file, line), offset)
+    return None if offset is None else _column(source_text.line(file, line), offset)
 
 
 def _column(text: str, offset: int) -> int:

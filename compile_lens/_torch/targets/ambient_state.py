@@ -4,7 +4,6 @@ operator."""
 from __future__ import annotations
 
 import ast
-import linecache
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from torch.utils._device import DeviceContext
 
 from ...record import syntax
 from ...record.device import DeviceQuery
+from ..ground import source_text
 from .device_queries import frame_at, is_internal, running_line
 from .torch_settings import KINDS
 
@@ -56,7 +56,7 @@ def _program_frames() -> Iterator[Any]:
 def _region(frame: Any) -> tuple[str, int] | None:
     """Return the innermost ``with`` around a frame's line that enters a region by name: its text and line."""
     try:
-        tree = syntax.parse("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
+        tree = syntax.parse(source_text.text(frame.f_code.co_filename, frame.f_lineno, frame.f_globals))
     except (SyntaxError, ValueError):
         return None
     best: tuple[str, int] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import linecache
 import os
 import sys
 import threading
@@ -13,6 +12,7 @@ import torch
 
 from ...record.device import DeviceQuery
 from ...record.graph import Frame
+from ..ground import source_text
 
 ATTRIBUTES = ("is_cuda", "is_cpu", "is_mps", "is_xpu")
 """Attributes of a tensor that query its device."""
@@ -133,7 +133,7 @@ def frame_at(file: str, line: int, function: str) -> Frame:
     name = function
     if name.startswith("torch_dynamo_resume_in_"):  # the rest of a function after a break
         name = name.removeprefix("torch_dynamo_resume_in_").rpartition("_at_")[0]
-    return Frame(file, line, name, linecache.getline(file, line).strip())
+    return Frame(file, line, name, source_text.line(file, line).strip())
 
 
 def traced_line() -> Frame | None:

@@ -241,6 +241,8 @@ def keep_line(real: Any, translator: Any, line: int, *args: Any, **kwargs: Any) 
                 evaluation.attempt = attempt
                 evaluation.dropped.update(evaluation.lines)
                 evaluation.lines.clear()
+        if code not in evaluation.lines:
+            dynamo.no_text(code)  # before torch has shown its lines
         evaluation.lines.setdefault(code, set()).add(line)
         for scope in evaluation.scopes:
             scope.spent += time.perf_counter_ns() - began

@@ -157,6 +157,7 @@ def _observations(scope: Scope) -> Observations:
         plain |= {v.number: visit for v, visit in zip(own, records, strict=True)}
         frame = _frame(code, tuple(records), scope.before.get(code, ()), by_code)
         frames.append(_through_wrapper(frame, wrapped, own[0].caller))
+    sources, unread = _sources(evaluations, eager_frames.source_codes(scope, evaluations))
     evaluated = set(by_code)
     rests = [(code, _frame(code, (), (), evaluated)) for code in scope.eager_resumes if code not in evaluated]
     frames += earlier_decisions.eager_resumes(rests, frames)
@@ -187,8 +188,8 @@ def _observations(scope: Scope) -> Observations:
             LibrarySkips(why, count, tuple(scope.breaks_elsewhere.get(why, ())))
             for why, count in scope.elsewhere.most_common()
         ),
-        sources=_sources(evaluations, eager_frames.source_codes(scope, evaluations)),
-        missing=(*scope.not_observed(), *scope.issued.missing()),
+        sources=sources,
+        missing=(*scope.not_observed(), *scope.issued.missing(), *unread),
         notes=scopes.notes(scope),
         seconds=(scope.ended or time.perf_counter()) - scope.began,
         overhead_seconds=scope.spent / 1e9,
@@ -243,8 +244,7 @@ def _part(scope: Scope, one: Evaluation) -> Observations:
         _graphs(graphs),
         (),
         (),
-        _sources([one]),
-        (),
+        *_sources([one]),
         (),
         seconds,
         scope.spent / 1e9,
@@ -430,11 +430,18 @@ def _frame(
     )
 
 
-def _sources(evaluations: Iterable[Evaluation], more: Iterable[types.CodeType] = ()) -> tuple[Source, ...]:
+def _sources(
+    evaluations: Iterable[Evaluation], more: Iterable[types.CodeType] = ()
+) -> tuple[tuple[Source, ...], tuple[Missing, ...]]:
+    """Return the texts of functions, and why some are not known."""
     every = (*(c for v in evaluations for c in (v.code, *v.lines)), *more)
     codes = dict.fromkeys(c for c in every if not _library(c.co_filename))
-    sources = (dynamo.source_of(code) for code in codes)
-    return tuple(dict.fromkeys(source for source in sources if source is not None))
+    sources = {code: dynamo.source_of(code) for code in codes}
+    reasons = (dynamo.no_text(code) for code, source in sources.items() if source is None)
+    return (
+        tuple(dict.fromkeys(filter(None, sources.values()))),
+        tuple(Missing(claims.SOURCES, reason) for reason in dict.fromkeys(filter(None, reasons))),
+    )
 
 
 def _library(file: str) -> bool:

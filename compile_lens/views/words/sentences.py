@@ -9,6 +9,7 @@ from typing import TypeVar
 from compile_lens.measures.dead_ends import NO_WORK
 from compile_lens.measures.source_units import units
 from compile_lens.measures.unfused_pairs import UnfusedPair
+from compile_lens.record import claims
 from compile_lens.record.capture import Record
 from compile_lens.record.compilation import Compilation, DynamicDim
 from compile_lens.record.graph import UNSAID_ORIGIN
@@ -118,6 +119,8 @@ def no_source(capture: Record) -> str:
     file = flat(capture.compilations[0].file)
     if file.startswith("<"):
         why = f"the code is from {file}, which is no file"
+    elif capture.lacks(claims.SOURCES):
+        why = f"the file {file} has another text than the one that was compiled"
     else:
         why = f"the file {file} was not read" if file else "where the code stands is not known"
     colours = "" if any(each.all for each in units(capture).values()) else "; no line gives a colour"

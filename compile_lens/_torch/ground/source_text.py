@@ -1,0 +1,161 @@
+"""The text of the program's files, as far as it can be the text that was compiled.
+
+A file is changed after its import, and two programs call their texts by one name (``exec``): then Python and torch
+show lines that never ran. A text is compiled here again, and what comes out is compared with the code of a function.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import functools
+import linecache
+import operator
+import os
+import re
+import types
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...record import syntax
+
+_FUTURE = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+_MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)
+_TEXTS = 64
+"""Files whose codes are kept."""
+
+_Codes = Mapping[str, list[types.CodeType]]
+_texts: dict[tuple[str, int], tuple[list[str], _Codes]] = {}  # with the lines that were compiled
+_verdicts: dict[int, tuple[weakref.ref[types.CodeType], list[str], bool]] = {}
+_foreign: dict[str, dict[tuple[int, str], frozenset[int]]] = {}  # by file and function, the lines of its code
+
+
+def line(file: str, number: int) -> str:
+    """Return a line of a file, with its end; ``""`` if a function with other text was compiled there."""
+    return "" if is_foreign(file, number) else linecache.getline(file, number)
+
+
+def text(file: str, number: int, module: dict[str, Any] | None = None) -> str:
+    """Return the text of a file around a line; ``""`` if a function with other text was compiled there."""
+    return "" if is_foreign(file, number) else "".join(linecache.getlines(file, module))
+
+
+def is_foreign(file: str, number: int) -> bool:
+    """Return True if the code of a function (``check``) has this line, and not the text that the file has there."""
+    return file in _foreign and any(number in lines for lines in _foreign[file].values())
+
+
+def check(code: types.CodeType) -> bool:
+    """Return False if a function was compiled from another text than its file has now; its lines have no text then.
+
+    True where there is no text at all.
+    """
+    file, key = code.co_filename, id(code)
+    lines = linecache.getlines(file)
+    if not lines:
+        return True
+    known = _verdicts.get(key)
+    if known is not None and known[0]() is code and known[1] is lines:
+        return known[2]
+    same = _is_text_of(code, lines)
+    if not same:  # what Python read of the file may be older than the file
+        linecache.checkcache(file)
+        if linecache.getlines(file) is not lines:
+            return check(code)
+    _verdicts[key] = weakref.ref(code, lambda _: _verdicts.pop(key, None)), lines, same
+    place = code.co_firstlineno, code.co_name
+    if not same:
+        numbers = frozenset(number for _, _, number in code.co_lines() if number)
+        _foreign.setdefault(file, {})[place] = numbers
+    elif file in _foreign:
+        _foreign[file].pop(place, None)
+    return same
+
+
+def reason(code: types.CodeType) -> str:
+    """Return why the lines of a function that fails ``check`` are not shown."""
+    file = os.path.basename(code.co_filename)
+    return f"some lines of {file} are not shown: it has another text there than the one that was compiled"
+
+
+def _is_text_of(code: types.CodeType, lines: list[str]) -> bool:
+    same_name = _codes(code, lines).get(code.co_name, [])
+    if any(one == code and _places(one) == _places(code) for one in same_name):
+        return True
+    # A test framework writes assertions anew, in their places.
+    asserted = _asserted("".join(lines))
+    return bool(asserted) and any(_steps(one, asserted) == _steps(code, asserted) for one in same_name)
+
+
+def _codes(code: types.CodeType, lines: list[str]) -> _Codes:
+    """Return the codes of a text by their names; empty if it is no Python."""
+    flags = code.co_flags & _FUTURE | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    key = code.co_filename, flags
+    known = _texts.get(key)
+    if known is not None and known[0] is lines:
+        return known[1]
+    by_name: dict[str, list[types.CodeType]] = {}
+    for one in _inner(_compiled("".join(lines), flags)):
+        by_name.setdefault(one.co_name, []).append(one)
+    if len(_texts) >= _TEXTS:
+        _texts.clear()
+    _texts[key] = lines, by_name
+    return by_name
+
+
+def _compiled(text: str, flags: int) -> types.CodeType | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Python has to say of the text, it said before
+        for one in (text, _MAGIC.sub(r"\1pass", text)):
+            try:
+                code = compile(one, "<text>", "exec", flags, dont_inherit=True)
+                return code if isinstance(code, types.CodeType) else None
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+    return None
+
+
+def _inner(code: types.CodeType | None) -> Iterator[types.CodeType]:
+    if code is not None:
+        yield code
+        for one in code.co_consts:
+            if isinstance(one, types.CodeType):
+                yield from _inner(one)
+
+
+def _places(code: types.CodeType) -> list[Any]:
+    positions = getattr(code, "co_positions", None)  # Python 3.10 has none
+    return list(code.co_lines() if positions is None else positions())
+
+
+@functools.lru_cache(maxsize=8)
+def _asserted(text: str) -> frozenset[int]:
+    """Return the lines of the assertions of a text."""
+    try:
+        tree = syntax.parse(text)
+    except (SyntaxError, ValueError):
+        return frozenset()
+    spans = ((n.lineno, n.end_lineno or n.lineno) for n in ast.walk(tree) if isinstance(n, ast.Assert))
+    return frozenset(number for first, last in spans for number in range(first, last + 1))
+
+
+def _steps(code: types.CodeType, without: frozenset[int]) -> frozenset[Any]:
+    """Return what a code computes with, and where, but for some lines."""
+    steps = set()
+    number = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        number = number if step.starts_line is None else step.starts_line
+        place = getattr(step, "positions", None) or (number,)
+        if place[0] is not None and place[0] not in without and step.opname.startswith(_COMPUTING):
+            inner = step.argval if isinstance(step.argval, types.CodeType) else None
+            value = step.argrepr if inner is None else (inner.co_name, _steps(inner, without))
+            steps.add((step.opname, value, tuple(place)))
+    return frozenset(steps)
+
+
+_COMPUTING = ("BINARY_", "COMPARE_", "INPLACE_", "LOAD_", "STORE_", "UNARY_")
