@@ -70,7 +70,7 @@ def _launch(
             "compile_lens.api.remedies:serve", fn, args, kwargs, settings, path, first=_FIRST, seconds=seconds
         )
     except pickling.CannotCross as error:
-        how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
+        how = "" if error.has_advice else ": make what it uses picklable, or pass it as an argument"
         reason = " ".join(str(error).split())
         raise UsageError(
             f"the function cannot be sent to a child process ({reason}), where it runs again{how}"

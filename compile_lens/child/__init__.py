@@ -1,1 +1,1 @@
-"""A process of our own in which code runs that would change the caller's: captures for devices that are not there."""
+"""A separate process for code that would change the caller's process, such as captures for absent devices."""

@@ -1,16 +1,18 @@
-"""Starts a process of ours; it is run by its path, so that no folder of the caller's is searched before Python's own.
+"""Entry script of a child process. It is run by its path, so that no folder of the caller's is searched before Python's
+own.
 
-Its arguments: the module whose ``main`` is called, the number of a file that says what the caller knows, and the
-numbers that ``main`` is given.
+Arguments: the module whose ``main`` is called, the descriptor of a JSON file with the caller's state, and the integers
+that ``main`` takes.
 """
 
 import sys
 
 
 def main() -> None:
-    """Import the package from where this file is, everything else from where the caller has it, if its Python runs."""
+    """Import this package from the folder of this file and, under the caller's Python, everything else from the
+    caller's files."""
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        del sys.path[0]  # the folder of this file: its names are not meant for everybody
+        del sys.path[0]  # the folder of this file: not importable by others
     import importlib.util
     import json
     import os
@@ -26,9 +28,7 @@ def main() -> None:
 
     nesting.Nesting.depth = known["depth"]
     lifetime.bind(known["life"], known["caller"])
-    if (
-        known["path"] is not None
-    ):  # else this is the Python of another environment, and has folders of its own
+    if known["path"] is not None:  # None: the Python of another environment, with folders of its own
         imports.begin(known["path"], known["files"])
     importlib.import_module(sys.argv[1]).main(*map(int, sys.argv[3:]))
 

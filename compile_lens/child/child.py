@@ -1,4 +1,4 @@
-"""One child process, as the caller sees it: it is started, queried, read and ended."""
+"""The caller's side of one child process: start it, send requests, read replies, end it."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from . import launcher, lifetime, message
 from .fork import ForkedProcess
 from .output import OutputReader
 
-BEAT = 0.5
-"""Seconds between two looks at a child that says nothing."""
+POLL_SECONDS = 0.5
+"""Seconds between two checks that a silent child still runs."""
 
-STOPPED = 20.0
-"""Seconds for which a child may be held by a signal before it is given up."""
+STOPPED_SECONDS = 20.0
+"""Seconds that a child may be stopped by a signal before it is ended."""
 
 
 Start = Callable[
     [str, Mapping[str, str], Sequence[int], str | None],
     tuple[subprocess.Popen[bytes] | ForkedProcess, int],
 ]
-"""Starts a process: ``launcher.start`` a new one, ``fork.start`` a fork of this one."""
+"""Function that starts a process: ``launcher.start`` a new one, ``fork.start`` a fork of this one."""
 
 
 class TooLong(ChildError):
-    """The child process did not answer within the time that the caller gave it, and was ended."""
+    """The child process did not answer within the caller's time limit and was ended."""
 
 
 class Child:
     """One process that answers requests, one at a time, until it is closed.
 
     Args:
-        module: its ``main`` answers, with ``serve`` of ``worker.py``.
-        environment: all of its variables.
-        folder: where it stands; ``None``: where the caller does.
-        show: whether what it prints during a request is printed here. What it wrote last is remembered either way.
-        start: starts the process, under the Python of another environment too.
+        module: name of the module whose ``main`` answers requests, with ``serve`` of ``worker.py``.
+        environment: all environment variables of the process.
+        folder: its working directory; None for the caller's.
+        show: True to print here what the child prints during a request. Its last output is kept either way.
+        start: function that starts the process.
     """
 
     leaving = False
-    """True while this program is ending, and every child with it."""
+    """True while this program exits and ends all its children."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class Child:
     ) -> None:
         self._show = show
         self.owner = os.getpid()
-        self.known: dict[str, int] = {}
+        self.module_times: dict[str, int] = {}
         self.registered: frozenset[str] = frozenset()
         self.busy = False
         self._number = message.READY
-        self._come = bytearray()
-        self._held_since: float | None = None
+        self._received = bytearray()
+        self._stopped_since: float | None = None
         self._replies, theirs = os.pipe()
         try:
             self._process, self._life = start(module, environment, (theirs,), folder)
@@ -88,7 +88,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The number of its process, which leads a session of its own."""
+        """The process id; the process leads its own session."""
         return self._process.pid
 
     @property
@@ -96,16 +96,16 @@ class Child:
         """True if it can take a request."""
         if self.owner != os.getpid() or self._process.returncode is not None:
             return False
-        return not lifetime.ended(self._process.pid) and not self._come
+        return not lifetime.ended(self._process.pid) and not self._received
 
     def ask(
         self, data: bytes, seconds: float = math.inf, early: Callable[[dict[str, Any]], None] | None = None
     ) -> dict[str, Any]:
-        """Send a request and wait for the reply, at most for ``seconds``, the child's own start included. ``early``
-        takes what the child reports before it.
+        """Send a request and return the reply. ``early`` is called with each report that the child sends before the
+        reply.
 
-        Raises ``ChildError`` if the child ends meanwhile, is held for long, or answers anything else; ``TooLong`` after
-        ``seconds``. It is closed then, and after whatever interrupts the waiting.
+        Raises ``ChildError`` if the child ends, stays stopped, or breaks the protocol; ``TooLong`` if it takes more
+        than ``seconds``, its start included. The child is then closed, as after any other interruption.
         """
         self.busy = True
         self._until = time.monotonic() + seconds
@@ -115,10 +115,10 @@ class Child:
             self._number += 1
             reply = self._reply(self._number, message.framed(self._number, data), early)
             answer: dict[str, Any] = json.loads(reply)
-        except (message.Broken, ValueError) as error:
+        except (message.ProtocolError, ValueError) as error:
             self.close()
             raise ChildError(f"the child process was ended: {error}") from None
-        except BaseException:  # interrupted: the reply would be taken for that of the next request
+        except BaseException:  # interrupted: the next request would receive this reply
             self.close()
             raise
         finally:
@@ -126,12 +126,12 @@ class Child:
         return answer
 
     def _reply(self, number: int, sent: bytes, early: Callable[[dict[str, Any]], None] | None) -> bytes:
-        """The reply of that number, while ``sent`` goes out."""
+        """Send ``sent`` and return the reply with this number."""
         left = memoryview(sent)
         numbers = (number, message.EARLY + number) if early is not None else (number,)
-        began = number != message.READY
-        show = began and self._show
-        looked = time.monotonic()
+        working = number != message.READY
+        show = working and self._show
+        checked = time.monotonic()
         with selectors.DefaultSelector() as waiting:
             waiting.register(self._replies, selectors.EVENT_READ)
             for output in self._outputs:
@@ -140,7 +140,7 @@ class Child:
             if left:
                 waiting.register(self._requests, selectors.EVENT_WRITE)
             while True:
-                events = waiting.select(max(0.0, min(BEAT, self._until - time.monotonic())))
+                events = waiting.select(max(0.0, min(POLL_SECONDS, self._until - time.monotonic())))
                 for key, _ in events:
                     if key.fd == self._requests:
                         left = left[self._write(left) :]
@@ -151,81 +151,82 @@ class Child:
                         if not key.data.open:
                             waiting.unregister(key.fd)
                     elif not self._read():
-                        raise self._ending(began)
-                while (part := message.taken(self._come, *numbers)) is not None:
+                        raise self._exit_error(working)
+                while (part := message.next_message(self._received, *numbers)) is not None:
                     received, body = part
                     if received == number:
-                        self._read_outputs(show)  # what was said before it is in the pipes
+                        self._read_outputs(show)  # what was printed before the reply
                         return body
                     assert early is not None
                     early(json.loads(body))
                 now = time.monotonic()
                 if now > self._until:
                     raise TooLong("the child process did not answer in time")
-                if now - looked > BEAT:
-                    looked = now
-                    self._look(now, began)
+                if now - checked > POLL_SECONDS:
+                    checked = now
+                    self._check_running(now, working)
 
     def _write(self, data: memoryview) -> int:
         try:
             return os.write(self._requests, data[:1048576])
         except BlockingIOError:
             return 0
-        except OSError:  # it is gone: the pipe of replies says so
+        except OSError:  # the child is gone, which reading the replies reports
             return len(data)
 
     def _read(self) -> bool:
-        """Take what there is of the reply; whether more may come."""
+        """Read the available part of the reply. Return False at its end of file."""
         try:
             data = os.read(self._replies, 1 << 20)
         except BlockingIOError:
             return True
-        self._come += data
+        self._received += data
         return bool(data)
 
     def _read_outputs(self, show: bool) -> None:
         for output in self._outputs:
             output.read(show)
 
-    def _look(self, now: float, began: bool) -> None:
-        """Raise if the child is no longer at work. A process that it forked may hold its pipes open when it is gone."""
+    def _check_running(self, now: float, working: bool) -> None:
+        """Raise if the child has ended or stays stopped. Its pipes do not tell: a process that it forked may keep them
+        open."""
         if os.getpid() != self.owner:
-            raise message.Broken("it is the child of another process, which forked this one")
+            raise message.ProtocolError("it is the child of another process, which forked this one")
         pid = self._process.pid
         if lifetime.ended(pid):
-            raise self._ending(began)
+            raise self._exit_error(working)
         if not lifetime.stopped(pid):
-            self._held_since = None
-        elif self._held_since is None:
-            self._held_since = now
-        elif now - self._held_since > STOPPED:
-            raise message.Broken(
-                f"it was stopped by a signal, and did not go on within {STOPPED:.0f} seconds"
+            self._stopped_since = None
+        elif self._stopped_since is None:
+            self._stopped_since = now
+        elif now - self._stopped_since > STOPPED_SECONDS:
+            raise message.ProtocolError(
+                f"it was stopped by a signal, and did not go on within {STOPPED_SECONDS:.0f} seconds"
             )
 
-    def _ending(self, began: bool) -> ChildError:
-        self._read_outputs(began and self._show)
+    def _exit_error(self, working: bool) -> ChildError:
+        self._read_outputs(working and self._show)
         code = lifetime.end(self._process)
         if Child.leaving:
             return ChildError("this program is ending, and so did the child process")
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
-        what = "in the middle of its work" if began else "before it began to work"
+        what = "in the middle of its work" if working else "before it began to work"
         last = self._outputs[1].last.strip()
         words = "".join(f"\n  {line}" for line in last.splitlines()[-5:])
-        return ChildError(f"the child process ended {how} {what}{words}", code, last, began)
+        return ChildError(f"the child process ended {how} {what}{words}", code, last, working)
 
     def end(self) -> None:
-        """End the process, and all that it started. Its pipes stay open for whoever waits for a reply."""
+        """End the process and its descendants. The pipes stay open for a thread that waits for a reply."""
         if self.owner == os.getpid():
             lifetime.end(self._process)
 
     def close(self) -> None:
-        """End it, and forget it."""
+        """End the process and close the pipes."""
         self.end()
         self.forget()
 
     def forget(self) -> None:
-        """Close the pipes of this process alone: a process that was forked from the owner has its own."""
+        """Close this process's pipes only; the owner keeps its copies if this process was forked from it."""
         self._process.returncode = self._process.returncode or 0  # nothing is left to wait for
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:

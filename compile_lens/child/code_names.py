@@ -1,4 +1,4 @@
-"""Names in the code of a function, by which it may reach objects of its program."""
+"""Names in a function's code through which it may reach objects of the program."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ import weakref
 from collections.abc import Iterator
 
 _DYNAMIC = frozenset(("getattr", "vars", "dir"))
-"""Builtins by which code may look up a name that is not written in it."""
+"""Builtins that look up names which do not occur in the code."""
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code object and those nested in it."""
     yield code
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            yield from codes(one)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from codes(inner)
 
 
-_known: weakref.WeakKeyDictionary[types.CodeType, tuple[set[str], ...]] = weakref.WeakKeyDictionary()
+_cache: weakref.WeakKeyDictionary[types.CodeType, tuple[set[str], ...]] = weakref.WeakKeyDictionary()
 
 
 def names_in(code: types.CodeType) -> tuple[set[str], ...]:
-    """The names in code, those of them that are globals, the modules that it imports itself, and the globals that
-    it asks for what it does not name (``getattr(module, name)``)."""
-    entry = _known.get(code)
+    """Return four sets: all names in the code, its globals, the modules that it imports, and the globals that it
+    searches by a computed name (``getattr(module, name)``)."""
+    entry = _cache.get(code)
     if entry is None:
         names: set[str] = set()
         used: set[str] = set()
         imported: set[str] = set()
         owners: set[str] = set()
-        for one in codes(code):
-            names.update(one.co_names)
-            for constant in one.co_consts:
+        for inner in codes(code):
+            names.update(inner.co_names)
+            for constant in inner.co_consts:
                 if (
                     isinstance(constant, str)
                     and len(constant) < 100
@@ -40,19 +41,19 @@ def names_in(code: types.CodeType) -> tuple[set[str], ...]:
                 ):
                     names.update(constant.split("."))
                     imported.add(constant)  # importlib.import_module("mine")
-            before, last = "", ""  # names of globals that were just put on the stack
-            for step in dis.get_instructions(one):
+            previous, last = "", ""  # globals that the last two instructions loaded
+            for step in dis.get_instructions(inner):
                 if step.opname in ("PUSH_NULL", "EXTENDED_ARG", "CACHE"):
                     continue
-                if before in _DYNAMIC and last and step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+                if previous in _DYNAMIC and last and step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                     owners.add(last)
                 if last and step.argval == "__dict__":
                     owners.add(last)
-                before, last = last, ""
+                previous, last = last, ""
                 if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                     used.add(step.argval)
                     last = step.argval
                 if step.opname == "IMPORT_NAME":
                     imported.add(step.argval)
-        entry = _known[code] = names, used, imported, owners
+        entry = _cache[code] = names, used, imported, owners
     return entry

@@ -1,5 +1,5 @@
-"""Context that travels with every request, so that the child sees the program's world: the working folder, the
-program's own modules with the plain values that they hold now, and the texts of files that only this process has."""
+"""Context sent with every request: the caller's working directory, sys.path, argv, the plain globals of the program's
+own modules, and source lines that exist only in memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from .imports import SCRIPT, SITES
 
 
 def current() -> dict[str, Any]:
-    """Return the program's working folder and the current contents of its own modules, which the child reads before it
-    imports them."""
+    """Return the context of this process; the child applies it before it loads the request."""
     return {
         "path": list(sys.path),
         "arguments": list(sys.argv),
@@ -34,21 +33,23 @@ def current() -> dict[str, Any]:
 
 
 def versions_of_modules() -> dict[str, int]:
-    """When the files of the program's own modules were last written: a child that imported older ones is too old."""
+    """Return the modification time (ns) of each file of the program's own modules; a child that imported older ones is
+    stale."""
     times = {}
     for name, module in own_modules().items():
-        with contextlib.suppress(OSError, TypeError):  # a file that is gone cannot be imported anew either
+        with contextlib.suppress(OSError, TypeError):  # a removed file cannot be imported again either
             times[name] = os.stat(str(module.__file__)).st_mtime_ns
     return times
 
 
 def own_modules(script: bool = False) -> dict[str, Any]:
-    """The program's own modules: not Python's, not installed ones; with ``script`` also its script."""
+    """Return the program's own modules by name: neither standard library nor installed; with ``script`` its script
+    too."""
     modules = {}
     there = sys.modules.copy()
     for name, module in there.items():
         known = _installed.get(name)
-        if known is not None and known() is module:  # most are, and stay it: a request asks several times
+        if known is not None and known() is module:  # the common case, cached: a request looks several times
             continue
         file = getattr(module, "__file__", None)
         if isinstance(file, str):
@@ -64,8 +65,8 @@ def own_modules(script: bool = False) -> dict[str, Any]:
 
 
 _installed: dict[str, weakref.ref[Any]] = {}
-"""Modules of Python and of installed packages that were met, by their names. Held, they would outlive the others at the
-end of a program, and their files would be told of as not closed."""
+"""Weak references to known modules of Python and of installed packages, by name. Strong ones would keep the modules
+alive past interpreter shutdown, which then warns of their unclosed files."""
 
 
 INSTALLED = tuple(
@@ -94,7 +95,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 
 
 def plain(value: Any, depth: int = 3) -> bool:
-    """Return True if a value is a number, a text, a dtype or the like, or holds nothing else."""
+    """Return True for a number, a string, None or a dtype, and for a small container of only such values."""
     if type(value) in (tuple, list, set, frozenset):
         return depth > 0 and len(value) <= 1000 and all(plain(v, depth - 1) for v in value)
     if type(value) is dict:

@@ -1,6 +1,7 @@
-"""An exception on its way to the caller: as it was, where its class is found there, else by its words.
+"""Exceptions of the child as data: rebuilt in the caller with their own class if it is loaded there, else as a
+``RuntimeError`` with the same message.
 
-It is made without calling the class, whose ``__init__`` may take other arguments than those that the exception keeps.
+They are rebuilt without ``__init__``, which may take other arguments than ``args``.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ import sys
 import traceback
 from typing import Any
 
-CAUSES = 8
-"""Most errors of a chain of causes that cross."""
+MAX_CAUSES = 8
+"""Longest chain of causes that is sent."""
 
 
-def pack(error: BaseException, left: int = CAUSES) -> dict[str, Any]:
-    """As plain data."""
+def pack(error: BaseException, left: int = MAX_CAUSES) -> dict[str, Any]:
+    """Return an exception as JSON data, with at most ``left`` of its causes."""
     kind = type(error)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return {
         "module": kind.__module__,
         "name": kind.__qualname__,
-        "said": _error_text(error),
+        "text": _error_text(error),
         "args": [_value(value) for value in error.args],
-        "holds": {name: _value(value) for name, value in vars(error).items()},
-        "where": "".join(traceback.format_tb(error.__traceback__)),
+        "attributes": {name: _value(value) for name, value in vars(error).items()},
+        "traceback": "".join(traceback.format_tb(error.__traceback__)),
         "explicit": error.__cause__ is not None,
         "suppressed": error.__suppress_context__,
         "cause": pack(cause, left - 1) if cause is not None and left else None,
@@ -33,10 +34,10 @@ def pack(error: BaseException, left: int = CAUSES) -> dict[str, Any]:
 
 
 def unpack(data: dict[str, Any]) -> BaseException:
-    """It, with its cause, and where it was raised as a note."""
-    error = _alike(data) or RuntimeError(f"{data['name'].rpartition('.')[2]}: {data['said']}")
-    if data["where"] and hasattr(error, "add_note"):
-        error.add_note(f"In the child process:\n{data['where'].rstrip()}")
+    """Return the exception with its cause, and the child's traceback as a note."""
+    error = _same_class(data) or RuntimeError(f"{data['name'].rpartition('.')[2]}: {data['text']}")
+    if data["traceback"] and hasattr(error, "add_note"):
+        error.add_note(f"In the child process:\n{data['traceback'].rstrip()}")
     cause = unpack(data["cause"]) if data["cause"] is not None else None
     if data["explicit"]:
         error.__cause__ = cause
@@ -45,8 +46,8 @@ def unpack(data: dict[str, Any]) -> BaseException:
     return error
 
 
-def _alike(data: dict[str, Any]) -> BaseException | None:
-    """One of its class, with its arguments and what it holds; ``None`` where it would not say the same."""
+def _same_class(data: dict[str, Any]) -> BaseException | None:
+    """Return an exception of the same class, arguments and attributes; None if its message would differ."""
     kind: Any = sys.modules.get(data["module"])
     for part in data["name"].split("."):
         kind = getattr(kind, part, None)
@@ -56,27 +57,27 @@ def _alike(data: dict[str, Any]) -> BaseException | None:
         args = tuple(_read(value) for value in data["args"])
         error: BaseException = kind.__new__(kind, *args)
         error.args = args
-        for name, value in data["holds"].items():
+        for name, value in data["attributes"].items():
             if value is not None:
                 vars(error)[name] = _read(value)
-    except Exception:  # a class that makes its exceptions in a way of its own
+    except Exception:  # a class with its own way to create instances
         return None
-    return error if _error_text(error) == data["said"] else None
+    return error if _error_text(error) == data["text"] else None
 
 
 def _error_text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # a text of the program's that needs what the exception does not have
+    except Exception:  # a ``__str__`` that needs a missing attribute
         return f"<{type(error).__name__} that cannot be printed>"
 
 
 def _value(value: Any) -> str | None:
-    """Pickled; ``None`` for what does not survive that."""
+    """Return the value pickled, in base64; None if it cannot be pickled and loaded."""
     try:
         data = pickle.dumps(value)
         pickle.loads(data)
-    except Exception:  # each object that cannot be pickled has an error of its own for it
+    except Exception:  # unpicklable objects raise errors of any type
         return None
     return base64.b64encode(data).decode()
 

@@ -1,4 +1,4 @@
-"""Starts a process of ours as a fork of this one, which has imported all that the new one needs."""
+"""Start of a child process as a fork of this one, which has already imported what the child needs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from . import lifetime
 from .nesting import Nesting
 
 FORKS = sys.platform == "linux"
-"""True where a process that has imported torch can be forked: macOS's libraries do not allow it."""
+"""True if a process that imported torch can be forked; macOS's libraries do not allow it."""
 
 
 class ForkedProcess:
-    """A process that was forked from this one, with as much of ``subprocess.Popen`` as ``Child`` uses."""
+    """A forked process, with the part of ``subprocess.Popen`` that ``Child`` uses."""
 
     def __init__(self, pid: int, stdin: BinaryIO, stdout: BinaryIO, stderr: BinaryIO) -> None:
         self.pid = pid
@@ -26,12 +26,12 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def kill(self) -> None:
-        """Kill it, unless it was waited for: its number may be another process's then."""
+        """Kill the process unless it was waited for: its id may have been reused then."""
         if self.returncode is None:
             os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Return its exit code, once it has ended; ``-n`` if it was ended by signal ``n``."""
+        """Wait for the end of the process and return its exit code; ``-n`` after signal ``n``."""
         if self.returncode is None:
             try:
                 self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -43,9 +43,9 @@ class ForkedProcess:
 def start(
     module: str, environment: Mapping[str, str], fds: Sequence[int] = (), cwd: str | None = None
 ) -> tuple[ForkedProcess, int]:
-    """As ``launcher.start``, of a process that begins with this one's modules, and this one's values in them.
+    """Start a process as ``launcher.start`` does, but by a fork that inherits this process's modules and their state.
 
-    Only for a caller that has one thread, and has run no code of others.
+    The caller must be single-threaded and must not have run user code.
     """
     pipes = [os.pipe() for _ in range(4)]
     (requests, to_requests), *outputs, (life, to_life) = pipes
@@ -76,7 +76,7 @@ def _run(
     ours: set[int],
     life: tuple[int, int],
 ) -> NoReturn:
-    """Be the new process, from here to its end."""
+    """Run the forked process to its end."""
     code = 1
     try:
         os.setsid()
@@ -92,7 +92,7 @@ def _run(
         lifetime.bind(*life)
         importlib.import_module(module).main(*fds)
         code = 0
-    except BaseException:  # also SystemExit: nothing of the caller's may run here
+    except BaseException:  # SystemExit too: the caller's code must not run here
         traceback.print_exc()
     finally:
         os._exit(code)

@@ -1,7 +1,7 @@
-"""Import paths of a child process: modules come from the files that the caller has them from.
+"""Import paths of a child process: modules are loaded from the caller's files.
 
-A file of the program's that is called like one of Python's modules (``random.py``) hides that module from an import
-only where it did so for the caller, who may have imported the real one before the file's folder was searched.
+A program file named like a standard module (``random.py``) shadows it only if it did so in the caller, which may have
+imported the real one before the file's folder was on ``sys.path``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, ClassVar
 
 SITES = ("site-packages", "dist-packages")
-"""Names of folders of installed packages, also those of another environment than the running Python's."""
+"""Names of the folders of installed packages, in any environment."""
 
 
 SCRIPT = ("__main__", "__mp_main__")
-"""Names of the module that the program's script is: multiprocessing imports it again under the second, in a worker that
-it does not fork."""
+"""Module names of the program's script; multiprocessing imports it under the second in a worker that is not forked."""
 
 
 def loaded() -> dict[str, str]:
-    """The files of the top-level modules that this process has imported, by name."""
+    """Return the file of each top-level module that this process has imported, by name."""
     files = {}
     for name, module in list(sys.modules.items()):
         if "." not in name and name not in SCRIPT:
@@ -34,7 +33,7 @@ def loaded() -> dict[str, str]:
 
 
 def begin(path: list[str], files: dict[str, str]) -> None:
-    """Import from ``files``, and what is not among them by ``path``, what is installed before all else."""
+    """Import modules from ``files``, others from ``path``: the standard library and installed packages first."""
     kinds = sysconfig.get_paths()
     standard = tuple(os.path.join(kinds[key], "") for key in ("stdlib", "platstdlib"))
     installed = {kinds["purelib"], kinds["platlib"]}
@@ -50,7 +49,7 @@ def begin(path: list[str], files: dict[str, str]) -> None:
 
 
 class AsThere:
-    """Finds modules where the caller has them, and gives its own ones the plain globals that they have there."""
+    """Import finder that loads the caller's files and sets the caller's plain globals in the program's own modules."""
 
     files: ClassVar[dict[str, str]] = {}
     values: ClassVar[dict[str, dict[str, Any]]] = {}

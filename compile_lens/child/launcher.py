@@ -1,5 +1,5 @@
-"""Starts processes of ours: with the caller's interpreter, its flags, and its modules from the same files; or under the
-Python of another environment, with that one's modules."""
+"""Start of child processes: with the caller's interpreter, flags and module files, or with the Python and the modules
+of another environment."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def start(
     cwd: str | None = None,
     python: str = "",
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """A process that calls ``module``'s ``main`` with ``fds``, and the descriptor that must stay open while it lives.
+    """Start a process that calls ``main(*fds)`` of ``module``. Return it and a descriptor: closing it ends the process.
 
-    The process leads a session of its own: an interrupt is for the caller, who then ends it. Raises ``OSError`` if it
-    cannot be started.
+    The process leads its own session, so that an interrupt reaches only the caller, which then ends the process. Raises
+    ``OSError`` if it cannot be started.
 
     Args:
-        python: the interpreter of another environment, which imports this package from here and all else from its own
-            folders; ``""`` for the caller's.
+        python: the interpreter of another environment, which imports only this package from here; ``""`` for the
+            caller's interpreter.
     """
     read, write = os.pipe()
     try:
@@ -65,7 +65,7 @@ def start(
 
 
 def flags() -> list[str]:
-    """The interpreter's own options, as this process was started with them."""
+    """Return the interpreter options that this process was started with."""
     own = sys.flags
     given = ["-" + "O" * own.optimize] if own.optimize else []
     given += ["-" + "b" * own.bytes_warning] if own.bytes_warning else []

@@ -1,6 +1,6 @@
-"""A process of ours lives no longer than the one that started it, and what it started no longer than itself.
+"""Lifetime of child processes: each ends with its caller, and its own descendants with it.
 
-The caller holds the writing end of a pipe that nothing is written to. However the caller ends, the end closes.
+The caller keeps the write end of a pipe without writing to it; however the caller ends, the system closes that end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-BEAT = 1.0
-"""Seconds between two looks at the caller, where the system does not tell by itself that it is gone."""
+POLL_SECONDS = 1.0
+"""Seconds between two checks of the caller where the system sends no signal at its end."""
 
 
 class Process(Protocol):
-    """A process that this one started: ``subprocess.Popen`` is one."""
+    """A process that this one started, such as a ``subprocess.Popen``."""
 
     pid: int
     returncode: int | None
@@ -38,7 +38,7 @@ class Process(Protocol):
 
 
 def ended(pid: int) -> bool:
-    """Return True if a process that this one started has ended. It can still be waited for."""
+    """Return True if a process that this one started has ended; the exit code remains to be collected."""
     return _state(pid) in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 
 
@@ -61,11 +61,11 @@ def _state(pid: int) -> int:
 
 
 def end(process: Process) -> int:
-    """End a process, with all that it started; its exit code. The process leads a session of its own."""
+    """Kill a session leader and its descendants, and return its exit code."""
     if process.returncode is None:
-        # Until it is waited for, its number is nobody else's.
-        for _ in range(2):  # again for what was started meanwhile
-            others = _of_session(process.pid)
+        # The process id cannot be reused before it is waited for.
+        for _ in range(2):  # twice, for processes that were started meanwhile
+            others = _descendants(process.pid)
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             for pid in others:
@@ -75,13 +75,11 @@ def end(process: Process) -> int:
     return process.wait()
 
 
-def _of_session(leader: int) -> list[int]:
-    """The processes that a session's leader has started, also those in groups and sessions of their own."""
+def _descendants(leader: int) -> list[int]:
+    """Return the ids of a session leader's descendants, also of those in other groups and sessions."""
     parents: dict[int, int] = {}
     members = set()
-    for stat in Path("/proc").glob(
-        "[0-9]*/stat"
-    ):  # where there is none, ending the group is all that can be done
+    for stat in Path("/proc").glob("[0-9]*/stat"):  # without /proc only the group is ended
         with contextlib.suppress(OSError, ValueError):
             fields = stat.read_bytes().rpartition(b")")[2].split()
             parent, session = int(fields[1]), int(fields[3])
@@ -100,15 +98,16 @@ def _of_session(leader: int) -> list[int]:
 
 
 def bind(end_of_pipe: int, caller: int) -> None:
-    """From now on this process ends, with its group, when ``caller`` does, or when that closes its end of the pipe."""
+    """Make this process and its group end when ``caller`` ends or closes its end of the pipe."""
     if os.getpgrp() != os.getpid():
-        return  # nobody gave it a group of its own
+        return  # not a leader: killing the group would hit others
     if not _signalled(end_of_pipe) or os.getppid() != caller:
         threading.Thread(target=_watch, args=(end_of_pipe, caller), daemon=True).start()
 
 
 def _signalled(end_of_pipe: int) -> bool:
-    """Have the system kill the group when the pipe closes: also while native code runs, or the process is stopped."""
+    """Have the kernel kill the group when the pipe closes, even while native code runs or the process is stopped.
+    Return False if this system cannot."""
     if fcntl is None or not (sys.platform == "linux" and hasattr(fcntl, "F_SETSIG")):
         return False
     try:
@@ -124,6 +123,6 @@ def _signalled(end_of_pipe: int) -> bool:
 def _watch(end_of_pipe: int, caller: int) -> None:
     poll = select.poll()
     poll.register(end_of_pipe, 0)
-    while not poll.poll(BEAT * 1000) and os.getppid() == caller:
+    while not poll.poll(POLL_SECONDS * 1000) and os.getppid() == caller:
         pass
     os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Limits that a process of ours sets itself before it runs code of others."""
+"""Resource limits that a child process sets for itself before it runs user code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import contextlib
 
 
 def limit_memory(most: int) -> None:
-    """Have the system refuse memory beyond so many bytes, and write no core files, which may be as large."""
+    """Limit this process's memory to ``most`` bytes and disable core files, which may be as large."""
     try:
         import resource
     except ImportError:  # Windows
         return
     for kind, limit in ((resource.RLIMIT_DATA, most), (resource.RLIMIT_CORE, 0)):
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # the caller's own limit is lower, or the system has none
+        with contextlib.suppress(OSError, ValueError):  # the hard limit is lower, or there is no such limit
             resource.setrlimit(kind, (limit, resource.getrlimit(kind)[1]))

@@ -1,4 +1,4 @@
-"""Nesting of child processes: they run the program's code, which may capture for a target itself."""
+"""Nesting of child processes: the program's code that they run may itself start a capture for a target."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import ClassVar
 from ..errors import UsageError
 
 LIMIT = 3
-"""Most child processes of which each was started by the one before."""
+"""Maximum depth of child processes that start one another."""
 
 
 class Nesting:
-    """The place of this process among nested ones.
+    """State of this process among nested child processes.
 
     Attributes:
-        depth: how many processes that are waiting for it started each other; 0 in the program itself.
+        depth: number of ancestors up to the program; 0 in the program itself.
         loading: True while a request is loaded, which imports modules of the program.
     """
 
@@ -26,8 +26,8 @@ class Nesting:
 
 @contextlib.contextmanager
 def loading(now: bool = True) -> Iterator[None]:
-    """Mark the time in which a request is loaded. A module that captures when it is imported does so in this process
-    then: a further child would import it too, and so would the next one. What is captured may start one again."""
+    """Set ``Nesting.loading`` for the duration. Meanwhile a module that captures when it is imported captures in this
+    process: a child would import the module too and start a child in turn."""
     before, Nesting.loading = Nesting.loading, now
     try:
         yield
@@ -36,7 +36,7 @@ def loading(now: bool = True) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raises ``UsageError`` if this process may not start a child."""
+    """Raise ``UsageError`` if child processes are already nested too deep."""
     if Nesting.depth >= LIMIT:
         raise UsageError(
             f"captures for a target are nested {Nesting.depth + 1} deep: what is captured imports or calls code that "

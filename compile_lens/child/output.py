@@ -1,4 +1,4 @@
-"""Output of the child on standard output and standard error, and its way to the caller's own."""
+"""Forwarding of the child's standard output and standard error to the caller's."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 NAMES = ("stdout", "stderr")
 
-CHUNK = 1 << 16
+CHUNK_BYTES = 1 << 16
 
-FULL = 16
-"""Chunks that a pipe holds at most."""
+MAX_CHUNKS = 16
+"""Maximum chunks read at once; a full pipe holds no more."""
 
-KEPT = 4000
-"""Characters that are remembered, to be said if the child ends."""
+KEPT_CHARACTERS = 4000
+"""Characters of the last output that an error reports if the child ends."""
 
 
 class OutputReader:
-    """The caller's end of one of the two: what comes is written to ``sys.stdout`` or ``sys.stderr`` of now."""
+    """The caller's end of one output pipe; it writes to the current ``sys.stdout`` or ``sys.stderr``."""
 
     def __init__(self, name: str, fd: int) -> None:
         self.name, self.fd = name, fd
@@ -33,19 +33,20 @@ class OutputReader:
         os.set_blocking(fd, False)
 
     def read(self, show: bool) -> int:
-        """Take what is there, all that a pipe can hold, and write it if it is to be shown. Return its bytes."""
+        """Read the available output, at most one full pipe, write it if ``show`` is set, and return its size in
+        bytes."""
         size = 0
-        for _ in range(FULL):  # a child that never stops to write must not hold the caller
+        for _ in range(MAX_CHUNKS):  # a child that never stops writing must not block the caller
             if not self.open:
                 break
             try:
-                data = os.read(self.fd, CHUNK)
+                data = os.read(self.fd, CHUNK_BYTES)
             except BlockingIOError:
                 break
             size += len(data)
             self.open = bool(data)
             text = self._decoder.decode(data, final=not data)
-            self.last = (self.last + text)[-KEPT:]
+            self.last = (self.last + text)[-KEPT_CHARACTERS:]
             if show and text:
                 _write(getattr(sys, self.name), text)
         return size
@@ -65,14 +66,15 @@ def _write(stream: Any, text: str) -> None:
 
 
 class OutputWriter:
-    """The child's two descriptors. Python and C write to them at once, so that what they say stays in order."""
+    """The child's standard output and error. Python and C write without buffers, so that their output stays in
+    order."""
 
     def __init__(self) -> None:
         self._kept = [os.dup(fd) for fd in (1, 2)]
         self._flush = _unbuffered()
 
-    def fresh(self) -> None:
-        """Whatever an earlier request did to them, they are as they should be."""
+    def reset(self) -> None:
+        """Restore both streams, whatever an earlier request did to them."""
         for kept, fd, name in zip(self._kept, (1, 2), NAMES):
             os.dup2(kept, fd)
             raw = io.FileIO(fd, "wb", closefd=False)
@@ -81,15 +83,15 @@ class OutputWriter:
             setattr(sys, f"__{name}__", stream)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Flush the streams of Python and of C."""
         for name in NAMES:
-            with contextlib.suppress(Exception):  # the program may have put anything there
+            with contextlib.suppress(Exception):  # the program may have replaced the stream
                 getattr(sys, name).flush()
         self._flush()
 
 
 def _unbuffered() -> Callable[[], Any]:
-    """C's streams write at once; how to flush them where that cannot be had."""
+    """Turn off buffering in C's streams and return a function that flushes them."""
     try:
         library: Any = ctypes.CDLL(None)
         for name in ("stdout", "__stdoutp"):  # the second is its name in macOS

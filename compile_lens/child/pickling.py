@@ -31,50 +31,50 @@ from .tensors import Storage, Tensors, is_fake
 
 
 class CannotCross(LensError):
-    """An object cannot be sent to another process; the message names it, and with ``said_how`` a remedy."""
+    """An object cannot be sent to another process. The message names the object and, if ``has_advice``, a remedy."""
 
-    def __init__(self, said: str, said_how: bool = False) -> None:
-        super().__init__(said)
-        self.said_how = said_how
+    def __init__(self, message: str, has_advice: bool = False) -> None:
+        super().__init__(message)
+        self.has_advice = has_advice
 
 
 class Sender(Protocol):
-    """Sender of the objects that another module knows how to send.
+    """Sender of kinds of objects that this module does not handle.
 
     Attributes:
-        registered: what the program registered with torch, by importing modules that the other process imports too.
-        kinds: types of what it knows how to send.
+        registered: registrations with torch made by modules that the child imports too.
+        kinds: types that it can send.
     """
 
     registered: frozenset[str]
     kinds: tuple[type, ...]
 
     def reduced(self, value: Any) -> Any:
-        """Return the pickle reduction of ``value``, also of functions and code; None if it is not known here."""
+        """Return the pickle reduction of ``value``, also of functions and code; None if it is of another kind."""
 
     def named_there(self, code: types.CodeType) -> None:
-        """Take note of code that the other process finds by the name of its function."""
+        """Record code that the child finds by its function's name."""
 
     def places(self) -> list[Any]:
-        """Return the program's registrations with torch that have to be put in place."""
+        """Return the program's registrations with torch that the child must repeat."""
 
     def mark(self) -> Any:
-        """Return a mark of how much was sent so far, for ``back``."""
+        """Return a position to which ``back`` can return."""
 
     def back(self, mark: Any) -> None:
-        """Forget what was sent since the mark: it does not arrive."""
+        """Forget what was sent since ``mark``, which was dropped."""
 
     def rest(self) -> Any:
-        """Return what follows all that was sent so far, for the other process to load; None if nothing does."""
+        """Return what the child must load after all that was sent so far; None if nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SendingRules:
-    """Exceptions to the usual way of sending, for objects that the child process could not take that way.
+    """Exceptions for objects that the child process could not load in the usual way.
 
     Attributes:
-        by_value: functions that are not there at their names (``"module:path"``).
-        left: names that keep there what importing their module gives them.
+        by_value: functions (``"module:path"``) sent by value, as the child has others at their names.
+        left: names that are not sent; in the child they stay as imported.
     """
 
     by_value: frozenset[str] = frozenset()
@@ -83,14 +83,14 @@ class SendingRules:
 
 @dataclasses.dataclass(frozen=True)
 class Parcel:
-    """A request on its way.
+    """A packed request.
 
     Attributes:
         data: its bytes.
-        shapes_only: how many tensors went without their values.
-        left: what did not go along: it is there as importing its module makes it. The watch of a piece went along.
-        parts: what each pickle after the first one puts in place.
-        registered: as of ``Sender``.
+        shapes_only: number of storages sent without values.
+        left: pieces not sent, whose names stay as imported in the child; each keeps its watch if that was sent.
+        parts: the pieces in each pickle after the first one.
+        registered: as in ``Sender``.
     """
 
     data: bytes = b""
@@ -102,12 +102,12 @@ class Parcel:
 
 def pack(
     payload: Any,
-    along: Callable[[Callable[[str], bool], dict[str, Any]], Sender] | None = None,
-    apart: SendingRules = SendingRules(),
+    make_sender: Callable[[Callable[[str], bool], dict[str, Any]], Sender] | None = None,
+    rules: SendingRules = SendingRules(),
 ) -> Parcel:
-    """The bytes of a request. Raises ``CannotCross`` for what cannot be pickled, even by value.
+    """Return the packed request. Raises ``CannotCross`` if an object cannot be pickled, even by value.
 
-    ``along`` is given what says of a module's name whether the other process finds it, and the program's own modules.
+    ``make_sender`` takes a predicate for names of importable modules, and the program's own modules by name.
     """
     buffer = io.BytesIO()
     with_script = own_modules(script=True)
@@ -115,23 +115,23 @@ def pack(
     try:
         script = [with_script[name] for name in SCRIPT[1:] if name in with_script]
         with _by_value([*_without_a_place(own), *script]):
-            beside = None if along is None else along(_importable, with_script)
-            pickler = _Pickler(buffer, beside, apart, own)
+            sender = None if make_sender is None else make_sender(_importable, with_script)
+            pickler = _Pickler(buffer, sender, rules, own)
             pickler.dump(payload)
             pickler.follow_up()
     except UsageError as error:
-        raise CannotCross(str(error), said_how=True) from error
+        raise CannotCross(str(error), has_advice=True) from error
     except Exception as error:  # each object that cannot be pickled has an error of its own for it
         lines = str(error).splitlines()
         raise CannotCross(lines[0] if lines else type(error).__name__) from error
-    registered = frozenset[str]() if beside is None else beside.registered
+    registered = frozenset[str]() if sender is None else sender.registered
     placed = tuple(pickler.left), tuple(pickler.parts)
     return Parcel(buffer.getvalue(), pickler.tensors.shapes_only, *placed, registered)
 
 
 @contextlib.contextmanager
 def _by_value(modules: list[Any]) -> Iterator[None]:
-    """For the duration, cloudpickle takes what is of these modules along, instead of their names."""
+    """Have cloudpickle send objects of these modules by value, not by name, for the duration."""
     known = cloudpickle.list_registry_pickle_by_value()
     ours = [module for module in modules if module.__name__ not in known]
     for module in ours:
@@ -144,12 +144,12 @@ def _by_value(modules: list[Any]) -> Iterator[None]:
 
 
 def _without_a_place(own: dict[str, Any]) -> list[Any]:
-    """Modules of the program that another process would not find by their name: loaded from a file under another."""
+    """Return the program's modules that no import by name finds, such as one loaded from a path under another name."""
     return [m for name, m in own.items() if m.__name__ == name and not _found_by(name, str(m.__file__))]
 
 
 def _importable(name: str) -> bool:
-    """Return True if objects of this module cross by name. cloudpickle asks this to decide what crosses by value."""
+    """Return True if objects of this module cross by name."""
     by_value = cloudpickle.list_registry_pickle_by_value()
     return name in sys.modules and name not in SCRIPT and name not in by_value
 
@@ -160,7 +160,7 @@ def _found_by(name: str, file: str) -> bool:
         if file.endswith(os.sep + ending) and file[: -len(ending) - 1] in map(os.path.abspath, sys.path):
             return True
     parent = sys.modules.get(name.rpartition(".")[0])
-    # As importing it for the first time would: finders of editable installs are here.
+    # Ask the finders as a first import would; editable installs have their own.
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         spec = find(name, getattr(parent, "__path__", None), None) if find is not None else None
@@ -171,20 +171,20 @@ def _found_by(name: str, file: str) -> bool:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not typed
     def __init__(
-        self, file: io.BytesIO, along: Sender | None, apart: SendingRules, own: dict[str, Any]
+        self, file: io.BytesIO, sender: Sender | None, rules: SendingRules, own: dict[str, Any]
     ) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self.along = along
+        self.sender = sender
         self.left: list[Piece] = []
         self.parts: list[tuple[Piece, ...]] = []
         self.tensors = Tensors()
         self._file = file
-        self._apart = apart
+        self._rules = rules
         self._reached = ReachableObjects(
-            _importable, own, apart.by_value, None if along is None else along.named_there
+            _importable, own, rules.by_value, None if sender is None else sender.named_there
         )
-        self._begun: Piece | None = None
-        self._ways: dict[type, Callable[[Any], Any]] = {
+        self._current_piece: Piece | None = None
+        self._reducers: dict[type, Callable[[Any], Any]] = {
             collections.OrderedDict: _ordered,
             Storage: Storage.reduced,
             Piece: self._piece,
@@ -197,36 +197,36 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         self._names: dict[type, Mapping[int, str]] = {}
 
     def follow_up(self) -> None:
-        """After the request, what it reaches: operators that code names, and what modules hold."""
+        """Append what the request reaches: operators named in code, and changed globals of modules."""
         more = True
         while more:
             more = False
             pieces = self._reached.pieces()
-            while self.along is not None and (rest := self.along.rest()) is not None:
+            while self.sender is not None and (rest := self.sender.rest()) is not None:
                 self.dump(rest)
                 self.parts.append(())
                 more = True
-            if self.along is not None:
-                pieces += self._reached.registered(self.along.places())
-            whole = [piece for piece in pieces if piece.where not in self._apart.left]
-            self.left += [piece for piece in pieces if piece.where in self._apart.left]
+            if self.sender is not None:
+                pieces += self._reached.registered(self.sender.places())
+            whole = [piece for piece in pieces if piece.where not in self._rules.left]
+            self.left += [piece for piece in pieces if piece.where in self._rules.left]
             more = more or bool(whole)
-            for some in [[one] for one in whole] if self._apart.left else [whole]:
+            for some in [[one] for one in whole] if self._rules.left else [whole]:
                 self._put(some)
         for piece in [*self.left]:
             watch, piece.watch = piece.watch, None
-            if watch is not None and watch.where not in self._apart.left:
+            if watch is not None and watch.where not in self._rules.left:
                 count = len(self.left)
                 self._put([watch])
                 piece.watch = watch if len(self.left) == count else None
                 del self.left[count:]
 
     def _put(self, pieces: list[Piece]) -> None:
-        """Send these, without those that cannot be sent."""
+        """Append these pieces, and move those that cannot be pickled to ``left``."""
         while pieces:
             size, met = self._file.tell(), self._reached.mark()
-            sent = None if self.along is None else self.along.mark()
-            self._begun = None
+            sent = None if self.sender is None else self.sender.mark()
+            self._current_piece = None
             try:
                 self.dump(pieces)
             except Exception:  # each object that cannot be pickled has an error of its own for it
@@ -234,9 +234,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
                 self._file.truncate()
                 self._forget(pieces)
                 self._reached.back(met)
-                if self.along is not None:
-                    self.along.back(sent)
-                at = next((n for n, piece in enumerate(pieces) if piece is self._begun), 0)
+                if self.sender is not None:
+                    self.sender.back(sent)
+                at = next((n for n, piece in enumerate(pieces) if piece is self._current_piece), 0)
                 self.left.append(pieces[at])
                 self._put(pieces[:at])
                 pieces = pieces[at + 1 :]
@@ -245,21 +245,21 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
                 return
 
     def _forget(self, first: Any) -> None:
-        """Forget the notes about everything sent since this object, itself included: it does not arrive."""
+        """Remove this object and everything pickled after it from the memo."""
         noted = self.memo.copy()  # type: ignore[has-type]
         if id(first) in noted:
             count = noted[id(first)][0]
             self.memo = {key: value for key, value in noted.items() if value[0] < count}
 
     def _piece(self, piece: Piece) -> Any:
-        self._begun = piece
+        self._current_piece = piece
         return piece.__reduce__()
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
-        way = self._ways.get(kind)
-        if way is not None:
-            return way(obj)
+        reducer = self._reducers.get(kind)
+        if reducer is not None:
+            return reducer(obj)
         names = self._names.get(kind)
         if names is None:
             if not self._ordinary(kind):
@@ -274,7 +274,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
     def _ordinary(self, kind: type) -> bool:
         """Return True if pickle can handle objects of this type, other than those that cross by name."""
         special = (torch.Tensor, types.FunctionType, types.ModuleType, type, _kernels())
-        special = (*special, *(() if self.along is None else self.along.kinds))
+        special = (*special, *(() if self.sender is None else self.sender.kinds))
         return not issubclass(kind, special) and not _is_parametrized(kind)
 
     def _reduced(self, obj: Any) -> Any:
@@ -282,7 +282,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             return self.tensors.fake(obj)
         if _is_parametrized(type(obj)):
             return _parametrized(obj)
-        known = self.along.reduced(obj) if self.along is not None else None
+        known = self.sender.reduced(obj) if self.sender is not None else None
         if known is None and isinstance(obj, (types.FunctionType, type)):
             known = self._reached.reduced(obj)
             if known is None and (self._reached.by_value(obj) or placement.is_disabled(obj)):
@@ -294,20 +294,20 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
             return _by_name(obj) or (_kernel, (type(obj), obj.fn, _options(obj)))
         name = getattr(obj, "__name__", None) if isinstance(obj, types.ModuleType) else None
         if name is not None and type(obj) is not types.ModuleType and sys.modules.get(name) is obj:
-            return importlib.import_module, (name,)  # torch.backends and such, of a class of their own
+            return importlib.import_module, (name,)  # torch.backends and others are instances of subclasses
         named = _renamed(obj) if isinstance(obj, type) else None
         return super().reducer_override(obj) if named is None else named
 
     def _code(self, code: types.CodeType) -> Any:
-        if self.along is not None:
-            self.along.reduced(code)
+        if self.sender is not None:
+            self.sender.reduced(code)
         return _code, (self.dispatch_table[types.CodeType](code), code.co_filename)
 
     def _function_getnewargs(self, func: Any) -> Any:
-        # Functions that cross by value find the globals of their module there, where Dynamo looks for them.
+        # Functions sent by value use the globals of the child's module, where Dynamo looks for them.
         name = func.__globals__.get("__name__")
         there = vars(sys.modules[name]) if name in sys.modules else None
-        # multiprocessing's module of a script has a copy of the globals that its functions have.
+        # multiprocessing's module of the script is a copy of the globals of the script's functions.
         if there is func.__globals__ or (there and name in SCRIPT[1:]):
             self.globals_ref.setdefault(id(func.__globals__), _Globals(name))
         return super()._function_getnewargs(func)
@@ -318,12 +318,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is not
         reduction = super()._dynamic_function_reduce(func)
         globals = self.globals_ref.get(id(func.__globals__))
         if isinstance(globals, _Globals) and self._reached.kept_there(globals.name):
-            reduction[2][1]["__globals__"] = {}  # its module has them: what it holds there would be replaced
+            reduction[2][1]["__globals__"] = {}  # the child's module has them; sent ones would replace them
         return reduction
 
 
 class _Globals(dict[str, Any]):
-    """The globals of a module, by its name."""
+    """Reference to a module's globals by the module's name."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ class _Globals(dict[str, Any]):
 
 
 def _ordered(held: Any) -> Any:
-    """An empty one, as every module has of hooks, is not asked what it holds."""
+    """Return the reduction of an OrderedDict; of an empty one, as each ``nn.Module`` has for hooks, a short one."""
     return NotImplemented if held or vars(held) else (collections.OrderedDict, ())
 
 
@@ -340,19 +340,19 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _bound(method: Any) -> Any:
-    """The object goes first: an optimizer that arrives puts hooks around what its class has at the function's name."""
+    """Reduce a bound method, object first: an optimizer wraps its class's methods in hooks when unpickled."""
     held, function, name = method.__self__, method.__func__, getattr(method, "__name__", "")
     return _method, (held, function, name if getattr(type(held), name, None) is function else "")
 
 
 def _kernels() -> tuple[Any, ...]:
-    """The class of functions that Triton compiles (``@triton.jit``): they hold a lock, and what was compiled."""
+    """Return Triton's class of ``@triton.jit`` functions, whose locks and compiled code cannot be pickled."""
     jit = sys.modules.get("triton.runtime.jit")
     return () if jit is None else (jit.JITCallable,)
 
 
 def _by_name(kernel: Any) -> Any:
-    """A kernel of a module that the child can import, by its name there; ``None`` for another."""
+    """Return the pickle reduction by name of a kernel in an importable module; None for others."""
     name = kernel.fn.__module__
     value: Any = sys.modules.get(name)
     for part in kernel.fn.__qualname__.split("."):
@@ -363,8 +363,8 @@ def _by_name(kernel: Any) -> Any:
 
 
 def _renamed(copy: type) -> Any:
-    """A class of torch's C++ by the name that its module has for it, where it calls itself by another (``SDPBackend``
-    is ``_SDPBackend`` to itself); ``None`` for the rest."""
+    """Return the reduction of a class whose module has it under another name (torch's ``SDPBackend``); None for
+    others."""
     module = sys.modules.get(copy.__module__)
     if module is None or getattr(module, copy.__qualname__.partition(".")[0], None) is not None:
         return None
@@ -373,10 +373,10 @@ def _renamed(copy: type) -> Any:
 
 
 def _disabled(func: Any) -> Any:
-    """A function that ``torch.compiler.disable`` made crosses as what it was made of: torch knows it again by its
-    identity, and by code of its own, which no copy has. ``None`` for another."""
+    """Return the reduction of a result of ``torch.compiler.disable``, which the child makes again from the wrapped
+    function: torch recognizes it by identity and by its code, which a copy lacks. None for others."""
     own = vars(func)
-    # A wrapper of the program around such a function has its attributes too, but not its identity.
+    # A program's wrapper around such a function copies its attributes, but not its identity.
     if not own.get("_torchdynamo_disable") or own.get("_torchdynamo_wrapper_id") != id(func):
         return None
     inside, recursive = own["_torchdynamo_orig_callable"], own.get("_torchdynamo_disable_recursive", True)
@@ -392,12 +392,12 @@ def _options(kernel: Any) -> dict[str, Any]:
 
 
 def _is_parametrized(kind: type) -> bool:
-    """Return True if torch made the class for a single module, some of whose tensors are computed (``weight_norm``)."""
+    """Return True for a class that torch created for one module with parametrized tensors (``weight_norm``)."""
     return getattr(vars(kind).get("__getstate__"), "__module__", "") == "torch.nn.utils.parametrize"
 
 
 def _parametrized(module: Any) -> Any:
-    """Its class is made anew; what is computed, and from what, are modules and parameters as others are."""
+    """Return the reduction of a parametrized module, whose class the child creates again."""
     kind: Any = type(module).__base__
     if sys.modules["torch.nn.utils.parametrize"]._cache_enabled:
         raise UsageError(
@@ -425,13 +425,13 @@ def _disable(inside: Any, recursive: bool, reason: str | None) -> Any:
 
 
 def _code(reduced: tuple[type[types.CodeType], tuple[Any, ...]], file: str) -> types.CodeType:
-    """Code with the file that it was written in, by which its lines are found: cloudpickle (from 3.1.3) drops it."""
+    """Return the code with its original file name, which cloudpickle (from 3.1.3) drops and source lookup needs."""
     kind, arguments = reduced
     return kind(*arguments).replace(co_filename=file)
 
 
 def _method(held: Any, function: Any, name: str) -> Any:
-    """The method: of what the class of ``held`` has now at ``name``, where that is hooked around the function."""
+    """Return a method of ``held``: the class's function at ``name`` if that wraps ``function``, else ``function``."""
     now = layer = getattr(type(held), name, function)
     while layer is not None and layer is not function:
         layer = getattr(layer, "__wrapped__", None)
@@ -445,6 +445,6 @@ def _kernel(kind: type, fn: Any, options: dict[str, Any]) -> Any:
 def _globals_of(name: str) -> dict[str, Any]:
     try:
         return importlib.import_module(name).__dict__
-    except ImportError:  # a module that was made, not imported
+    except ImportError:  # a module that was created, not imported
         module = sys.modules[name] = types.ModuleType(name)
         return module.__dict__

@@ -1,6 +1,6 @@
-"""Puts in place, in the child, what the caller's program holds otherwise than importing its modules gives.
+"""Changes that make the child's modules match the caller's where the program changed them after import.
 
-All of it is put back when the request has been answered: the next one finds the modules as they were imported.
+All changes are undone after the reply, so that the next request finds the modules as imported.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 
 import torch
 
-_undo: list[Callable[[], Any]] = []
+_undo_steps: list[Callable[[], Any]] = []
 _before: dict[tuple[int, str], Any] = {}
-_made: list[types.FunctionType] = []
+_created: list[types.FunctionType] = []
 NOTHING: Any = object()
 
 
-TORCHS = (torch, torch.nn.functional, torch.Tensor, torch.nn.Module)
-"""Torch's own places, in which a program that replaces something does it."""
+TORCH_NAMESPACES = (torch, torch.nn.functional, torch.Tensor, torch.nn.Module)
+"""Torch's namespaces in which programs replace functions."""
 
-_torchs: list[tuple[Any, dict[str, Any]]] = []
+_torch_contents: list[tuple[Any, dict[str, Any]]] = []
 
 
 def _of_torch(function: types.FunctionType) -> bool:
@@ -33,14 +33,14 @@ def _of_torch(function: types.FunctionType) -> bool:
 
 
 def is_disabled(value: Any) -> bool:
-    """Return True for a library function that the program disabled for torch and put back in its place (``F.silu =
-    torch.compiler.disable(F.silu)``), and not one that its own module disabled."""
+    """Return True for a library function that the program disabled and put back (``F.silu =
+    torch.compiler.disable(F.silu)``), False for one that its own module disabled."""
     held = vars(value) if isinstance(value, types.FunctionType) else {}
     inside = held.get("_torchdynamo_orig_callable")
     if held.get("_torchdynamo_wrapper_id") != id(value) or not isinstance(inside, types.FunctionType):
         return False
     code = inside.__code__
-    for number in range(code.co_firstlineno, code.co_firstlineno + 20):  # its decorators come first
+    for number in range(code.co_firstlineno, code.co_firstlineno + 20):  # decorators precede the ``def``
         line = linecache.getline(code.co_filename, number).lstrip()
         if not line or line.startswith(("def ", "async def ")):
             break
@@ -50,31 +50,32 @@ def is_disabled(value: Any) -> bool:
 
 
 class Differs(Exception):
-    """A function is not at its name what it is for the caller, and its code is that of somebody else's wrapper."""
+    """The function at this name differs from the caller's, which is a library's wrapper and cannot be rebuilt without
+    its closure."""
 
 
 def begin() -> None:
-    """Remember what stands in torch's own places: importing a module of the program's may put functions there."""
-    _torchs[:] = [(owner, dict(vars(owner))) for owner in TORCHS]
+    """Save the contents of torch's namespaces, which importing the program's modules may change."""
+    _torch_contents[:] = [(owner, dict(vars(owner))) for owner in TORCH_NAMESPACES]
 
 
 def restore() -> None:
-    """All as it was before the request."""
-    while _undo:
-        _undo.pop()()
-    for owner, before in _torchs:
+    """Undo all changes of the request."""
+    while _undo_steps:
+        _undo_steps.pop()()
+    for owner, before in _torch_contents:
         for name, held in list(vars(owner).items()):
             old = before.get(name, NOTHING)
             if held is not old and isinstance(held, types.FunctionType) and not _of_torch(held):
                 delattr(owner, name) if old is NOTHING else setattr(owner, name, old)
-    _torchs.clear()
+    _torch_contents.clear()
     _before.clear()
-    _made.clear()
+    _created.clear()
 
 
 def check() -> None:
-    """Raises ``ImportError`` where a function that was made here did not get all that it closes over."""
-    for one in _made:
+    """Raise ``ImportError`` if a function created here lacks a variable of its closure."""
+    for one in _created:
         for name, cell in zip(one.__code__.co_freevars, one.__closure__ or ()):
             if contents(cell) is NOTHING:
                 where = f"{one.__module__}.{one.__qualname__}"
@@ -90,18 +91,18 @@ def contents(cell: types.CellType) -> Any:
 
 
 def value(module: str, name: str, held: Any) -> None:
-    """A global of a module."""
+    """Set a global of a module."""
     _set(vars(importlib.import_module(module)), name, held)
 
 
 def absent(module: str, name: str) -> None:
-    """A global that the module does not have any more."""
+    """Delete a global that the caller's module no longer has."""
     space = vars(importlib.import_module(module))
     old = space.get(name, NOTHING)
     if old is not NOTHING and not isinstance(old, types.ModuleType):
         _before.setdefault((id(space), name), old)
         del space[name]
-        _undo.append(lambda: space.__setitem__(name, old))
+        _undo_steps.append(lambda: space.__setitem__(name, old))
 
 
 def _set(space: dict[str, Any], name: str, held: Any) -> None:
@@ -110,28 +111,28 @@ def _set(space: dict[str, Any], name: str, held: Any) -> None:
         return
     _before.setdefault((id(space), name), old)
     space[name] = held
-    _undo.append(lambda: space.pop(name, None) if old is NOTHING else space.__setitem__(name, old))
+    _undo_steps.append(lambda: space.pop(name, None) if old is NOTHING else space.__setitem__(name, old))
 
 
 def attribute(owner: Any, name: str, held: Any) -> None:
-    """An attribute of a class or of a function."""
+    """Set an attribute of a class or of a function."""
     if isinstance(owner, type):
         old = vars(owner).get(name, NOTHING)
         if old is held or _same(old, held):
             return
         _before.setdefault((id(owner), name), old)
         type.__setattr__(owner, name, held)
-        _undo.append(
+        _undo_steps.append(
             lambda: type.__delattr__(owner, name) if old is NOTHING else type.__setattr__(owner, name, old)
         )
         return
     old = getattr(owner, name, NOTHING)
     setattr(owner, name, held)
-    _undo.append(lambda: delattr(owner, name) if old is NOTHING else setattr(owner, name, old))
+    _undo_steps.append(lambda: delattr(owner, name) if old is NOTHING else setattr(owner, name, old))
 
 
 def _same(old: Any, held: Any) -> bool:
-    """Return True if both wrap the same functions."""
+    """Return True if two descriptors of one type wrap the same functions."""
     if type(old) is not type(held) or not isinstance(held, (staticmethod, classmethod, property)):
         return False
     names = ("fget", "fset", "fdel") if isinstance(held, property) else ("__func__",)
@@ -139,12 +140,12 @@ def _same(old: Any, held: Any) -> bool:
 
 
 def registered(put: Callable[[Any], Callable[[], Any]], held: Any) -> None:
-    """Register something with torch: ``put`` does it and returns how to undo it."""
-    _undo.append(put(held))
+    """Register something with torch: ``put`` registers it and returns a function that undoes this."""
+    _undo_steps.append(put(held))
 
 
 def closed(owner: types.FunctionType, name: str, held: Any) -> None:
-    """Set a variable that a function closes over."""
+    """Set a variable of a function's closure."""
     cell = (owner.__closure__ or ())[owner.__code__.co_freevars.index(name)]
     old = contents(cell)
     if old is NOTHING:
@@ -152,7 +153,7 @@ def closed(owner: types.FunctionType, name: str, held: Any) -> None:
         return
     if old is not held:
         cell.cell_contents = held
-        _undo.append(lambda: setattr(cell, "cell_contents", old))
+        _undo_steps.append(lambda: setattr(cell, "cell_contents", old))
 
 
 def fields(owner: Any, held: dict[str, Any]) -> None:
@@ -161,15 +162,16 @@ def fields(owner: Any, held: dict[str, Any]) -> None:
     for name in [*space]:
         if name not in held:
             absent_here = space.pop(name)
-            _undo.append(lambda name=name, old=absent_here: space.__setitem__(name, old))  # type: ignore[misc]
+            _undo_steps.append(lambda name=name, old=absent_here: space.__setitem__(name, old))  # type: ignore[misc]
     for name, one in held.items():
         _set(space, name, one)
 
 
 def function(module: str, path: str, data: bytes, ours: bool) -> Any:
-    """The one at that name; where it has other code than the caller's, one of the caller's code is made.
+    """Return the function at this name, or a new one with the caller's code if the code there differs.
 
-    Raises ``Differs`` where that is the code of a wrapper of somebody else's, which is nothing without its closure.
+    Raises ``Differs`` if the code differs and is a library wrapper's (``ours`` is False), which is useless without its
+    closure.
     """
     code = marshal.loads(data)
     place = importlib.import_module(module)
@@ -181,7 +183,7 @@ def function(module: str, path: str, data: bytes, ours: bool) -> Any:
     cells = tuple(types.CellType() for _ in code.co_freevars)
     created = types.FunctionType(code, vars(place), code.co_name, None, cells or None)
     created.__module__, created.__qualname__ = module, path
-    _made.append(created)
+    _created.append(created)
     return created
 
 
@@ -194,8 +196,8 @@ def named(module: str, path: str) -> Any:
 
 
 def at(module: Any, path: str, before: dict[tuple[int, str], Any] | None = None) -> Any:
-    """Return the object at a dotted path in a module; None if there is none. ``before`` holds objects that were
-    replaced since."""
+    """Return the object at a dotted path in a module; None if there is none. ``before`` maps replaced objects to their
+    originals."""
     value = module
     for name in path.split("."):
         if not isinstance(value, (types.ModuleType, type)):
@@ -206,7 +208,7 @@ def at(module: Any, path: str, before: dict[tuple[int, str], Any] | None = None)
 
 
 def functions_in(value: Any) -> Iterator[types.FunctionType]:
-    """The Python functions that a callable or a descriptor is made of: also those that it wraps."""
+    """Yield the Python functions in a callable or descriptor, including those that it wraps."""
     todo: list[Any] = [value]
     seen: set[int] = set()
     while todo and len(seen) < 64:

@@ -1,4 +1,4 @@
-"""Keeps child processes for this program's requests: a function and its arguments, run in another process."""
+"""Child processes of this program, kept between requests; a request is a function and its arguments."""
 
 from __future__ import annotations
 
@@ -31,26 +31,28 @@ def call(
     failed: Callable[[str, str], BaseException] | None = None,
     within: str = "",
     group: str = "",
-    along: Any = None,
+    make_sender: Any = None,
     seconds: float | None = None,
 ) -> tuple[Any, pickling.Parcel]:
-    """``function(*args)`` in the child: what it returned (plain data), and the parcel in which ``args`` went.
+    """Run ``function(*args)`` in the child. Return its result, plain data, and the parcel that carried ``args``.
 
     Args:
         function: ``"module:name"``.
-        environment: variables of a child of its own, for what is decided when a library is imported.
-        first: names of modules that a new child imports while the request is made.
-        failed: makes the error anew that had a capture with it, of its message and the capture as JSON.
-        within: ``"module:name"`` of a context in which the child imports what ``args`` need.
-        group: the same of a context for a rank and a number of processes, if the program has a process group.
-        seconds: the function gets a child of its own, which ends with it, or after so many seconds; then ``TooLong`` is
-            raised.
-        along: knows how more kinds of objects cross, as ``crossing.pack`` takes it.
+        environment: extra environment variables, for settings that a library reads at import; such requests use another
+            child.
+        first: names of modules that a new child imports while the request is being packed.
+        failed: rebuilds an error that carried a capture, from its message and the capture as JSON.
+        within: ``"module:name"`` of a context manager in which the child loads ``args``.
+        group: ``"module:name"`` of a context manager that takes rank and world size, used if the program has a process
+            group.
+        seconds: time limit; the request then gets a separate child that ends with it. ``TooLong`` is raised after it.
+        make_sender: creates the sender of further kinds of objects, as in ``pickling.pack``.
 
-    What it prints is printed here. Raises ``CannotCross`` before anything was run; what it raises is raised here.
+    The function's output and exceptions reappear here. Raises ``CannotCross`` if the request cannot be sent; nothing
+    has run then.
 
-    While a child process loads a request, the function runs in that process: a module that captures when it is imported
-    would else start child after child.
+    In a child that is loading a request the function runs in that process itself; a module that captures when it is
+    imported would otherwise start children without end.
     """
     if Nesting.loading:
         with nesting.loading(False):
@@ -58,16 +60,14 @@ def call(
     nesting.check()
     if not sys.executable:
         raise pickling.CannotCross("this program has no Python executable to start another process with")
-    with _lock, _of_its_own(seconds):
-        if any(
-            child.busy for child in _children.values()
-        ):  # a signal's handler, or a stream of the program's
+    with _lock, _separate_child(seconds):
+        if any(child.busy for child in _children.values()):  # called in a signal handler or a stream's write
             raise pickling.CannotCross("this thread waits for the child process already")
-        apart: pickling.SendingRules | None = pickling.SendingRules()
-        while apart is not None:
-            child = _child(environment or {}, first)  # it gets ready while the request is made
-            body = pickling.pack(args, along, apart)
-            if not child.registered <= body.registered:  # it holds what this program has no more
+        rules: pickling.SendingRules | None = pickling.SendingRules()
+        while rules is not None:
+            child = _child(environment or {}, first)  # it starts up while the request is packed
+            body = pickling.pack(args, make_sender, rules)
+            if not child.registered <= body.registered:  # a registration is no longer in this program
                 child.close()
                 child = _child(environment or {}, first)
             child.registered |= body.registered
@@ -82,20 +82,20 @@ def call(
             new = child.new
             limit = math.inf if seconds is None else seconds
             reply = child.ask(pickle.dumps((head, body.data), protocol=pickle.HIGHEST_PROTOCOL), limit)
-            if reply.get("anew") and not new:  # what it did for other requests is in the way
+            if reply.get("retry_in_new_process") and not new:  # earlier requests left their mark
                 child.close()
                 continue
-            apart = _otherwise(apart, reply, body)
-    if "stuck" in reply:
-        raise pickling.CannotCross(reply["stuck"], reply["said_how"])
+            rules = _next_rules(rules, reply, body)
+    if "cannot_load" in reply:
+        raise pickling.CannotCross(reply["cannot_load"], reply["has_advice"])
     if "error" in reply:
         raise _error(reply["error"], failed)
     return reply["value"], body
 
 
 @contextlib.contextmanager
-def _of_its_own(seconds: float | None) -> Iterator[None]:
-    """Put the children that are kept aside where a request gets one of its own, and end that afterwards."""
+def _separate_child(seconds: float | None) -> Iterator[None]:
+    """Give a request with a time limit a separate child and end that child afterwards."""
     if seconds is None:
         yield
         return
@@ -110,29 +110,29 @@ def _of_its_own(seconds: float | None) -> Iterator[None]:
         _children.update(kept)
 
 
-def _otherwise(
-    apart: pickling.SendingRules, reply: dict[str, Any], body: pickling.Parcel
+def _next_rules(
+    rules: pickling.SendingRules, reply: dict[str, Any], body: pickling.Parcel
 ) -> pickling.SendingRules | None:
-    """Return how to send the request again after the child could not take a part of it; None if it could, or never
-    will."""
+    """Return the rules for sending the request again after the child could not load a part; None if
+    nothing was wrong, or no rule helps."""
     if "differs" in reply:
-        if reply["differs"] in apart.by_value:
+        if reply["differs"] in rules.by_value:
             raise pickling.CannotCross(
                 f"{reply['differs'].replace(':', '.')} is not what its module makes it"
             )
-        return dataclasses.replace(apart, by_value=apart.by_value | {reply["differs"]})
+        return dataclasses.replace(rules, by_value=rules.by_value | {reply["differs"]})
     part = reply.get("part", -1)
-    if "stuck" not in reply or not 0 <= part < len(body.parts) or not body.parts[part]:
+    if "cannot_load" not in reply or not 0 <= part < len(body.parts) or not body.parts[part]:
         return None
     pieces = body.parts[part]
-    alone = frozenset([pieces[0].where] if len(pieces) == 1 else [""])  # which of them it is, one by one
-    return None if alone <= apart.left else dataclasses.replace(apart, left=apart.left | alone)
+    alone = frozenset([pieces[0].where] if len(pieces) == 1 else [""])  # "": then one by one
+    return None if alone <= rules.left else dataclasses.replace(rules, left=rules.left | alone)
 
 
 def ready(first: tuple[str, ...] = (), start: Start = launcher.start) -> None:
-    """Start the child if none is kept, so that it imports ``first`` while the caller does something else."""
-    with _lock, contextlib.suppress(ChildError):  # whoever calls next is told
-        # Whether one that is kept still serves, the call finds out.
+    """Start the child if there is none, so that it imports ``first`` while the caller continues."""
+    with _lock, contextlib.suppress(ChildError):  # the next call reports it
+        # The call itself checks if an existing child still runs.
         if sys.executable and () not in _children and not Nesting.loading and Nesting.depth < LIMIT:
             _child({}, first, start)
 
@@ -146,15 +146,15 @@ def close() -> None:
 
 
 @atexit.register
-def _leave() -> None:
-    """End every child, also one that a thread waits for: that thread will not be waited for."""
+def _end_children() -> None:
+    """End every child at exit, even one that a thread waits for: the program does not wait for it."""
     Child.leaving = True
     for child in list(_children.values()):
         child.end()
 
 
 def _forked() -> None:
-    """A process that was forked from this one has children of its own, and nobody in it holds the lock."""
+    """Reset the state in a forked process: the children belong to the parent, and no thread holds the lock."""
     global _lock
     _lock = threading.RLock()
     for child in list(_children.values()):
@@ -170,10 +170,10 @@ def _child(environment: dict[str, str], first: tuple[str, ...], start: Start = l
     if Child.leaving:
         raise ChildError("this program is ending: no child process is started")
     key = tuple(sorted(environment.items()))
-    written = context.versions_of_modules()
+    module_times = context.versions_of_modules()
     child = _children.get(key)
     if child is not None:
-        changed = any(child.known.get(name, when) != when for name, when in written.items())
+        changed = any(child.module_times.get(name, when) != when for name, when in module_times.items())
         if changed or not child.alive:
             child.close()
             child = None
@@ -183,7 +183,7 @@ def _child(environment: dict[str, str], first: tuple[str, ...], start: Start = l
             {**os.environ, **environment, message.FIRST: " ".join(first)},
             start=start,
         )
-    child.known.update(written)
+    child.module_times.update(module_times)
     return child
 
 

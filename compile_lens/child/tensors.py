@@ -9,27 +9,27 @@ from typing import Any
 
 import torch
 
-VALUES = 16 << 20
-"""Bytes of floating-point tensors that cross with their values; the rest as shapes."""
+VALUES_BUDGET = 16 << 20
+"""Total bytes of floating-point storages sent with values in one request; the rest cross as shapes."""
 
-WHOLE = 1 << 14
-"""Bytes up to which a floating-point tensor always crosses with its values."""
+ALWAYS_WHOLE_BYTES = 1 << 14
+"""Size in bytes up to which a storage is sent with values while any budget is left."""
 
 
 class Tensors:
     """Tensors of one request.
 
     Attributes:
-        shapes_only: how many went without their values.
+        shapes_only: number of storages sent without values.
     """
 
     def __init__(self) -> None:
         self.shapes_only = 0
-        self._left = VALUES
+        self._budget = VALUES_BUDGET
         self._storages: dict[int, tuple[Storage, Any]] = {}
 
     def tensor(self, tensor: torch.Tensor) -> Any:
-        """Return the pickle reduction of a tensor. Raises ``PicklingError`` for one that is not dense, or has hooks."""
+        """Return the pickle reduction of a tensor. Raises ``PicklingError`` if it is not dense or has hooks."""
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             raise pickle.PicklingError(f"a tensor of layout {tensor.layout} cannot cross")
         if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
@@ -42,14 +42,14 @@ class Tensors:
             plain.dtype,
             tensor.requires_grad,
             type(tensor) is torch.nn.Parameter,
-            tensor.grad if tensor.is_leaf else None,  # of others torch keeps none, and warns of the question
+            tensor.grad if tensor.is_leaf else None,  # for non-leaves torch keeps none and warns
             {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)},
             _is_result(tensor),
         )
         return _tensor, (self._shared(plain), *facts)
 
     def fake(self, tensor: Any) -> Any:
-        """A fake tensor crosses as one on meta: it has no data either."""
+        """Return the pickle reduction of a fake tensor as a meta tensor, which has no data either."""
         with tensor.fake_mode, torch.no_grad():
             sizes = [*map(int, tensor.shape)], [*map(int, tensor.stride())], int(tensor.storage_offset())
             nbytes = int(tensor.untyped_storage().nbytes())
@@ -61,7 +61,7 @@ class Tensors:
         return _tensor, (known[0], *sizes, *facts)
 
     def _shared(self, tensor: torch.Tensor) -> Storage:
-        """One for all tensors that share their memory, so that they still do."""
+        """Return the storage of a tensor, the same one for all tensors that share memory."""
         storage = tensor.untyped_storage()
         known = self._storages.get(storage._cdata)
         if known is not None:
@@ -73,9 +73,9 @@ class Tensors:
             return entry
         exact = not (tensor.is_floating_point() or tensor.is_complex())
         data = None
-        if exact or nbytes <= min(WHOLE, max(self._left, 0)) or nbytes <= self._left:
-            self._left -= 0 if exact else nbytes
-            data = bytes(nbytes) if tensor._is_zerotensor() else _raw(storage)  # zeros, and no memory
+        if exact or nbytes <= min(ALWAYS_WHOLE_BYTES, max(self._budget, 0)) or nbytes <= self._budget:
+            self._budget -= 0 if exact else nbytes
+            data = bytes(nbytes) if tensor._is_zerotensor() else _raw(storage)  # all zeros, without memory
         else:
             self.shapes_only += 1
         entry = Storage(nbytes, tensor.dtype, data)
@@ -84,7 +84,7 @@ class Tensors:
 
 
 class Storage:
-    """The memory of tensors: its values, or their type where only the size crosses; on ``meta`` there are none."""
+    """A tensor storage to send: its bytes; or only size and dtype if ``data`` is None."""
 
     def __init__(self, nbytes: int, dtype: torch.dtype, data: bytes | None, meta: bool = False) -> None:
         self._given = nbytes, dtype, data, meta
@@ -95,13 +95,13 @@ class Storage:
 
 
 def is_fake(tensor: Any) -> bool:
-    """Return True for one of the fake tensors that torch traces with."""
+    """Return True for a ``FakeTensor``, as torch uses for tracing."""
     fake = sys.modules.get("torch._subclasses.fake_tensor")
     return fake is not None and isinstance(tensor, fake.FakeTensor)
 
 
 def _is_result(tensor: torch.Tensor) -> bool:
-    """Return True for a tensor that autograd computed, and that is no view of a leaf."""
+    """Return True for a non-leaf tensor that is not a view of a leaf."""
     base = tensor._base if not tensor.is_leaf and tensor._is_view() else None
     return not tensor.is_leaf and (base is None or not base.is_leaf)
 
@@ -112,7 +112,8 @@ def _raw(storage: Any) -> bytes:
 
 
 class Result(torch.autograd.Function):  # type: ignore[misc]  # torch gives it no type
-    """Make a tensor the result of an operator, in place, so that its gradient is that of a leaf of its shape."""
+    """Autograd function that turns a tensor into a non-leaf in place, with a leaf of its shape to receive its
+    gradient."""
 
     @staticmethod
     def forward(ctx: Any, leaf: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -175,5 +176,5 @@ def _tensor(
 
 
 _MARKS = ("_dynamo_", "_has_dynamo_dim_marking", "_specialize_on")
-"""Prefixes of torch's marks on a tensor: sizes that are dynamic (``mark_dynamic``), static or unbacked, and whether its
-address stays the same, on which writes into it under CUDA graphs depend."""
+"""Prefixes of torch's attributes on a tensor: dynamic (``mark_dynamic``), static or unbacked sizes, and a static
+address, which in-place writes under CUDA graphs need."""

@@ -1,7 +1,6 @@
-"""Server loop of the child process: it reads requests, runs each, and writes the result.
+"""Server loop of the child process: read a request, run it, write the reply.
 
-Started by ``child.py`` through ``boot.py``. ``message.py`` has the frames of requests, which are pickled, and of
-replies, which are JSON.
+``child.py`` starts it through ``boot.py``. Requests are pickled, replies are JSON, both framed by ``message.py``.
 """
 
 from __future__ import annotations
@@ -27,36 +26,35 @@ from ..errors import UsageError
 from . import exceptions, imports, message, nesting
 from .output import OutputWriter
 
-IDLE = 1800.0
-"""Seconds without a request after which the child ends by itself."""
+IDLE_SECONDS = 1800.0
+"""Seconds without a request after which the child exits."""
 
-YOUNG = 200_000
-"""Objects that may be made before the collector looks at them, in a process that does nothing else."""
+GC_THRESHOLD = 200_000
+"""Allocations before a collection of the youngest generation; high, since the worker collects after each reply."""
 
 
 def main(replies: int) -> None:
-    """Serve until the caller closes the pipe, or is silent for long."""
-    gc.set_threshold(YOUNG, 20, 100)
+    """Serve until the caller closes the pipe or sends nothing for ``IDLE_SECONDS``."""
+    gc.set_threshold(GC_THRESHOLD, 20, 100)
     serve(replies, _answer, _prepare)
 
 
 def _prepare() -> None:
     with quick_imports(), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # what libraries say of themselves is not of the program, which may forbid it
-        load()  # while the caller makes its request
-        from . import placement as placement  # it imports torch: not before imports are quick
+        # The program may turn warnings into errors; those of libraries at import are not the program's.
+        warnings.simplefilter("ignore")
+        load()  # while the caller packs its request
+        from . import placement as placement  # imports torch, so it belongs under quick_imports
 
 
 Report = Callable[[dict[str, Any]], None]
-"""Sends plain data before the answer, to a caller that reads them."""
+"""Function that sends plain data to the caller before the reply."""
 
 
 def serve(replies: int, answer: Callable[[bytes, Report], dict[str, Any]], ready: Callable[[], None]) -> None:
-    """Answer each request, once ``ready`` has returned, until the caller closes the pipe or is silent for long.
+    """Call ``ready``, then answer requests until the caller closes the pipe or sends nothing for ``IDLE_SECONDS``.
 
-    An answer is plain data. Standard input is empty for it, and what it prints goes to the caller.
+    ``answer`` returns plain data. Its standard input is empty, and its output goes to the caller.
     """
     pipes = Pipes(os.dup(0), replies)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -67,17 +65,17 @@ def serve(replies: int, answer: Callable[[bytes, Report], dict[str, Any]], ready
     pipes.put(message.READY, b"")
     while (request := pipes.get()) is not None:
         number, data = request
-        output.fresh()
+        output.reset()
         reply = answer(data, functools.partial(pipes.report, number))
         output.flush()
         if not pipes.own:
             _end_of_fork(reply)
         pipes.put(number, json.dumps(reply).encode())
-        gc.collect()  # nobody waits for it now
+        gc.collect()  # here no caller waits for it
 
 
 class Pipes:
-    """The two pipes to the caller. They are this process's alone: one that is forked from it has none."""
+    """The two pipes to the caller; a process forked from this one closes its copies."""
 
     def __init__(self, requests: int, replies: int) -> None:
         self._fds: tuple[int, ...] = (requests, replies)
@@ -92,13 +90,13 @@ class Pipes:
     def _forked(self) -> None:
         if not self.own:
             for fd in self._fds:
-                with contextlib.suppress(OSError):  # the program closed what was not its own
+                with contextlib.suppress(OSError):  # the program closed it already
                     os.close(fd)
-            self._fds = ()  # a fork of the fork may have others of these numbers
+            self._fds = ()  # in a second fork these numbers may be other files
 
     def get(self) -> tuple[int, bytes] | None:
-        """The next request and its number; ``None`` when there will be no more."""
-        if not select.select([self._fds[0]], [], [], IDLE)[0]:
+        """Return the next request's number and data; None at end of file or after ``IDLE_SECONDS``."""
+        if not select.select([self._fds[0]], [], [], IDLE_SECONDS)[0]:
             return None
         head = self._exactly(message.HEAD.size)
         if len(head) < message.HEAD.size:
@@ -108,12 +106,12 @@ class Pipes:
 
     def put(self, number: int, data: bytes) -> None:
         """Send a reply."""
-        left = memoryview(message.framed(number, data))
-        while left:
-            left = left[os.write(self._fds[1], left) :]
+        unsent = memoryview(message.framed(number, data))
+        while unsent:
+            unsent = unsent[os.write(self._fds[1], unsent) :]
 
     def report(self, number: int, data: dict[str, Any]) -> None:
-        """Send what is known before the reply; nothing in a process that was forked from this one."""
+        """Send data before the reply; do nothing in a fork of this process."""
         if self.own:
             self.put(message.EARLY + number, json.dumps(data).encode())
 
@@ -125,7 +123,7 @@ class Pipes:
 
 
 def _end_of_fork(reply: dict[str, Any]) -> None:
-    """The function forked, and this is the other process: the request is not its own to answer, so it ends here."""
+    """Exit a process that the request's function forked: only its parent may reply."""
     error = reply.get("error")
     if error is not None:
         sys.stderr.write(error["traceback"])
@@ -133,19 +131,19 @@ def _end_of_fork(reply: dict[str, Any]) -> None:
 
 
 def load() -> None:
-    """Import what the caller says that its requests will need."""
+    """Import the modules that the caller named for its requests."""
     for name in os.environ.pop(message.FIRST, "").split():
         importlib.import_module(name)
 
 
 @contextlib.contextmanager
 def quick_imports() -> Iterator[None]:
-    """For the duration, libraries are imported in the least time; what they are afterwards is the same.
+    """Speed up imports for the duration, without a change to the imported modules.
 
-    A first request is mostly imports. They make much that stays, so looking for garbage meanwhile and later, among it,
-    takes a fifth of the time. And torch asks for the place of each operator that it registers, for which the standard
-    library also reads and splits the file that it is in, to give lines of text that torch does not use; and for the
-    module of it, for which it looks through the files of all modules.
+    A first request is mostly imports. Imports create many permanent objects; scanning them takes a fifth of the time,
+    so collection is off meanwhile and they are frozen. Torch also asks ``inspect`` for the frame and the module of each
+    operator that it registers: ``getframeinfo`` would read the whole source file for lines that torch does not use, and
+    ``getmodule`` would search the files of all modules.
     """
     gc.disable()
     frameinfo, getmodule = inspect.getframeinfo, inspect.getmodule
@@ -174,42 +172,47 @@ def _answer(data: bytes, _report: Report) -> dict[str, Any]:
         _adopt_context(head)
         placement.begin()
         call = named(head["call"])
-        done: list[int] = []
+        part_ends: list[int] = []
         group, rank = head["group"]
         with named(group)(*rank) if rank else contextlib.nullcontext():
             try:
                 within = named(head["within"])() if head["within"] else contextlib.nullcontext()
                 with within, nesting.loading():
-                    args = _unpack(body, done)
+                    args = _unpack(body, part_ends)
             except placement.Differs as error:
                 return {"differs": str(error)}
             except UsageError as error:
-                anew = getattr(error, "anew", False)
-                return {"stuck": str(error), "said_how": True, "part": len(done) - 1, "anew": anew}
-            except Exception as error:  # a module that fails to import here, whatever it raises
+                retry = getattr(error, "retry_in_new_process", False)
+                return {
+                    "cannot_load": str(error),
+                    "has_advice": True,
+                    "part": len(part_ends) - 1,
+                    "retry_in_new_process": retry,
+                }
+            except Exception as error:  # importing a module may raise anything
                 message = f"{type(error).__name__} in the child: {error}"
-                return {"stuck": message, "said_how": False, "part": len(done) - 1}
+                return {"cannot_load": message, "has_advice": False, "part": len(part_ends) - 1}
             return {"value": call(*args)}
     except BaseException as error:
-        return {"error": _error(error), "anew": getattr(error, "anew", False)}
+        return {"error": _error(error), "retry_in_new_process": getattr(error, "retry_in_new_process", False)}
     finally:
         placement.restore()
 
 
-def _unpack(body: bytes, done: list[int]) -> Any:
-    """Return what was sent; what follows it in ``body`` only has to be loaded, such as operators that the code names.
+def _unpack(body: bytes, part_ends: list[int]) -> Any:
+    """Return the arguments in ``body``, and load the parts after them, such as operators that the code names.
 
-    ``done`` gets the end of each part that was loaded.
+    The end offset of each loaded part is appended to ``part_ends``.
     """
     from . import placement
 
     stream = io.BytesIO(body)
     loader = pickle.Unpickler(stream)
     sent = loader.load()
-    done.append(stream.tell())
+    part_ends.append(stream.tell())
     while stream.tell() < len(body):
         loader.load()
-        done.append(stream.tell())
+        part_ends.append(stream.tell())
     placement.check()
     return sent
 
@@ -221,17 +224,17 @@ def named(path: str) -> Any:
 
 
 def _adopt_context(head: dict[str, Any]) -> None:
-    """Search for modules where the caller does, stand where it stands, and know the texts that only it has."""
+    """Use the caller's sys.path, argv, environment, working directory and in-memory source lines."""
     import linecache
 
     sys.path[:] = head["path"]
     sys.argv[:] = head["arguments"]
     importlib.invalidate_caches()
-    _Environment.follow(head["environment"])
+    _Environment.adopt(head["environment"])
     if head["folder"]:
         os.chdir(head["folder"])
     linecache.cache.update(head["lines"])
-    # Functions of a script or of notebook cells belong to a module of this name.
+    # Functions of a script or of notebook cells have ``__main__`` as their module.
     main = types.ModuleType("__main__")
     sys.modules.update(dict.fromkeys(imports.SCRIPT, main))
     for name, values in head["modules"].items():
@@ -242,12 +245,12 @@ def _adopt_context(head: dict[str, Any]) -> None:
 
 
 class _Environment:
-    """The caller's variables. What libraries set here for themselves stays."""
+    """The caller's environment variables; those that libraries set in this process stay."""
 
     last: ClassVar[dict[str, str]] = dict(os.environ)
 
     @classmethod
-    def follow(cls, now: dict[str, str]) -> None:
+    def adopt(cls, now: dict[str, str]) -> None:
         for name in cls.last.keys() - now.keys():
             os.environ.pop(name, None)
         for name, value in now.items():

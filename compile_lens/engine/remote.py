@@ -39,7 +39,7 @@ def capture(call: Call) -> Capture:
         captured, how = _in_child(call)
     except pickling.CannotCross as error:
         if model.device != "cpu":
-            how = "" if error.said_how else ": make what it uses picklable, or pass it as an argument"
+            how = "" if error.has_advice else ": make what it uses picklable, or pass it as an argument"
             reason = " ".join(str(error).split())  # one line: of an error around it the first is shown
             raise UsageError(
                 f"{call.name} cannot be sent to the child process ({reason}), and in this one nothing stands for a "
@@ -81,7 +81,7 @@ def in_child(
             failed=CaptureError.of,
             within=WITHIN.get(model.device, ""),
             group=GROUP,
-            along=functools.partial(OperatorTransfer, settings=left, tables=tables()),
+            make_sender=functools.partial(OperatorTransfer, settings=left, tables=tables()),
         )
     kept = [one for one in parcel.left if one.watch is None or one.where in met]
     return value, (*ambient_state.process_state(), *map(_as_imported, kept)), parcel
@@ -142,7 +142,7 @@ def _as_imported(piece: Any) -> DeviceQuery:
     from .._torch.targets import device_queries
 
     file, line, function = piece.line
-    there = "torch does not know it" if piece.told else "it is what importing its module makes it"
+    there = "torch does not know it" if piece.is_registration else "it is what importing its module makes it"
     reason = f"a {piece.kind} that cannot be sent to another process: there {there}"
     line_running = None if file else device_queries.running_line()
     return DeviceQuery(

@@ -235,7 +235,7 @@ def test_also_a_child_that_is_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_child_that_is_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compile_lens.child.child.STOPPED", 1.0)
+    monkeypatch.setattr("compile_lens.child.child.STOPPED_SECONDS", 1.0)
     before = asked("pid")
     begun = time.monotonic()
     with pytest.raises(ChildError, match="stopped by a signal"):

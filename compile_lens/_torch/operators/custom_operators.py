@@ -35,7 +35,7 @@ class OutOfOrder(UsageError):
     """Two modules register one operator, and their order there differs from the one here. A new process imports them
     again, in the order of this request."""
 
-    anew = True
+    retry_in_new_process = True
 
 
 Importable = Callable[[str], bool]

@@ -36,7 +36,7 @@ the child under the torch of the playground makes pages of them."""
 def main(replies: int) -> None:
     """Serve until the playground closes the pipe, or is silent for long."""
     limit_memory(int(os.environ.pop(MEMORY)))
-    gc.set_threshold(worker.YOUNG, 20, 100)  # it collects after each request
+    gc.set_threshold(worker.GC_THRESHOLD, 20, 100)  # it collects after each request
     signal.signal(signal.SIGINT, Interrupt.hear)
     answerer = Answerer(bool(os.environ.pop(RECORDS)))
     worker.serve(replies, answerer.answer, answerer.prepare)
