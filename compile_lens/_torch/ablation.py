@@ -1,9 +1,9 @@
-"""Ablations: the graph of a capture compiled again with fewer optimisations, in the same compile, without a second
+"""Ablations: the graph of a capture is compiled again with fewer optimisations, in the same compile, without a second
 call.
 
-Each step takes the very graph that Dynamo captured. The function does not run again for it, so no side effect happens
-twice and nothing can differ but Inductor's work. Steps are compiled after the capture's own code, with guards and
-tracing facts of their own, so that they do not affect the capture.
+Each step compiles the very graph that Dynamo captured. The function does not run again, so no side effect happens twice
+and only Inductor's work can differ. Steps are compiled after the capture's own code, with their own guards and tracing
+context, so that they do not affect the capture.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from .ground.transformations import of_nodes
 NOTHING, INLINED, FUSED = ABLATIONS
 
 ONE_LOOP_EACH = {"max_fusion_size": 1, "combo_kernels": False}
-"""Inductor's settings with which the scheduler fuses no two loops (``InductorChoices.can_fuse`` counts them) and puts
-no two independent ones into one kernel."""
+"""Inductor's settings under which the scheduler fuses no two loops (``InductorChoices.can_fuse`` checks the size) and
+combines no independent ones into one kernel."""
 
 REALISED = ("each operator", "realised at lowering")
 ONE_FUNCTION_EACH = ("C++ functions", "one for each group")
-"""Beside the settings: effects for which Inductor has no setting."""
+"""Effects for which Inductor has no setting, shown with the settings."""
 
 
 @dataclasses.dataclass
 class Step:
-    """One step in the making. ``error`` is what the compiler raised in it; the capture goes on without it."""
+    """One step in progress. ``error`` is the compiler's exception, if it raised; the capture continues without the
+    step."""
 
     name: str
     settings: tuple[tuple[str, str], ...]
@@ -49,13 +50,13 @@ class Step:
 
 
 class Switch:
-    """Selects the step whose code runs when the compiled function is called. It serves every graph of the program."""
+    """The step whose code runs when the compiled function is called, for every graph of the program."""
 
     def __init__(self) -> None:
         self.step = FUSED
 
-    def over(self, codes: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
-        """Return one callable for the code of all steps of a graph."""
+    def callable_of(self, codes: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+        """Return a callable that runs the selected step's code of a graph; ``codes`` has the code of all steps."""
         if len(codes) == 1:
             return codes[FUSED]
 
@@ -66,7 +67,7 @@ class Switch:
 
 
 def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
-    """Return the steps to compile beside a capture; the last of ``ABLATIONS`` is the capture itself."""
+    """Return the steps to compile in addition to a capture; the last of ``ABLATIONS`` is the capture itself."""
     beside_steps = []
     for name in names:
         if name == FUSED:
@@ -76,7 +77,7 @@ def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
             CaptureSpec(wanted.build, wanted.backward, {**wanted.patches, **ONE_LOOP_EACH}, step=name)
         )
         beside.target.isa = recorder.target.isa
-        # The same frames must have the same numbers, also where one of them has no graph.
+        # A frame must have the same number in each step, even if it has no graph in one.
         beside.numbers = recorder.numbers
         beside.frames.root = recorder.frames.root
         settings = (*((key, repr(value)) for key, value in ONE_LOOP_EACH.items()), ONE_FUNCTION_EACH)
@@ -89,22 +90,22 @@ def steps(names: tuple[str, ...], recorder: Recorder) -> list[Step]:
 
 
 def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[..., Any]:
-    """Return a Dynamo backend that records into ``recorder``, and each step into its own."""
+    """Return a Dynamo backend that records into ``recorder``, and each step into the step's own recorder."""
     plain = backend.make(recorder)
 
-    def compile_lens_ablation(gm: torch.fx.GraphModule, example_inputs: list[Any], **given: Any) -> Any:
+    def compile_lens_ablation(gm: torch.fx.GraphModule, example_inputs: list[Any], **options: Any) -> Any:
         wanted = [step for step in beside if step.error is None]
-        copies = [_copy(gm) for _ in wanted]  # Inductor takes over what it is given
-        codes = {FUSED: plain(gm, example_inputs, **given)}
+        copies = [_copy(gm) for _ in wanted]  # Inductor modifies its input graph
+        codes = {FUSED: plain(gm, example_inputs, **options)}
         for step, copied in zip(wanted, copies, strict=True):
             step.recorder.clock.start()
             try:
                 with _own_tracing_context():
                     codes[step.name] = backend.make(step.recorder)(copied, example_inputs)
-            except Exception as error:  # whatever the compiler raises: this step is lost, not the capture
+            except Exception as error:  # the compiler may raise anything; only this step is lost
                 step.error = error
-        recorder.clock.start()  # the time of the steps is not the capture's
-        return switch.over(codes)
+        recorder.clock.start()  # the time of the steps does not count as the capture's
+        return switch.callable_of(codes)
 
     setattr(compile_lens_ablation, dynamo.RECORDER_ATTRIBUTE, recorder)
     return compile_lens_ablation
@@ -113,22 +114,22 @@ def make(recorder: Recorder, beside: list[Step], switch: Switch) -> Callable[...
 def _copy(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     copied = backend.copy_graph(gm)
     for old, new in zip(gm.graph.nodes, copied.graph.nodes, strict=True):
-        if hasattr(old, "_dynamo_source"):  # by which AOTAutograd knows parameters
+        if hasattr(old, "_dynamo_source"):  # AOTAutograd recognises parameters by it
             new._dynamo_source = old._dynamo_source
     return copied
 
 
 @contextlib.contextmanager
 def _own_tracing_context() -> Iterator[None]:
-    """Use tracing facts of this compile alone: AOTAutograd's notes of one compile must not reach the next, and what a
-    step learns about sizes is no condition of the capture's code."""
+    """Use a fresh tracing context: AOTAutograd's state of one compile must not reach the next, and guards on sizes that
+    a step adds are no condition of the capture's code."""
     context = torch._guards.TracingContext.try_get()
     if context is None:
         yield
         return
     with contextlib.ExitStack() as stack:
         fresh = torch._guards.TracingContext(context.fake_mode)
-        patch = {name: getattr(fresh, name) for name in _OF_ONE_COMPILE if hasattr(context, name)}
+        patch = {name: getattr(fresh, name) for name in _PER_COMPILE_FIELDS if hasattr(context, name)}
         stack.enter_context(torch._guards.TracingContext.patch(**patch))
         shapes = getattr(context.fake_mode, "shape_env", None)
         if shapes is not None:
@@ -136,7 +137,7 @@ def _own_tracing_context() -> Iterator[None]:
         yield
 
 
-_OF_ONE_COMPILE = (
+_PER_COMPILE_FIELDS = (
     "guards_context",
     "fw_metadata",
     "aot_graph_name",
@@ -150,8 +151,8 @@ _OF_ONE_COMPILE = (
 
 @hook("torch._inductor.graph:GraphLowering.call_function", claims.ABLATIONS)
 def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: Any) -> Any:
-    """Realise the result of a lowered operator at once as a loop of its own, in the step that inlines nothing; call
-    the operator itself, in place of code, where lowerings are limited."""
+    """Lower an operator. In the step that inlines nothing, realise its result at once as a loop of its own; past the
+    limit on lowerings, call the operator itself instead of generating code."""
     limit = draft.recorder.spec.limit
     if limit is not None and _is_operator(args[0]):
         with passing():
@@ -167,18 +168,18 @@ def call_function(draft: Draft, real: Any, lowering: Any, *args: Any, **kwargs: 
 
 @hook("torch._inductor.codegen.cpp:CppScheduling.ready_to_flush", claims.ABLATIONS)
 def ready_to_flush(draft: Draft, real: Any, scheduling: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write each loop as soon as it is there, if nothing is fused: the C++ backend would collect loops that were not
-    fused in one function, and each is to be a function, and a launch, of its own."""
+    """Return True in a step, so that each loop becomes a function, and a launch, of its own; the C++ backend would
+    collect unfused loops in one function."""
     return True if draft.recorder.spec.step else real(scheduling, *args, **kwargs)
 
 
 def _is_operator(target: Any) -> bool:
-    """Return True for an operator of torch's own, which can be called in place of code for it."""
+    """Return True for an operator of torch's own, which can be called instead of generating code for it."""
     return isinstance(target, torch._ops.OpOverload) and torch._library.utils.is_builtin(target)
 
 
 def _as_operator(target: Any, args: Any, kwargs: Any) -> Any:
-    """Lower an operator to a call of itself."""
+    """Lower an operator to a call of the operator."""
     from torch._inductor.lowering import fallback_handler
 
     return fallback_handler(target, add_to_fallback_set=False)(*args, **kwargs)
@@ -199,7 +200,7 @@ def _realise(result: Any, lowering: Any) -> None:
 
 
 def _is_constant_for_others(data: Any, lowering: Any) -> bool:
-    """Return True for a number on the CPU in a graph for another device: as a loop it would be a copy between
+    """Return True for a CPU scalar in a graph for another device: realised as a loop, it would become a copy between
     devices."""
     device = data.get_device()
     others = set(getattr(lowering, "device_types", ())) - {"cpu", "meta"}

@@ -1,8 +1,8 @@
-"""The inspect backend: compiles a Dynamo graph with Inductor while every stage is recorded.
+"""The inspect backend: compiles a Dynamo graph with Inductor and records every stage.
 
-*Code only*: lowering, fusion and code generation run for forward and backward, nothing is built, and the call's result
-comes from the graph that Dynamo captured, run by eager PyTorch: bit for bit what the function returns without a
-compiler, with autograd as usual. *Built*: the result comes from the compiled code.
+*Code only*: lowering, fusion and codegen run for forward and backward, and nothing is built. Eager PyTorch runs the
+graph that Dynamo captured for the call's result, bit for bit that of the function without a compiler, with autograd as
+usual. *Built*: the result comes from the compiled code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .graphs import (
     aot,
     compile_shortcuts,
     cpu_execution,
-    decompositions,  # noqa: F401  its hook is there once it is imported
+    decompositions,  # noqa: F401  importing it registers its hook
     eager_count,
     fx,
     partial_graph,
@@ -36,8 +36,8 @@ from .ground.undo import Undo
 from .inductor import pipeline
 
 GRAPH_OF_DYNAMO = "graph of Dynamo, compiled and run eagerly"
-"""Name of a backend that compiles as AOTAutograd does, and runs the graph that Dynamo handed over: with the backend
-``eager`` Dynamo may hand over another one, since AOTAutograd can have it trace again."""
+"""Name of a backend that compiles with AOTAutograd but runs the graph from Dynamo. With the backend ``eager`` that
+graph may be another one, since AOTAutograd can make Dynamo trace again."""
 
 
 def make(recorder: Recorder) -> Callable[..., Any]:
@@ -48,7 +48,7 @@ def make(recorder: Recorder) -> Callable[..., Any]:
         draft = _fresh_draft(recorder, code)
         try:
             with hooks.compiling(draft):
-                return _noting_runs(recorder, draft, _compile(recorder, draft, gm, example_inputs))
+                return _with_run_notes(recorder, draft, _compile(recorder, draft, gm, example_inputs))
         except torch._dynamo.exc.RestartAnalysis:
             recorder.restart(draft)
             raise
@@ -67,8 +67,8 @@ def make(recorder: Recorder) -> Callable[..., Any]:
     return compile_lens_backend
 
 
-def _noting_runs(recorder: Recorder, draft: Draft, compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``compiled``; in a capture of several calls, it notes that it ran."""
+def _with_run_notes(recorder: Recorder, draft: Draft, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``compiled``, in a capture of several calls wrapped so that each run is noted."""
     if not recorder.frames.calls:
         return compiled
 
@@ -80,8 +80,8 @@ def _noting_runs(recorder: Recorder, draft: Draft, compiled: Callable[..., Any])
 
 
 def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
-    """Return the draft of this compile; a backend that is called again for the same one (a graph that was split, as
-    for DDP's buckets) gets a draft for each part."""
+    """Return a draft for this compile. If Dynamo calls the backend several times for one compile (for a graph that is
+    split, as for DDP's buckets), each part gets a draft."""
     for part in range(1_000_000):
         draft = dynamo.current_draft(recorder, code, part)
         if "dynamo" not in draft.stages and "dynamo" not in draft.lost:
@@ -90,7 +90,7 @@ def _fresh_draft(recorder: Recorder, code: Any) -> Draft:
 
 
 def translator() -> Any:
-    """Return Dynamo's translator of the frame that is being compiled, or None outside of Dynamo."""
+    """Return Dynamo's ``InstructionTranslator`` of the frame that it is compiling, or None outside of Dynamo."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     try:
@@ -119,7 +119,7 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     spec = recorder.spec
     if spec.limit is not None:
         LIMIT.put(draft, spec.limit)
-    # A step of an ablation, and an attempt to find a cause, have the same graph as the capture that they belong to.
+    # Ablation steps, and attempts of a search for a cause, compile the same graph as their capture.
     if not (spec.step or spec.limit or spec.backend):
         stand_in = recorder.target.stand_in
         device = None if stand_in is None else stand_in.device
@@ -132,20 +132,22 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     runnable = None if recorder.spec.build or recorder.spec.interpret is not None else copy_graph(gm)
     with Undo() as undo, undo:
         if recorder.spec.backward:
-            # Lowered with the forward, in this thread and under these hooks, not at .backward().
+            # Lower the backward with the forward, in this thread and under these hooks, not at .backward().
             undo.enter(torch._functorch.config.patch(force_non_lazy_backward_lowering=True))
         draft.current_stage = "pre_grad"
         if spec.limit is not None and spec.limit.kind == OPERATOR:
-            return partial_graph.partly_compiled(gm, spec.limit, draft, lambda *part: _plain(recorder, *part))
+            return partial_graph.partly_compiled(
+                gm, spec.limit, draft, lambda *part: _compile_unrecorded(recorder, *part)
+            )
         if spec.backend:
-            return _plain(recorder, gm, example_inputs)
+            return _compile_unrecorded(recorder, gm, example_inputs)
         compiled = compile_fx(
             gm,
             example_inputs,
             inner_compile=_inner_compile(recorder, draft),
             config_patches=patches(recorder),
         )
-    if runnable is not None:  # built code may lower its backward once more
+    if runnable is not None:  # built code may lower its backward later
         draft.slots.clear()
     recorder.clock.lap("rest of the compile")
     if runnable is None:
@@ -153,11 +155,13 @@ def _compile(recorder: Recorder, draft: Draft, gm: torch.fx.GraphModule, example
     stand_in = recorder.target.stand_in
     if stand_in is None:
         return runnable.forward
-    return _refusing(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.queries))
+    return _raise_if_refused(draft, cpu_execution.runnable(runnable, stand_in.device, stand_in.queries))
 
 
-def _plain(recorder: Recorder, gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-    """Return the compiled graph without a record of it, by the backend of an attempt."""
+def _compile_unrecorded(
+    recorder: Recorder, gm: torch.fx.GraphModule, inputs: list[Any]
+) -> Callable[..., Any]:
+    """Compile a graph with the backend of an attempt, without recording; return the compiled callable."""
     from torch._inductor.compile_fx import compile_fx
 
     name = recorder.spec.backend
@@ -172,9 +176,9 @@ def _plain(recorder: Recorder, gm: torch.fx.GraphModule, inputs: list[Any]) -> C
     return compiled
 
 
-def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``run``, or a function that raises the device's error if the device refuses a call in the generated
-    code."""
+def _raise_if_refused(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run``; if the generated code has a call that the device refuses, a function that raises the device's
+    error."""
     if not draft.refused:
         return run
 
@@ -185,12 +189,13 @@ def _refusing(draft: Draft, run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def patches(recorder: Recorder) -> dict[str, Any]:
-    """Return Inductor's settings for a capture: the caller's, no cache that could hide a stage, no probing."""
+    """Return Inductor's settings for a capture: the caller's, without caches, which could hide a stage, and without
+    probes of the compiler unless it builds."""
     import torch._inductor.config as config
 
     ours = dict(recorder.spec.patches)
     ours["force_disable_caches"] = True
-    ours["save_args"] = False  # it writes the graph to a file, which hooks of a capture forbid
+    ours["save_args"] = False  # it would pickle the graph to a file, which a capture's hooks prevent
     if not recorder.spec.build:
         ours["cpp.vec_isa_ok"] = True
         ours["compile_threads"] = 1
@@ -203,7 +208,7 @@ def patches(recorder: Recorder) -> dict[str, Any]:
 
 
 def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
-    """Return a replacement for Inductor's ``compile_fx_inner``, called with each graph that AOTAutograd hands over."""
+    """Return a replacement for Inductor's ``compile_fx_inner``, which AOTAutograd calls with each graph."""
 
     def inner_compile(gm: torch.fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
         from torch._inductor.compile_fx import compile_fx_inner
@@ -232,7 +237,7 @@ def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                 return pipeline.not_built
             except BaseException as error:
                 if isinstance(inner := getattr(error, "inner_exception", None), torch._dynamo.exc.SkipFrame):
-                    raise inner from None  # torch wraps it where its caches are off, as they are here
+                    raise inner from None  # torch wraps it if its caches are off, as they are here
                 recorder.fail(draft)
                 raise
             finally:
@@ -240,13 +245,13 @@ def _inner_compile(recorder: Recorder, draft: Draft) -> Callable[..., Any]:
                 pipeline.end(draft, phase)
                 recorder.clock.lap("rest of the compile")
 
-    # A backward that is lowered when it first runs is lowered in the program's own frames.
+    # A backward that is lowered on its first run is lowered beneath the program's own frames.
     undisturbed: Callable[..., Any] = torch.compiler.disable(inner_compile)
     return undisturbed
 
 
 def copy_graph(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """Return the graph with nodes of its own and the tensors of the original: Inductor takes over its input."""
+    """Return a copy of the graph that shares the tensors of the original, since Inductor modifies its input graph."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     value = output[0] if isinstance(output, tuple) else output

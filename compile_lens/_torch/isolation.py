@@ -1,7 +1,7 @@
-"""Isolates a capture from the program that it captures.
+"""Isolation of a capture from the program.
 
-Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. What a capture
-stores there is removed when it is over (``ground``), or the program never sees it.
+Dynamo remembers sizes by code location, counts compiles against limits, and keeps a few global tables. Whatever a
+capture stores there is removed at its end (``ground``) or hidden from the program.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _capturing = threading.local()
 def optimize(
     recorder: Recorder, backend: Callable[..., Any], fn: Any, *, fullgraph: bool, dynamic: bool | None
 ) -> Any:
-    """Return ``torch.compile(fn, backend=backend)`` with a region of its own, if torch has them by thread, and with
-    Dynamo's own hooks for guards."""
+    """Return ``torch.compile(fn, backend=backend)``, isolated from other cache entries where torch can isolate per
+    thread, with callbacks that record guards and guard failures."""
 
-    recorder_ref = weakref.ref(recorder)  # guards outlive the capture where torch keeps them
+    recorder_ref = weakref.ref(recorder)  # torch may keep guards longer than the capture
 
-    def export(guards: Any) -> None:
+    def record_guards(guards: Any) -> None:
         if (alive := recorder_ref()) is not None:
             tensors = getattr(_capturing, "tensors", None) or {}
             draft = dynamo.current_draft(alive, None)
@@ -50,7 +50,7 @@ def optimize(
                 draft.guards = dynamo.guards(guards, tensors)
             tensors.clear()
 
-    def failed(failure: Any) -> None:
+    def record_failure(failure: Any) -> None:
         if (alive := recorder_ref()) is not None:
             try:
                 alive.frames.current.failed_guards.append(dynamo.failed_guard(alive, str(failure.reason)))
@@ -61,29 +61,29 @@ def optimize(
     options: dict[str, Any] = {
         "nopython": fullgraph,
         "dynamic": dynamic,
-        "guard_export_fn": export,
-        "guard_fail_fn": failed,
+        "guard_export_fn": record_guards,
+        "guard_fail_fn": record_failure,
         "isolate_recompiles": dynamo.can_isolate(),
     }
-    known = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
+    supported = inspect.signature(torch._dynamo.eval_frame._optimize).parameters
     with Undo() as undo, undo:
         code_copies.leave_unmarked(undo, fn)
-        return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in known})(fn)
+        return torch._dynamo.optimize(backend, **{k: v for k, v in options.items() if k in supported})(fn)
 
 
 @free_hook("torch._dynamo.pgo:get_code_state", claims.SIZES)
 def get_code_state(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """A capture starts with no memory of earlier sizes, and leaves none."""
+    """Return the capture's own table of sizes, so that it sees no sizes from before and leaves none behind."""
     state = getattr(_capturing, "code_state", None)
     return real(*args, **kwargs) if state is None else state
 
 
 @free_hook("torch._dynamo.guards:CheckFunctionManager.id_ref")
 def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Collect the finalizers of guards, to detach them with the capture.
+    """Collect the finalizers of guards, to detach them when the capture ends.
 
-    Torch ties guards to every object that they name with a finalizer, which keeps the guards as long as the object
-    lives: for a module or a builtin, for ever.
+    Torch attaches a finalizer to every object that a guard refers to, and the finalizer keeps the guard alive as long
+    as the object: forever for a module or a builtin.
     """
     finalizers = getattr(_capturing, "finalizers", None)
     registry: Any = getattr(weakref.finalize, "_registry", None)
@@ -98,8 +98,8 @@ def id_ref(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 @free_hook("torch._dynamo.guards:get_tensor_guard_code_part", claims.GUARDS)
 def tensor_guard(real: Any, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Keep the text of a tensor's checks (type, sizes, strides). They run in C++; torch keeps this text beside its
-    guards and does not export it."""
+    """Record the text of a tensor's checks (type, sizes, strides), which run in C++: torch has this text with its
+    guards but does not export it."""
     text = real(value, name, *args, **kwargs)
     tensors = getattr(_capturing, "tensors", None)
     if tensors is not None:
@@ -109,7 +109,7 @@ def tensor_guard(real: Any, value: Any, name: str, *args: Any, **kwargs: Any) ->
 
 @free_hook("torch.fx.graph_module:_EvalCacheLoader.cache")
 def eval_cache(real: Any, loader: Any, *args: Any, **kwargs: Any) -> Any:
-    """Collect the sources that torch.fx keeps of every graph that became a function, to drop ours with the capture."""
+    """Collect the keys of the sources that torch.fx caches for every graph, to drop the capture's own at its end."""
     key = real(loader, *args, **kwargs)
     texts = getattr(_capturing, "texts", None)
     if texts is not None:
@@ -119,10 +119,10 @@ def eval_cache(real: Any, loader: Any, *args: Any, **kwargs: Any) -> Any:
 
 @free_hook("torch._dynamo.utils:CleanupHook.create")
 def cleanup(real: Any, *args: Any, **kwargs: Any) -> Any:
-    """Collect the hooks that remove what Dynamo puts into the globals of a function that it compiles.
+    """Collect the hooks that remove names which Dynamo adds to a function's globals.
 
-    Torch calls them when the compiled code is gone. An attempt that it gives up, as before each graph break, has no
-    code: what it put there stays for ever, and from 2.14 on an entry in a table of torch's own.
+    Torch calls them when the compiled code dies. An abandoned attempt, as before each graph break, has no code, so its
+    names would stay forever; so would, from 2.14 on, an entry in one of torch's tables.
     """
     created = real(*args, **kwargs)
     cleanups = getattr(_capturing, "cleanups", None)
@@ -132,7 +132,7 @@ def cleanup(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _clean_up(created: list[Any]) -> None:
-    """Call the hooks of attempts that were given up."""
+    """Call the cleanup hooks of abandoned attempts."""
     from torch._dynamo.utils import CleanupManager
 
     lists = dict(getattr(CleanupManager.instance, "values", {})).values()
@@ -154,15 +154,15 @@ def _detach(finalizers: list[Any]) -> None:
         finalizer.detach()
 
 
-_turn = threading.RLock()
+_CAPTURE_LOCK = threading.RLock()
 
 
-def one_at_a_time() -> contextlib.AbstractContextManager[Any]:
-    """Return a lock if torch's configs belong to the whole process (2.11): captures of several threads take turns, or
-    each would restore what another is using. Later configs belong to a thread."""
+def capture_lock() -> contextlib.AbstractContextManager[Any]:
+    """Return a lock if torch's configs are global to the process (2.11), else a null context. Without it, one thread's
+    capture would restore settings that another's is using; later configs are per thread."""
     import torch.utils._config_module as config_module
 
-    return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _turn
+    return contextlib.nullcontext() if hasattr(config_module, "ContextVar") else _CAPTURE_LOCK
 
 
 _PYTHON_KEYS = tuple(
@@ -171,7 +171,7 @@ _PYTHON_KEYS = tuple(
 
 
 def dispatch_state() -> tuple[bool, ...]:
-    """Return how torch dispatches on this thread: inference mode, and which of Python's dispatch keys are included."""
+    """Return this thread's inference mode, and which of Python's dispatch keys are included."""
     return (
         torch.is_inference_mode_enabled(),
         *map(torch._C._dispatch_tls_is_dispatch_key_included, _PYTHON_KEYS),
@@ -179,18 +179,18 @@ def dispatch_state() -> tuple[bool, ...]:
 
 
 def restore_dispatch(before: tuple[bool, ...], error: BaseException) -> None:
-    """Restore the dispatch state ``before``, after ``error`` came out of the compiler.
+    """Restore the dispatch state ``before``, after the compiler raised ``error``.
 
-    Autograd refuses views under inference mode while AOTAutograd traces. Torch then stays in that mode, and its
-    dispatcher for Python stays on without a target, so that the program's next operator fails.
+    If autograd rejects a view under inference mode while AOTAutograd traces, torch stays in that mode with its Python
+    dispatcher on and without a target, so that the program's next operator fails.
     """
     if dispatch_state() == before:
         return
     at: BaseException | None = error
-    while at is not None:  # the region is left when what holds it is gone
+    while at is not None:  # the mode ends when the frames that keep it alive are gone
         traceback.clear_frames(at.__traceback__)
         for frame, _line in traceback.walk_tb(at.__traceback__):
-            _ = frame.f_locals  # asked before, Python keeps them in a table, which this brings up to date
+            _ = frame.f_locals  # refresh the cached dictionary, which otherwise keeps the old locals
         at = at.__cause__ or at.__context__
     gc.collect()
     for key, included in zip(_PYTHON_KEYS, before[1:]):
@@ -198,8 +198,8 @@ def restore_dispatch(before: tuple[bool, ...], error: BaseException) -> None:
 
 
 def in_own_context(call: Callable[[], None]) -> None:
-    """Run ``call`` in a copy of the context: each patch of a torch config leaves a context variable behind, for ever.
-    Variables of the program that the call set are set here too, as a plain call would."""
+    """Run ``call`` in a copy of the context, since each patch of a torch config leaves a context variable behind
+    forever. The program's own variables that the call sets are set in the caller's context too."""
     inner = contextvars.copy_context()
     try:
         inner.run(call)
@@ -221,17 +221,17 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
     _RECURSION_LIMIT.keep(undo)
     undo.add(_restore_grad_mode, torch.is_grad_enabled())
     undo.add(_trim, edits := _metric_edits(), len(edits))
-    undo.add(_settle, recorder)
+    undo.add(_restore_counters, recorder)
     undo.add(recorder.leftovers.codes.clear)
     skipped_frames.observe_layers()
     before = dict(convert_frame.FRAME_COMPILE_COUNTER)
-    undo.add(_restore_numbers, before, convert_frame.FRAME_COUNTER, recorder)
-    undo.add(_forget, recorder)
-    _forget_numbers(undo)
-    _keep_metal(undo)
+    undo.add(_restore_frame_numbers, before, convert_frame.FRAME_COUNTER, recorder)
+    undo.add(_drop_references, recorder)
+    _clear_specialized_numbers(undo)
+    _restore_metal_headers(undo)
     if not recorder.spec.build:
         compiler_probe.skip_probes(undo, recorder.note)
-    # This one counts what others compiled as well, in every torch.
+    # In every torch this limit also counts what others compiled.
     undo.enter(torch._dynamo.config.patch(accumulated_recompile_limit=sys.maxsize))
     finalizers: list[Any] = []
     texts: list[tuple[Any, str]] = []
@@ -253,7 +253,7 @@ def isolate(undo: Undo, recorder: Recorder) -> None:
 
 @contextlib.contextmanager
 def random_state() -> Iterator[None]:
-    """Restore every random state, also numpy's and those of devices in use."""
+    """Restore every random state on exit, including numpy's and those of devices in use."""
     with Undo() as undo, undo:
         _keep_random_state(undo)
         yield
@@ -273,14 +273,14 @@ def _keep_random_state(undo: Undo) -> None:
 
 @contextlib.contextmanager
 def forced_eager() -> Iterator[None]:
-    """For the duration, nothing is compiled, and compiled functions run eagerly."""
+    """Compile nothing for the duration, and run compiled functions eagerly."""
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
 @contextlib.contextmanager
 def eager_random_numbers() -> Iterator[None]:
-    """Generated code draws the random numbers that eager PyTorch would."""
+    """For the duration, generate code that draws the same random numbers as eager PyTorch."""
     import torch._inductor.config as config
 
     with config.patch(fallback_random=True), _eager_rrelu():
@@ -289,7 +289,7 @@ def eager_random_numbers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _eager_rrelu() -> Iterator[None]:
-    """Keep eager's numbers for ``rrelu``: before 2.13, Inductor rewrites it whatever ``fallback_random`` says."""
+    """Draw eager's numbers for ``rrelu``, which Inductor before 2.13 rewrites even under ``fallback_random``."""
     from torch._decomp.decompositions_for_rng import extra_random_decomps
     from torch._inductor.decomposition import decompositions
 
@@ -303,7 +303,7 @@ def _eager_rrelu() -> Iterator[None]:
 
 
 def _metric_edits() -> list[Any]:
-    """Return torch's stack, for each thread, of every metric that it ever noted."""
+    """Return this thread's list of metric edits with their stacks, to which torch only appends."""
     import torch._dynamo.utils as utils
 
     context = utils.get_metrics_context() if hasattr(utils, "get_metrics_context") else None
@@ -315,11 +315,11 @@ def _trim(items: list[Any], length: int) -> None:
 
 
 SET_BY_INDUCTOR = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR")
-"""Environment variables that Inductor sets for its own use when it first builds something."""
+"""Environment variables that Inductor sets for itself on its first build."""
 
 
 def _restore_grad_mode(before: bool) -> None:
-    if torch.is_grad_enabled() != before:  # the call is one that a mode of the program's sees
+    if torch.is_grad_enabled() != before:  # a mode of the program would see a redundant call
         torch.set_grad_enabled(before)
 
 
@@ -332,8 +332,8 @@ def restore_environment(before: dict[str, str | None]) -> None:
 
 
 class _Shared:
-    """State of the process that captures of several threads change at once: what the first of them found, the last
-    restores. If each restored what it found, one would bring back what another had changed."""
+    """State of the process that captures of several threads change at once. The last capture restores the value from
+    before the first; if each restored what it had read, one would bring back another's change."""
 
     def __init__(self, read: Callable[[], Any], restore: Callable[[Any], object]) -> None:
         self._read, self._restore = read, restore
@@ -342,7 +342,7 @@ class _Shared:
         self._before: Any = None
 
     def keep(self, undo: Undo) -> None:
-        """Restore the state once neither this capture nor another that overlaps with it runs."""
+        """Restore the state once this capture and all that overlap with it have ended."""
         user = object()
         undo.add(self._leave, user)
         with self._lock:
@@ -362,14 +362,14 @@ _ENVIRONMENT = _Shared(lambda: {name: os.environ.get(name) for name in SET_BY_IN
 _RECURSION_LIMIT = _Shared(sys.getrecursionlimit, sys.setrecursionlimit)
 
 
-def _settle(recorder: Recorder) -> None:
-    """Restore torch's counters, if an interrupt kept them from being restored at once."""
+def _restore_counters(recorder: Recorder) -> None:
+    """Restore torch's counters if an interrupt prevented that earlier."""
     for undo in list(recorder.leftovers.counters):
         counters.restore(recorder, undo)
 
 
-def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorder) -> None:
-    """Free the frame numbers of a capture, which count against none of the program's limits."""
+def _restore_frame_numbers(before: dict[Any, int], next_number: int, recorder: Recorder) -> None:
+    """Release the frame numbers of a capture, so that they count against none of the program's limits."""
     import torch._dynamo.convert_frame as convert_frame
 
     for frame_id in {v.frame_id for v in recorder.leftovers.codes if v.frame_id is not None}:
@@ -381,12 +381,12 @@ def _restore_numbers(before: dict[Any, int], next_number: int, recorder: Recorde
     if all(v.done for v in recorder.leftovers.codes) and convert_frame.FRAME_COUNTER == next_number + len(
         taken
     ):
-        convert_frame.FRAME_COUNTER = next_number  # unless another thread took some, too
+        convert_frame.FRAME_COUNTER = next_number  # unless another thread took numbers as well
 
 
-def _forget_numbers(undo: Undo) -> None:
-    """Clear the names of Python numbers that could not become inputs of a graph: torch remembers them by name alone,
-    for every later function with an argument of such a name."""
+def _clear_specialized_numbers(undo: Undo) -> None:
+    """Clear, until ``undo``, torch's names of Python numbers that cannot be graph inputs: torch applies them to every
+    later function with an argument of such a name."""
     place = hook_points.find("torch._dynamo.symbolic_convert:TensorifyState.force_specializations")
     names = getattr(*place) if place is not None else None
     if isinstance(names, set):
@@ -400,21 +400,21 @@ def _refill(names: MutableSet[str], before: Iterable[str]) -> None:
         names.add(name)
 
 
-def _keep_metal(undo: Undo) -> None:
-    """Restore the headers that torch keeps at the class of Metal kernels: what one kernel needs (its reductions, its
-    index checks, for which a kernel takes a buffer of errors) all later ones of the process would have."""
+def _restore_metal_headers(undo: Undo) -> None:
+    """Restore the headers that torch stores on its class of Metal kernels. A header that one kernel needs (for
+    reductions, or for index checks, which add an error buffer) would go into all later kernels of the process."""
     place = hook_points.find("torch._inductor.codegen.mps:MetalKernel.headers")
     headers = getattr(*place) if place is not None else None
     if isinstance(headers, MutableSet):
         undo.add(_refill, headers, list(headers))
     place = hook_points.find("torch._inductor.codegen.mps:MetalKernel.multistage_reduction_entry")
     entries = getattr(*place) if place is not None else None
-    if isinstance(entries, list):  # empty, unless an error or an interrupt kept torch from clearing it
+    if isinstance(entries, list):  # not empty only if an error or an interrupt kept torch from clearing it
         undo.add(_trim, entries, len(entries))
 
 
-def _forget(recorder: Recorder) -> None:
-    """Drop Dynamo's references to this capture: its backend, and entries on code that outlives it."""
+def _drop_references(recorder: Recorder) -> None:
+    """Drop Dynamo's references to this capture: its cached backend, and cache entries on code that outlives it."""
     cached = getattr(torch._dynamo.eval_frame, "cached_backends", None)
     if isinstance(cached, dict):
         for key, backend in list(cached.items()):
@@ -428,7 +428,7 @@ def _forget(recorder: Recorder) -> None:
 
 
 def _forget_dead_codes() -> None:
-    """Drop dead weak references from Dynamo's lists of every code object that it ever saw."""
+    """Drop dead weak references from Dynamo's lists of all input and output code objects."""
     import torch._dynamo.convert_frame as convert_frame
 
     for tracker in (convert_frame.input_codes, convert_frame.output_codes):
@@ -439,8 +439,8 @@ def _forget_dead_codes() -> None:
 
 
 def _clear_memos() -> None:
-    """Clear caches that are keyed by objects of a compile and keep it alive, those of ``ShapeEnv`` for ever, that of
-    tilings for 32 kernels; only time is lost."""
+    """Clear caches whose keys keep a compile's objects alive: forever in ``ShapeEnv``, for 32 kernels in the tilings.
+    This costs only time."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     simd = getattr(sys.modules.get("torch._inductor.codegen.simd"), "SIMDScheduling", None)

@@ -1,4 +1,4 @@
-"""Loads the modules that every capture for an absent device needs, in the child while it waits for its request."""
+"""Preloading, in a waiting child process, of the modules that every capture for an absent device needs."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ class LateTemplate:
     """A kernel template that is compiled on first use; few captures use any."""
 
     def __init__(self, factory: Any, source: str) -> None:
-        self._made = factory
+        self._factory = factory
         self._source = source
         self._template: Any = None
 
     def _real(self) -> Any:
         if self._template is None:
-            self._template = self._made(self._source)
+            self._template = self._factory(self._source)
         return self._template
 
     def __bool__(self) -> bool:
-        return bool(self._real())  # without jinja2 there is none, and torch asks
+        return bool(self._real())  # None without jinja2, for which torch tests
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # a copy that is being made has nothing yet to ask
+        if name.startswith("_"):  # copying reads such attributes before there is a template
             raise AttributeError(name)
         return getattr(self._real(), name)
 
 
 @contextlib.contextmanager
 def late_templates() -> Iterator[None]:
-    """For the duration, keep Inductor's kernel templates as text: compiling them is a twelfth of its import.
+    """For the duration, leave Inductor's kernel templates as text; compiling them takes a twelfth of its import time.
 
-    Changes nothing on a torch that makes them in another way.
+    Does nothing if this torch builds templates in another way.
     """
     try:
         from torch._inductor.codegen.common import KernelTemplate
@@ -54,26 +54,26 @@ def late_templates() -> Iterator[None]:
 
 @contextlib.contextmanager
 def composites_once() -> Iterator[None]:
-    """For the duration, let torch bring each composite operator into ``torch.ops`` once: by itself it queries all of
-    them again with every namespace.
+    """For the duration, materialize each composite operator in ``torch.ops`` once; torch alone queries all of them
+    again for each namespace.
 
-    Changes nothing on a torch that does it in another way.
+    Does nothing if this torch materializes them in another way.
     """
     try:
         from torch._export import utils
 
         original = utils._materialize_cpp_cia_ops
-        names = torch._C._dispatch_get_registrations_for_dispatch_key
+        registrations = torch._C._dispatch_get_registrations_for_dispatch_key
     except (ImportError, AttributeError):
         yield
         return
-    there: set[str] = set()
+    materialized: set[str] = set()
 
     def materialize() -> None:
-        fresh = set(names("CompositeImplicitAutograd")) - there
+        fresh = set(registrations("CompositeImplicitAutograd")) - materialized
         if fresh:
             original()
-        there.update(fresh)
+        materialized.update(fresh)
 
     utils._materialize_cpp_cia_ops = materialize
     try:

@@ -1,4 +1,4 @@
-"""The registered inspect backend, for whole programs: nothing is isolated, since it is the user's compile."""
+"""The registered inspect backend, for whole programs. Nothing is isolated: the compile is the user's own."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .ground.recorder_state import CaptureSpec
 
 @dataclasses.dataclass(frozen=True)
 class BackendProgram:
-    """The recording of a program, which is all that one ``torch.compile`` compiled.
+    """The recording of a program: everything that one ``torch.compile`` compiled.
 
     Attributes:
-        function: name of the one that was compiled first; ``inputs`` describe its arguments.
-        owner: the object that ``torch.compile`` made of the backend, while it lives.
-        pending: compiles whose guards torch had not made when the backend was called.
+        function: name of the function that was compiled first; ``inputs`` describes its arguments.
+        owner: weak reference to the wrapper that ``torch.compile`` created around the backend.
+        pending: compiles whose guards torch had not yet built when it called the backend.
     """
 
     recorder: Recorder
@@ -39,7 +39,8 @@ class BackendProgram:
 
 @dataclasses.dataclass(frozen=True)
 class Pending:
-    """A compile whose guards are to be read: torch's set of them, and the place of its cache entry."""
+    """A compile whose guards are to be read: torch's set of them, and the code object and compile id of its cache
+    entry."""
 
     draft: Draft
     guards: Iterable[Any]
@@ -57,8 +58,8 @@ def compile(
 ) -> tuple[BackendProgram, Any]:
     """Compile one graph of a program; return its recording and the compiled callable.
 
-    ``describe`` returns the description of an input. Another compile from the same ``torch.compile`` (another
-    function, a resume function, a recompile) continues its program in ``known``.
+    ``describe`` returns the description of an input. A further compile of the same ``torch.compile`` (of another
+    function or a resume function, or a recompile) continues its program in ``known``.
     """
     translator = backend.translator()
     code = getattr(translator, "f_code", None)
@@ -91,7 +92,7 @@ def compile(
 
 
 def _owner(compiler: Any) -> Any:
-    """Return the object that ``torch.compile`` made of the backend, from the one that Dynamo calls."""
+    """Return the wrapper that ``torch.compile`` created around the backend, given the one that Dynamo calls."""
     for _ in range(8):
         inner = getattr(compiler, "_torchdynamo_orig_backend", None)
         if inner is None or inner is compiler:
@@ -101,7 +102,7 @@ def _owner(compiler: Any) -> Any:
 
 
 def _await_guards(program: BackendProgram, translator: Any, code: types.CodeType) -> None:
-    """Note why this is a recompile, and that its guards are to be read once torch has made them."""
+    """Record the reason for a recompile, and that the guards are to be read once torch has built them."""
     draft = dynamo.current_draft(program.recorder, code)
     guards = translator.output.guards
     id = str(torch._guards.CompileContext.current_compile_id())
@@ -113,7 +114,7 @@ def _await_guards(program: BackendProgram, translator: Any, code: types.CodeType
 
 
 def read_guards(program: BackendProgram) -> None:
-    """Read the guards of the last compiles, which torch makes once the backend has returned."""
+    """Read the guards of the last compiles, which torch builds after the backend has returned."""
     while program.pending:
         one = program.pending.pop(0)
         code = one.code()

@@ -25,16 +25,17 @@ from .ground.undo import Undo
 
 @dataclasses.dataclass(frozen=True)
 class Request(CaptureSpec):
-    """The options of one session: those of its capture, and of the calls that are captured.
+    """The options of one session: those of the capture and of the calls that it captures.
 
     Attributes:
-        launch_backward: with ``build``, run the compiled backward too, which uses up the result's graph.
-        steps: names of ablations that are compiled beside.
-        model: the device to generate code for, if it is not the one of the inputs.
-        later: arguments of the calls that follow the first, each as positional ones and those by name.
-        then: called after the first call, while the compiled code is there, with the compiled callable, the
+        launch_backward: with ``build``, run the compiled backward too, which frees the result's autograd graph.
+        steps: names of the ablations to compile with the capture.
+        model: the device to generate code for, if not that of the inputs.
+        later: arguments of the calls after the first, each as ``(args, kwargs)``.
+        then: called after the calls, while the compiled code still exists, with the outcome, the compiled callable, the
             eager one, and the switch between steps.
-        compiled: notes about functions compiled in place, for a module that lost them on its way from another process.
+        compiled: notes about functions compiled in place, for a module from another process, which arrives without
+            them.
     """
 
     dynamic: bool | None = None
@@ -66,7 +67,7 @@ def inductor_patches(
 ) -> dict[str, Any]:
     """Return Inductor's settings for a ``mode`` and ``options``, checked by torch itself.
 
-    Raises RuntimeError, as ``torch.compile`` does, for a mode or an option that torch does not know.
+    Raises RuntimeError, as ``torch.compile`` does, for an unknown mode or option.
     """
     if isinstance(options, dict) and all(isinstance(name, str) for name in options):
         known = {name for name in inductor_settings() if not name.isupper()}
@@ -82,7 +83,7 @@ def inductor_patches(
 
 
 def inductor_settings() -> dict[str, Any]:
-    """Return the settings that Inductor has now, by name."""
+    """Return Inductor's current settings by name."""
     import torch._inductor.config as config
 
     return dict(config.get_config_copy())
@@ -142,19 +143,20 @@ def run(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], request: Request
                 if request.then is not None and outcome.error is None:
                     request.then(outcome, compiled, target, switch)
 
-    with isolation.one_at_a_time():
+    with isolation.capture_lock():
         isolation.in_own_context(call)
     for text in code_copies.parts_note(dynamo.compiled_inside(recorder, target)):
         recorder.note(text)
     recorder.note(skipped_frames.foreign_note(recorder))
     if recorder.eager_frames():
         recorder.note(messages.WITHOUT_SKIPPED)
-    outcome.nothing = _why_nothing(recorder, fn, target) if outcome.error is None else ""
+    outcome.nothing = _reason_for_no_graph(recorder, fn, target) if outcome.error is None else ""
     return outcome
 
 
 def _finish_call(recorder: Recorder, request: Request, target: Any, result: Any) -> Any:
-    """Return the result of a call of the compiled ``target``, after its backward ran and built code was stamped."""
+    """Return ``result``, that of a call of the compiled ``target``, after running its backward and stamping the code
+    that ran, as the request says."""
     recorder.clock.lap("run")
     never_ran = skipped_frames.never_ran(recorder, target, result)
     if request.build:
@@ -164,7 +166,9 @@ def _finish_call(recorder: Recorder, request: Request, target: Any, result: Any)
         if request.launch_backward:
             try:
                 ran = _run_backward(result)
-            except Exception as error:  # the program calls none: torch.compile would not have raised
+            except (
+                Exception
+            ) as error:  # the program calls no backward, so torch.compile would not have raised
                 if any("backward" in draft.stages for draft in recorder.drafts.values()):
                     recorder.note(NOT_LAUNCHED.format(type(error).__name__, messages.summary(str(error))))
                 return result
@@ -175,35 +179,36 @@ def _finish_call(recorder: Recorder, request: Request, target: Any, result: Any)
 
 
 NOT_LAUNCHED = "the backward was built and not run to its end: {0}: {1}"
-"""Note about a backward that a capture runs beside the program, and that raises."""
+"""Note about a backward that raised when the capture ran it, which the program did not ask for."""
 
 
 def instruction_set(build: bool) -> str:
-    """Return the vector instructions for which C++ code is generated; with ``build`` the compiler is probed too."""
+    """Return the vector ISA for which C++ code is generated; with ``build`` the compiler is probed for support."""
     import torch._inductor.config as config
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
     try:
         with config.patch({} if build else {"cpp.vec_isa_ok": True}):
             return str(pick_vec_isa())
-    except Exception as error:  # no compiler to ask: built code will say so itself
+    except Exception as error:  # no compiler to probe; a build raises its own error
         return f"unknown ({type(error).__name__})"
 
 
 def missing_compiler() -> str:
-    """Return why Inductor has no C++ compiler to build with, ``""`` if it has one."""
+    """Return why Inductor finds no C++ compiler, ``""`` if it finds one."""
     from torch._inductor import cpp_builder
 
     try:
         cpp_builder.get_cpp_compiler()
-    except Exception as error:  # torch has an error of its own for each way of not finding one
+    except Exception as error:  # torch has several exception types for a missing compiler
         lines = str(error).strip().splitlines()
         return lines[0].rstrip(".") if lines else type(error).__name__
     return ""
 
 
 def _run_backward(result: Any) -> bool:
-    """Run the compiled backward on the sum of the differentiable outputs; no ``.grad`` is touched."""
+    """Run the compiled backward on the sum of the differentiable outputs without touching ``.grad``; return False if
+    there are none."""
     roots = differentiable(result)
     if not roots:
         return False
@@ -213,7 +218,7 @@ def _run_backward(result: Any) -> bool:
 
 @without_torch_function
 def differentiable(result: Any) -> list[torch.Tensor]:
-    """Return the tensors in a result from which backward can start."""
+    """Return the tensors of a result on which backward can be called."""
     return [
         x for x in result_tensors(result) if x.requires_grad and (x.is_floating_point() or x.is_complex())
     ]
@@ -225,7 +230,8 @@ def result_tensors(result: Any) -> list[torch.Tensor]:
 
 
 def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
-    """Return the gradients of the sum of ``roots`` for every leaf that they depend on, without touching ``.grad``."""
+    """Return the gradient of the sum of ``roots`` with respect to each leaf that they depend on, without touching
+    ``.grad``."""
     inputs = gradient_leaves(roots)
     if not inputs:
         return []
@@ -235,7 +241,7 @@ def gradients(roots: list[torch.Tensor]) -> list[torch.Tensor | None]:
 
 @without_torch_function
 def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the leaves that ``roots`` depend on and that need a gradient."""
+    """Return the autograd leaves that ``roots`` depend on."""
     leaves: dict[int, torch.Tensor] = {id(r): r for r in roots if r.grad_fn is None}
     seen: set[Any] = set()
     pending = [r.grad_fn for r in roots if r.grad_fn is not None]
@@ -251,17 +257,17 @@ def gradient_leaves(roots: list[torch.Tensor]) -> list[torch.Tensor]:
     return list(leaves.values())
 
 
-_SWITCH = "TORCHDYNAMO_DISABLE"
-"""The variable by which torch.compile returns what it is given, beside that which sets the config."""
+_DISABLE_VARIABLE = "TORCHDYNAMO_DISABLE"
+"""Environment variable that makes torch.compile return its argument; another sets the config."""
 
 
-def _why_nothing(recorder: Recorder, fn: Any, target: Any) -> str:
+def _reason_for_no_graph(recorder: Recorder, fn: Any, target: Any) -> str:
     if any("dynamo" in draft.stages for draft in recorder.drafts.values()):
         return ""
     if torch._dynamo.config.disable:
         return "torch.compile is switched off in this process (torch._dynamo.config.disable)"
-    if os.environ.get(_SWITCH) == "1":
-        return f"torch.compile is switched off in this process ({_SWITCH}=1 in its environment)"
+    if os.environ.get(_DISABLE_VARIABLE) == "1":
+        return f"torch.compile is switched off in this process ({_DISABLE_VARIABLE}=1 in its environment)"
     for candidate in (fn, target, getattr(target, "forward", None)):
         if getattr(candidate, "_torchdynamo_disable", False):
             return "the function is marked with torch.compiler.disable"

@@ -1,1 +1,2 @@
-"""The base of every part of a capture: hooks, the recorder, and what leaves torch and the program as they were."""
+"""The base of every part of a capture: hooks, the recorder, and the code that leaves torch and the program
+unchanged."""

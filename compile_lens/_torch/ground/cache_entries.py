@@ -1,8 +1,8 @@
-"""Dynamo's cache entries on a code object, and how it will treat the next frame of that code.
+"""Dynamo's cache entries on a code object, and its treatment of the next frame of that code.
 
-Torch can drop all entries of a code object, or mark one as dead; a dead one stays in the list and counts against
-the limits. So a capture that left entries beside the program's own has all of them dropped and the program's put
-back, each with its guards, its code and its backend.
+Torch can drop all entries of a code object, or mark one as dead; a dead one stays in the list and counts against the
+limits. So if a capture left entries among the program's own, all are dropped, and the program's are put back, each with
+its guards, code and backend.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .undo import Undo
 
 @dataclasses.dataclass
 class CompiledCode:
-    """A code object that a capture had compiled, and the state that Dynamo had for it before.
+    """A code object that Dynamo compiled for a capture, and Dynamo's state of it from before.
 
     Attributes:
-        state: Dynamo's state of its frames (such as their number), live.
+        state: Dynamo's own dictionary of the state of its frames (such as their number).
         before: a copy of that state from before the capture.
-        dead: how many of the program's own entries were dead.
-        kept: the program's entries, while their list is dropped and built again.
-        dropped: the list is dropped.
-        done: nothing of the capture is left there.
+        dead: number of the program's own entries that were dead before.
+        kept: the program's entries, while the list is dropped and rebuilt.
+        dropped: True once the list is dropped.
+        done: True once nothing of the capture is left there.
     """
 
     code: types.CodeType
@@ -48,19 +48,19 @@ class CompiledCode:
 
     @property
     def frame_id(self) -> int | None:
-        """The number of its frames in compile ids."""
+        """The frame number in its compile ids."""
         number = self.state.get("_id", self.before.get("_id"))
         return number if isinstance(number, int) else None
 
     @property
     def numbered(self) -> bool:
-        """Return True if the capture gave it that number."""
+        """True if that number was assigned during the capture."""
         return self.frame_id is not None and "_id" not in self.before
 
 
 def remember(visited: list[CompiledCode], code: types.CodeType, given: tuple[Any, ...]) -> CompiledCode:
-    """Remember a code object that Dynamo is about to compile for a capture; ``given`` are Dynamo's arguments
-    for it."""
+    """Record a code object that Dynamo is about to compile for a capture; ``given`` are the arguments of Dynamo's
+    callback."""
     known = next((v for v in visited if v.code is code), None)
     if known is None:
         state = next((a for a in given if isinstance(a, dict)), {})
@@ -73,11 +73,8 @@ def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
     """Drop the entries that a capture left on a code object; ``ours`` recognises its backends. The program's
     entries stay.
 
-    It may be called again after an interrupt. If another thread is compiling the same code, or if this torch
-    does not let entries be put back, ours stay as dead entries, which match nothing.
-
-    May be called again if it was interrupted. Another thread that is compiling the same code, or a torch that
-    does not let entries be put back, leaves ours there as dead ones, which match nothing.
+    It may be called again after an interrupt. If another thread is compiling the same code, or this torch cannot put
+    entries back, ours stay as dead entries, which match nothing.
     """
     if visited.kept is None:
         alive = [e for e in _entries(visited.code) if not _is_dead(e)]
@@ -89,12 +86,12 @@ def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
             return
         visited.kept = [_Saved.of(e) for e in kept]
     if not visited.dropped:
-        # Dynamo never evaluates a frame that it was told to skip, so the entries are all that must be kept.
+        # Dynamo never evaluates a frame that it was told to skip, so only the entries must be preserved.
         eval_frame.reset_code(visited.code)
         _forget_resume_code(visited)
         visited.dropped = True
     there = {id(e.guard_manager) for e in _entries(visited.code)}
-    for saved in reversed(visited.kept):  # a new one comes first
+    for saved in reversed(visited.kept):  # torch inserts new entries at the front
         if id(saved.guard_manager) not in there:
             saved.put_back(visited)
     while sum(map(_is_dead, _entries(visited.code))) < visited.dead:
@@ -104,8 +101,8 @@ def drop_entries(visited: CompiledCode, ours: Callable[[Any], bool]) -> None:
 
 
 def _forget_resume_code(visited: CompiledCode) -> None:
-    """Drop the resume functions that torch made of a function that the program never compiled (a copy of
-    ours). Torch caches them, and they keep the function alive."""
+    """Drop the cached resume functions of a function that the program never compiled (a copy of ours), since they keep
+    it alive."""
     from torch._dynamo.resume_execution import ContinueExecutionCache
 
     cache = getattr(ContinueExecutionCache, "cache", {})
@@ -132,8 +129,8 @@ def _invalidate(entry: Any) -> None:
 
 
 def forget_skips(codes: Iterable[types.CodeType]) -> None:
-    """Have Dynamo evaluate frames again that it was told to skip; codes with entries, or in progress, stay as they
-    are."""
+    """Let Dynamo evaluate skipped frames of these codes again; codes with entries, or being compiled, stay
+    unchanged."""
     in_progress = _codes_in_progress()
     for code in codes:
         if not _entries(code) and not any(code is other for other in in_progress):
@@ -141,7 +138,7 @@ def forget_skips(codes: Iterable[types.CodeType]) -> None:
 
 
 def _in_progress(code: types.CodeType) -> bool:
-    """Return True if Dynamo is compiling a frame of the code now, on any thread."""
+    """Return True if Dynamo is compiling a frame of the code on any thread."""
     return any(code is other for other in _codes_in_progress())
 
 
@@ -161,26 +158,26 @@ def _codes_in_progress() -> list[types.CodeType]:
 
 @functools.cache
 def can_put_back() -> bool:
-    """Return True if this torch and Python let entries be put back; tried once, on a function of our own."""
+    """Return True if entries can be put back with this torch and Python; tried once, on a function of our own."""
     ran: list[int] = []
 
     def function(value: Any) -> None:
         ran.append(value)
 
-    # Code of its own: a watch tells Dynamo not to look at ours, nor at those of functions within.
+    # A copy of the code: a watch makes Dynamo skip our functions and those nested in them.
     function.__code__ = function.__code__.replace()
     saved = _Saved.blank(function.__code__)
     try:
         saved.put_back(CompiledCode.of(function.__code__, {}))
         managers = [e.guard_manager for e in _entries(function.__code__)]
-    except Exception:  # whatever this torch has against it: it cannot be done here
+    except Exception:  # this torch may fail in any way; then entries cannot be put back
         return False
     return not ran and managers == [saved.guard_manager]
 
 
 @dataclasses.dataclass
 class _Saved:
-    """One entry, held while the list that it was in is dropped."""
+    """One entry, kept while its list is dropped."""
 
     code: types.CodeType
     guard_manager: Any
@@ -200,7 +197,7 @@ class _Saved:
         return cls(code.replace(), GuardManagerWrapper(), None, None, -1)
 
     def put_back(self, visited: CompiledCode) -> None:
-        """Begin a frame of the code and give Dynamo this entry for it; the frame itself does not run."""
+        """Begin a frame of the code and return this entry to Dynamo for it; the frame itself does not run."""
         reply = _Reply(self, visited)
         with Undo() as undo, undo:
             _in_region(undo, self.region)
@@ -210,7 +207,7 @@ class _Saved:
 
 
 class _Reply:
-    """A Dynamo callback that answers with a saved entry."""
+    """A Dynamo callback that returns a saved entry."""
 
     def __init__(self, saved: _Saved, visited: CompiledCode) -> None:
         code = visited.code
@@ -221,7 +218,7 @@ class _Reply:
     def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
         from torch._dynamo.types import ConvertFrameReturn, GuardedCode, wrap_guarded_code
 
-        if frame.f_code is not self.function.__code__:  # of the function that stops it
+        if frame.f_code is not self.function.__code__:  # the frame of the trace function that stops it
             return ConvertFrameReturn(apply_to_code=False)
         saved = self.saved
         frame_state.update(self.before)
@@ -233,45 +230,45 @@ COMPILES, MATCHES_ONLY, RUNS_EAGERLY = "asked", "fitting", "left"
 
 
 def next_frame_treatment(code: types.CodeType) -> str:
-    """Return what becomes of the next frame of a code.
+    """Return how Dynamo will treat the next frame of a code.
 
     ``COMPILES``: Dynamo is called if no entry matches. ``MATCHES_ONLY``: Dynamo is not called, and only a matching
-    entry runs. ``RUNS_EAGERLY``: the frame runs eagerly, whatever its entries. ``""``: not known. Torch does not
-    expose this: a frame of the code, for which no entry matches, is begun here and stopped before it runs.
+    entry runs. ``RUNS_EAGERLY``: the frame runs eagerly, whatever its entries. ``""``: not known. Torch does not expose
+    this, so a frame of the code that matches no entry is begun here and stopped before it runs.
     """
-    question = _Probe(code)
-    looked: list[bool] = []
+    probe = _Probe(code)
+    lookups: list[bool] = []
     try:
         with Undo() as undo, undo:
-            match_no_entry(undo, looked.append)
+            match_no_entry(undo, lookups.append)
             stop_frames_of(undo, code)
-            stopped = _begin_frame(undo, question)
-    except Exception:  # this torch may refuse in any way: then the answer is unknown
+            stopped = _begin_frame(undo, probe)
+    except Exception:  # this torch may fail in any way; then the treatment is unknown
         return ""
     if not stopped:
         return ""
-    if question.came:
+    if probe.called:
         return COMPILES
-    return MATCHES_ONLY if looked else RUNS_EAGERLY
+    return MATCHES_ONLY if lookups else RUNS_EAGERLY
 
 
 class _Probe:
-    """A Dynamo callback that notes that it was called and compiles nothing. No entry belongs to its backend."""
+    """A Dynamo callback that records whether it was called and compiles nothing. No entry belongs to its backend."""
 
     def __init__(self, code: types.CodeType) -> None:
-        self.came = False
+        self.called = False
         self._torchdynamo_orig_backend = object()
         self.function, self.arguments = _callable_of(code)
 
     def __call__(self, frame: Any, entry: Any, frame_state: dict[str, Any]) -> Any:
         from torch._dynamo.types import ConvertFrameReturn
 
-        self.came = self.came or frame.f_code is self.function.__code__
+        self.called = self.called or frame.f_code is self.function.__code__
         return ConvertFrameReturn(apply_to_code=False)
 
 
 def _begin_frame(undo: Undo, callback: _Reply | _Probe) -> bool:
-    """Begin a frame with this Dynamo callback; return True if it was stopped before its first instruction."""
+    """Begin a frame with this Dynamo callback; return True if the frame was stopped before its first instruction."""
     before = eval_frame.get_eval_frame_callback()
     undo.add(eval_frame.set_eval_frame, before)
     eval_frame.set_eval_frame(callback)
@@ -279,13 +276,13 @@ def _begin_frame(undo: Undo, callback: _Reply | _Probe) -> bool:
         callback.function(*callback.arguments)
     except StoppedFrame:
         return True
-    finally:  # at once, or Dynamo would ask for what undoes
+    finally:  # at once, or Dynamo would call it for the frames of the undo steps
         eval_frame.set_eval_frame(before)
     return False
 
 
 def _callable_of(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, ...]]:
-    """Return a function with this code, and arguments with which a frame of it begins."""
+    """Return a function with this code, and arguments with which it can be called."""
     cells = tuple(types.CellType() for _ in code.co_freevars)
     function = types.FunctionType(code, {}, closure=cells)
     named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -294,12 +291,12 @@ def _callable_of(code: types.CodeType) -> tuple[types.FunctionType, tuple[None, 
 
 
 class StoppedFrame(BaseException):
-    """Ends a frame before its first instruction."""
+    """Raised to end a frame before its first instruction."""
 
 
 def stop_frames_of(undo: Undo, *codes: types.CodeType) -> Callable[..., None]:
-    """Stop every frame of these codes on this thread before it runs; return the function that does, for Python calls it
-    in a frame of its own."""
+    """Stop every frame of these codes on this thread before it runs; return the trace function that does so, since
+    Python calls it in a frame of its own."""
 
     stopped = frozenset(map(id, codes))
 
@@ -312,23 +309,24 @@ def stop_frames_of(undo: Undo, *codes: types.CodeType) -> Callable[..., None]:
     return stop
 
 
-def match_no_entry(undo: Undo, looked: Callable[[bool], Any] = bool) -> None:
-    """On this thread, let no entry match a frame, even if its guards pass; call ``looked`` for each lookup."""
+def match_no_entry(undo: Undo, on_lookup: Callable[[bool], Any] = bool) -> None:
+    """Let no entry match a frame on this thread, even if its guards pass; call ``on_lookup`` for each lookup,
+    with True if one would match."""
     me = threading.get_ident()
 
-    def may_take(hit: bool) -> bool:
+    def reject(hit: bool) -> bool:
         if threading.get_ident() == me:
-            looked(hit)
+            on_lookup(hit)
             return False
-        return all(b(hit) for b in theirs if b is not None)
+        return all(b(hit) for b in other_hooks if b is not None)
 
-    theirs: list[Any] = []
-    undo.add(lambda: [eval_frame.set_guard_complete_hook(before) for before in theirs])
-    theirs.append(eval_frame.set_guard_complete_hook(may_take))
+    other_hooks: list[Any] = []
+    undo.add(lambda: [eval_frame.set_guard_complete_hook(before) for before in other_hooks])
+    other_hooks.append(eval_frame.set_guard_complete_hook(reject))
 
 
 def _in_region(undo: Undo, region: int) -> None:
-    """Put entries into the region of one compile, if torch separates them."""
+    """Put entries into the region ``region``, if this torch isolates compiles in regions."""
     enter = getattr(eval_frame, "set_eval_frame_isolate_recompiles_id", None)
     if enter is not None:
         undo.add(enter, eval_frame.get_eval_frame_isolate_recompiles_id())

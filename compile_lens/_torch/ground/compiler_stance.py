@@ -1,4 +1,4 @@
-"""The stance of the compiler that is in force, and the effect of each that does not compile every call."""
+"""The compiler stance in force, and the effect of each stance other than the default."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ EFFECTS = {
 
 
 def current() -> str:
-    """Return the name of the stance."""
+    """Return the name of the stance in force."""
     return str(getattr(getattr(torch._dynamo.eval_frame, "_stance", None), "stance", DEFAULT))

@@ -1,7 +1,7 @@
 """Torch's counters and timers over all compiles of the process, from which captures are excluded.
 
-Dynamo compiles one frame at a time, under a lock. So what is counted while it compiles a frame for a capture
-is counted for that frame, and can be taken back without touching what other threads count.
+Dynamo compiles one frame at a time, under a lock. So everything counted while it compiles a capture's frame belongs to
+that frame, and can be subtracted without affecting the counts of other threads.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ COUNTERS = (
     "torch._logging._internal:structured_logging_overhead",
     "torch.utils._stats:simple_call_counter",
 )
-"""Torch's counters and lists, beside those of ``torch._inductor.metrics``."""
+"""Torch's counters and lists outside of ``torch._inductor.metrics``."""
 
 Undo = Callable[[], None]
 
 
 @contextlib.contextmanager
 def without_counting(recorder: Recorder) -> Iterator[None]:
-    """Take back whatever is counted meanwhile; the caller holds Dynamo's lock."""
+    """Restore all counters on exit; the caller holds Dynamo's lock."""
     undo = snapshot()
     with Steps() as steps, steps:
         steps.add(restore, recorder, undo)
@@ -46,7 +46,7 @@ def without_counting(recorder: Recorder) -> Iterator[None]:
 
 
 def restore(recorder: Recorder, undo: Undo) -> None:
-    """Restore counters; may be called again after an interrupt."""
+    """Restore counters with ``undo``; may be called again after an interrupt."""
     undo()
     if undo in recorder.leftovers.counters:
         recorder.leftovers.counters.remove(undo)
@@ -87,10 +87,10 @@ def _content_restorer(value: Any) -> Undo | None:
     if isinstance(value, dict):
         return _dict_restorer(value)
     if isinstance(value, list):
-        length = len(value)  # they only grow
+        length = len(value)  # torch only appends to them
         return lambda: value.__delitem__(slice(length, None))
     if isinstance(value, collections.deque):
-        kept = tuple(value)  # of a fixed length: the oldest fall out
+        kept = tuple(value)  # of bounded length: appending drops the oldest
         return lambda: _refill(value, kept)
     if hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
         return _dict_restorer(vars(value))
@@ -104,7 +104,7 @@ def _dict_restorer(value: dict[Any, Any]) -> Undo:
     def undo() -> None:
         for key in [k for k in value if k not in before]:
             del value[key]
-        dict.update(value, before)  # that of a Counter would add
+        dict.update(value, before)  # Counter.update would add
         for one in inner:
             one()
 

@@ -1,4 +1,4 @@
-"""Calls of the functions that stand in the place of torch's own. No error of theirs reaches torch or the program."""
+"""Calls of the functions that replace torch's own. None of their errors reaches torch or the program."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .placement import as_convert_frame
 
 
 def skip_in_dynamo(function: Any) -> None:
-    """Make Dynamo skip the frames of a function, and of functions inside of it, which it would compile. A wrapper of
-    Python's library or of torch has one code for all functions, those of the program included: it is not skipped."""
+    """Make Dynamo skip the frames of a function and of those nested in it. A wrapper from Python's library or torch is
+    not skipped: its code object is shared by all functions that it wraps, including the program's."""
     code = getattr(function, "__code__", None)
     shared = isinstance(code, types.CodeType) and _is_shared(code.co_filename)
     codes = [code] if isinstance(code, types.CodeType) and not shared else []
@@ -37,19 +37,20 @@ _LIBRARY = os.path.join(os.path.dirname(os.__file__), "")
 
 
 class Deliberate(Exception):
-    """Raised by a hook on purpose, to leave a function of torch's: it passes."""
+    """Base of exceptions that a hook raises on purpose to leave a function of torch's; ``call`` lets them propagate."""
 
 
-_PASSES = "_compile_lens_passes"
+_PROPAGATES = "_compile_lens_passes"
 
 
 @contextlib.contextmanager
 def passing() -> Iterator[None]:
-    """Let errors inside of a hook pass: of work that our own caller asked for, without which a compile is of no use."""
+    """Let errors of this block propagate through the hook: without its work, which our caller requested, the compile
+    would be useless."""
     try:
         yield
     except Exception as error:
-        setattr(error, _PASSES, True)
+        setattr(error, _PROPAGATES, True)
         raise
 
 
@@ -62,8 +63,8 @@ def call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Return ``function(*before, real, *args, **kwargs)``. If it fails, ``failed`` gets its error, and the result is
-    that of ``real``, which runs once in any case. An error of ``real`` passes."""
+    """Return ``function(*before, real, *args, **kwargs)``. If it fails, call ``failed`` with its error and return the
+    result of ``real``, which runs once in any case. Errors of ``real`` propagate."""
     results: list[Any] = []
     errors: list[BaseException] = []
 
@@ -83,22 +84,22 @@ def call(
         except (Deliberate, LensError):
             raise
         except Exception as error:
-            if getattr(error, _PASSES, False) or any(error is one for one in errors):
+            if getattr(error, _PROPAGATES, False) or any(error is one for one in errors):
                 raise
             with contextlib.suppress(Exception):
                 failed(error)
-        if errors:  # the failure was in handling it
+        if errors:  # the function failed while handling an error of ``real``
             raise errors[-1]
         return results[-1] if results else real(*args, **kwargs)
     finally:
-        errors.clear()  # their tracebacks hold this frame
+        errors.clear()  # their tracebacks refer to this frame
 
 
 skip_in_dynamo(call)
 
 
 def torch_frame() -> types.FrameType | None:
-    """Return the innermost frame in progress that is not of our own: the caller of what a hook stands for."""
+    """Return the innermost frame that is not ours: the caller of the function that a hook replaces."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and source_places.is_internal(frame.f_code.co_filename):
         frame = frame.f_back

@@ -1,4 +1,5 @@
-"""Differences between the supported versions of torch. A missing hook costs the claims that rest on it, never the call.
+"""Differences between the supported versions of torch. If torch lacks a hook, the claims that rest on it are unknown;
+the call still works.
 
 Found by running the suite (see ``tests/_torch``); everything not listed is the same on 2.11, 2.13 and 2.15:
 
@@ -25,17 +26,17 @@ from __future__ import annotations
 import importlib
 
 RESTS: dict[str, tuple[str, ...]] = {}
-"""The claims (``record.claims``) that rest on each path of torch's: with none, only time is lost without it."""
+"""The claims (``record.claims``) that rest on each path in torch; without a path that has none, only speed is lost."""
 
 
 def declare(path: str, *claims: str) -> str:
-    """Return ``path``, on which ``claims`` rest."""
+    """Record that ``claims`` rest on ``path``; return ``path``."""
     RESTS[path] = tuple(dict.fromkeys((*RESTS.get(path, ()), *claims)))
     return path
 
 
 RENAMED: dict[str, str] = {}
-"""New path of a hook that a later torch renamed; it comes first, since the old one may live on unused."""
+"""New path of a hook that a later torch renamed; it is tried first, since the old one may still exist unused."""
 
 
 def find(path: str) -> tuple[object, str] | None:
@@ -70,7 +71,7 @@ def absent_paths() -> list[str]:
 
 
 def lost_claims() -> dict[str, str]:
-    """Return the claims that rest on what the running torch does not have, each with the reason."""
+    """Return the claims that rest on paths which the running torch lacks, each with the reason."""
     lost: dict[str, str] = {}
     for path in absent_paths():
         for claim in RESTS[path]:
@@ -79,6 +80,6 @@ def lost_claims() -> dict[str, str]:
 
 
 def note(path: str, reason: str) -> str:
-    """Return the note for the reader on a path that is absent, or whose observer failed."""
+    """Return the user's note on a path that is absent or whose observer failed."""
     claims = RESTS.get(path, ())
     return f"{reason}: not known, or only in part: {', '.join(claims)}" if claims else reason

@@ -1,8 +1,7 @@
 """Wrappers around torch's own functions that are in place only while a capture runs.
 
-Each wrapper checks which capture runs *on this thread*; if none does, it calls straight through. So another
-thread that compiles meanwhile is neither recorded nor changed. Captures are counted: the first puts the
-wrappers in place, the last takes them away.
+Each wrapper looks up the capture *of this thread*; without one it calls the original, so that a compile on another
+thread is neither recorded nor changed. Captures are counted: the first installs the wrappers, the last removes them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Wrap = Callable[..., Any]
 
 
 class _Local(threading.local):
-    stack: list[Draft | None] | None = None  # a class attribute: reading it takes no call
+    stack: list[Draft | None] | None = None  # a class attribute, so that reading it needs no call
     recorder: Recorder | None = None
 
 
@@ -36,9 +35,9 @@ _placement = placement.Placement()
 _registry: dict[str, Wrap] = {}
 _free: dict[str, Wrap] = {}
 _factories: set[str] = set()
-"""Paths in the registry whose function makes the wrapper itself."""
+"""Paths in the registry whose function creates the wrapper itself."""
 _slots: dict[str, Slot[Any]] = {}
-"""Slots of the paths whose wrapper is called with the value of the slot and not with the draft."""
+"""Slots of the paths whose wrapper is called with the slot's value instead of the draft."""
 
 
 def hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
@@ -69,7 +68,8 @@ def slot_hook(
 
 
 def free_hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
-    """Register a wrapper that finds its recorder by itself (``wrap(real, *args, **kwargs)``)."""
+    """Register a wrapper that is called with or without a draft and finds its recorder itself: ``wrap(real, *args,
+    **kwargs)``."""
     hook_points.declare(path, *claims)
 
     def register(wrap: Wrap) -> Wrap:
@@ -83,8 +83,8 @@ def free_hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
 
 
 def factory_hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
-    """Register a function that makes the wrapper itself (``make(real)``), for what runs tens of thousands of
-    times: one call less. Errors are its own to catch."""
+    """Register a function that creates the wrapper itself (``make(real)``) and saves one Python call, for functions
+    that run tens of thousands of times. The wrapper must catch its own errors."""
     hook_points.declare(path, *claims)
 
     def register(make: Wrap) -> Wrap:
@@ -96,13 +96,13 @@ def factory_hook(path: str, *claims: str) -> Callable[[Wrap], Wrap]:
 
 
 def current() -> Draft | None:
-    """The draft that is being compiled on this thread."""
+    """Return the draft that is being compiled on this thread, or None."""
     stack = _local.stack
     return stack[-1] if stack else None
 
 
 def is_capturing() -> bool:
-    """Return True if a capture or its backend works on this thread: what is compiled there is not the program's."""
+    """Return True if a capture or its backend runs on this thread, so that a compile there is not the program's."""
     return bool(_local.stack)
 
 
@@ -123,7 +123,7 @@ def compiling(draft: Draft | None) -> Iterator[None]:
 
 
 def compile_for(undo: Undo, draft: Draft | None) -> None:
-    """Make ``draft`` current until ``undo``, which also ends nested drafts that an interrupt left open."""
+    """Make ``draft`` current until ``undo``, which also removes nested drafts that an interrupt left."""
     stack = _local.stack
     if stack is None:
         stack = _local.stack = []
@@ -140,8 +140,8 @@ def in_place(recorder: Recorder | None = None) -> Iterator[None]:
 
 
 def place(undo: Undo, recorder: Recorder | None = None) -> None:
-    """Keep every wrapper in place until ``undo``. Errors of wrappers that are called on this thread without a draft
-    are noted by ``recorder``."""
+    """Keep every wrapper in place until ``undo``. ``recorder`` notes errors of wrappers that this thread calls without
+    a draft."""
     undo.add(setattr, _local, "recorder", _local.recorder)
     _local.recorder = recorder
     _placement.keep(undo, _fill)
@@ -178,7 +178,7 @@ def _wrapper(path: str, wrap: Wrap, real: Any) -> Any:
         bound = _bind(note, wrap, real) if path in _registry else _bind_free(note, wrap, real)
     if path.startswith(CONVERT_FRAME):
         as_convert_frame(bound)
-    # Where a backward is lowered when it first runs, Dynamo looks at every frame that is not torch's own.
+    # If a backward is lowered on its first run, Dynamo evaluates every frame that is not torch's own.
     for function in (bound, wrap):
         skip_in_dynamo(function)
     return staticmethod(bound) if isinstance(real, staticmethod) else bound

@@ -1,8 +1,8 @@
-"""A limit on the transformations that a compile applies: decompositions, passes, fusions, lowerings; or on the
+"""A limit on the transformations that a compile applies (decompositions, passes, fusions, lowerings), or on the
 operators that are compiled at all.
 
-A search for the one that changes a result compiles the same call again and again, each time with the first so many of
-one kind. Torch does the same work in the same order each time, so that their numbers are the same.
+A search for the transformation that changes a result compiles the same call repeatedly, each time with the first *n* of
+one kind. Torch works in the same order each time, so a number always means the same transformation.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Describe = Callable[[], Transformation]
 
 
 class Limit:
-    """The number of transformations of one ``kind`` that a compile applies: the first ``most`` without the first
-    ``least``, and none after.
+    """The range of transformations of one ``kind`` that a compile applies: those after the first ``least``, up to
+    number ``most``.
 
     Without a kind it applies all of them.
 
     Attributes:
-        counts: by kind, how many there were, applied or not.
-        first: by kind, the first one that was applied, of the kind that is limited.
-        last: by kind, the last one that was applied; of kinds that are not limited, the last of all.
+        counts: number of transformations by kind, applied or not.
+        first: the first one applied of the limited kind, by kind.
+        last: the last one applied, by kind; if no kind is limited, the last of each.
     """
 
     def __init__(self, kind: str = "", most: int = 0, least: int = 0) -> None:

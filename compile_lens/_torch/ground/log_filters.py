@@ -1,8 +1,8 @@
-"""Filters of torch's loggers: its trace, and messages that a capture reports itself.
+"""Filters for torch's loggers: for its trace, and for messages that a capture reports itself.
 
-Torch's logger for TORCH_TRACE never propagates: its records, whose texts are empty, are for its own file and
-for handlers that were installed for it. pytest puts its handlers on the root logger and on every logger that
-does not propagate, and would print a hundred empty lines for each capture below a failing test.
+Torch's logger for TORCH_TRACE does not propagate: its records, whose texts are empty, are meant for its own file and
+for handlers installed on it. pytest puts its handlers on the root logger and on every logger that does not propagate,
+and would print a hundred empty lines per capture below a failing test.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TRACE_LOGGER = "torch.__trace"
 
 
 def bypass_root_handlers(undo: Undo) -> None:
-    """Until ``undo``, records of this thread reach no handler that is also on the root logger."""
+    """Keep trace records of this thread from handlers that are also on the root logger, until ``undo``."""
     trace, thread = logging.getLogger(TRACE_LOGGER), threading.get_ident()
 
-    def heard(record: logging.LogRecord) -> bool:
+    def accepts(record: logging.LogRecord) -> bool:
         if threading.get_ident() != thread:
             return True
         everything = logging.getLogger().handlers
@@ -29,12 +29,12 @@ def bypass_root_handlers(undo: Undo) -> None:
                 handler.handle(record)
         return False
 
-    undo.add(trace.removeFilter, heard)
-    trace.addFilter(heard)
+    undo.add(trace.removeFilter, accepts)
+    trace.addFilter(accepts)
 
 
 def is_traced() -> bool:
-    """Return True if somebody asked for torch's trace: its logger has a handler that is not on the root logger."""
+    """Return True if torch's trace is in use: its logger has a handler that is not on the root logger."""
     everything = logging.getLogger().handlers
     return any(handler not in everything for handler in logging.getLogger(TRACE_LOGGER).handlers)
 
@@ -44,16 +44,16 @@ DUPLICATES = {
     "torch._inductor.scheduler": "Error in codegen for %s",
     "torch._inductor.utils": "on error, temporary cache dir kept at %s",
 }
-"""Format strings of torch's messages, by logger. A capture has the error with its stage, so they are dropped."""
+"""Format strings of torch's messages by logger. They are dropped, since a capture reports the error with its stage."""
 
 
 def drop_duplicates(undo: Undo) -> None:
-    """Until ``undo``, drop these messages on this thread."""
+    """Drop the messages of ``DUPLICATES`` on this thread until ``undo``."""
     for name, words in DUPLICATES.items():
         logger = logging.getLogger(name)
-        heard = functools.partial(_is_no_duplicate, words, threading.get_ident())
-        undo.add(logger.removeFilter, heard)
-        logger.addFilter(heard)
+        accepts = functools.partial(_is_no_duplicate, words, threading.get_ident())
+        undo.add(logger.removeFilter, accepts)
+        logger.addFilter(accepts)
 
 
 def _is_no_duplicate(words: str, thread: int, record: logging.LogRecord) -> bool:

@@ -1,7 +1,7 @@
-"""Wrappers in the place of torch's own functions, which can be taken away again in any order.
+"""Wrappers installed over torch's own functions, which can be removed in any order.
 
-Several sets can be in place at once: those of captures, and those of a watch. Each wraps what stood there;
-when one that others wrap goes, they get what stood below it, so that nothing stays behind.
+Several sets can be in place at once: those of captures and that of a watch. Each wraps the function that was there;
+when an inner wrapper is removed, the one around it is relinked to the function below, so that nothing is left behind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .undo import Undo
 
 lock = threading.RLock()
-"""Held while wrappers are placed or taken away."""
+"""Held while wrappers are installed or removed."""
 
 
 @dataclasses.dataclass
@@ -26,14 +26,14 @@ class _Placed:
     name: str
     real: Any
     wrapper: Any
-    own: bool  # whether the owner itself had the attribute, rather than what it inherits from
+    own: bool  # True if the owner itself had the attribute, False if it was inherited
 
 
 _sets: list[Placement] = []
 
 
 class Placement:
-    """Wrappers that come and go together."""
+    """A set of wrappers that are installed and removed together."""
 
     def __init__(self) -> None:
         self._placed: list[_Placed] = []
@@ -42,16 +42,16 @@ class Placement:
 
     @property
     def in_use(self) -> bool:
-        """Return True if anybody keeps them in place."""
+        """True if any user keeps the wrappers in place."""
         return bool(self._users)
 
     def keep(self, undo: Undo, fill: Callable[[], None]) -> None:
-        """Keep them in place until ``undo``. If nobody did, ``fill`` places them."""
+        """Keep the wrappers in place until ``undo``; for the first user, ``fill`` installs them."""
         user = object()
         undo.add(self._leave, user)
         with lock:
             if not self._users:
-                self.remove()  # what an interrupt left half placed
+                self.remove()  # an interrupt may have left some
                 fill()
             self._users.add(user)
 
@@ -70,17 +70,17 @@ class Placement:
         setattr(owner, name, placed.wrapper)
 
     def has(self, owner: object, name: str) -> bool:
-        """Return True if one of them stands there."""
+        """Return True if one of the wrappers replaces this attribute."""
         return any(p.owner is owner and p.name == name for p in self._placed)
 
     def remove(self) -> None:
-        """Take all of them away. The caller holds the lock; it may be repeated."""
+        """Remove all wrappers. The caller holds the lock; it may be repeated."""
         while self._placed:
             placed = self._placed[-1]
-            held = vars(placed.owner).get(placed.name)
+            installed = vars(placed.owner).get(placed.name)
             above = next((p for s in _sets for p in s._placed if p.real is placed.wrapper), None)
-            # Someone else may have wrapped our wrapper meanwhile; theirs stays, and ours calls through.
-            if held is placed.wrapper:
+            # If other code has wrapped our wrapper meanwhile, theirs stays, and ours calls through.
+            if installed is placed.wrapper:
                 if placed.own:
                     setattr(placed.owner, placed.name, placed.real)
                 else:
@@ -91,8 +91,8 @@ class Placement:
 
 
 def defining(owner: object, name: str) -> object:
-    """Return the class that defines a method which ``owner`` may only inherit: a wrapper on a class that
-    inherits it would come before those of its siblings."""
+    """Return the class that defines a method of ``owner``. A wrapper on a class that inherits the method would not
+    apply to sibling classes."""
     if not inspect.isclass(owner):
         return owner
     return next((cls for cls in owner.__mro__ if name in vars(cls)), owner)
@@ -101,17 +101,17 @@ def defining(owner: object, name: str) -> object:
 _F = TypeVar("_F", bound=Any)
 
 DISGUISE = ", around torch/_dynamo/convert_frame.py"
-"""Suffix of the file names of our frames; torch compares how the name ends."""
+"""Suffix for the file names of our frames; torch compares the end of the name."""
 
 CONVERT_FRAME = "torch._dynamo.convert_frame:"
-"""Prefix of the hook paths whose wrappers stand among the frames of ``convert_frame.py``."""
+"""Prefix of the hook paths whose wrappers run between the frames of ``convert_frame.py``."""
 
 
 def as_convert_frame(function: _F) -> _F:
-    """``function``, whose frames torch takes for those of its own ``convert_frame.py``.
+    """Return ``function``, changed so that torch takes its frames for those of its own ``convert_frame.py``.
 
-    Dynamo looks at the frames above it: for a function under ``disable(recursive=False)`` right above its own, for
-    the stack of the program up to them.
+    Dynamo inspects the frames that called it: the one right above its own, for ``disable(recursive=False)``, and those
+    above its own, as the program's stack.
     """
     function.__code__ = _disguised(function.__code__)
     return function

@@ -1,4 +1,4 @@
-"""A process group without other processes: torch's fake one, in which a collective returns at once."""
+"""A process group without other processes: torch's fake group, in which a collective returns at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from .undo import Undo
 
 @contextlib.contextmanager
 def fake_group(rank: int, world: int) -> Iterator[None]:
-    """For the duration, this process is a rank of a default process group that has no other processes."""
+    """Make this process, for the duration, a rank of a default process group that has no other processes."""
     import torch.distributed as distributed
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     with Undo() as undo, undo:
-        undo.add(setattr, sys, "excepthook", sys.excepthook)  # a group puts its rank before each traceback
+        undo.add(
+            setattr, sys, "excepthook", sys.excepthook
+        )  # init_process_group prefixes tracebacks with the rank
         undo.add(_forget_meshes)
         undo.add(_leave_group)
         _accept_monitored_barriers(undo)
@@ -28,7 +30,7 @@ def fake_group(rank: int, world: int) -> Iterator[None]:
 
 
 def _accept_monitored_barriers(undo: Undo) -> None:
-    """Have ``monitored_barrier``, which refuses every group other than gloo's, take this one for such a group."""
+    """Make ``monitored_barrier``, which rejects every group but gloo's, take this group for one of gloo's."""
     module: Any = sys.modules["torch.distributed.distributed_c10d"]
     real = module.get_backend
 
@@ -44,12 +46,12 @@ def _accept_monitored_barriers(undo: Undo) -> None:
 def _leave_group() -> None:
     import torch.distributed as distributed
 
-    if distributed.is_initialized():  # the call may have destroyed it, as programs do at their end
+    if distributed.is_initialized():  # the program may have destroyed the group at its end
         distributed.destroy_process_group()
 
 
 def _forget_meshes() -> None:
-    """Drop what DTensor remembers of earlier calls: it holds meshes, and those the groups of the rank that met them."""
+    """Clear DTensor's caches: they keep device meshes alive, and with them the groups of an earlier rank."""
     tensors = "torch.distributed.tensor"
     for name, module in list(sys.modules.items()):
         if module is not None and (name == tensors or name.startswith(f"{tensors}.")):

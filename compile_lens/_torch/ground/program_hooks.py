@@ -1,7 +1,7 @@
-"""Hides our work on tensors from the hooks of the program.
+"""Context managers that hide our work on tensors from the program's hooks.
 
-A program counts, logs or moves tensors with ``__torch_function__``, modes and hooks for saved tensors. These
-see its own calls, as often as without a capture, and nothing else.
+A program may count, log or move tensors with ``__torch_function__``, modes and hooks for saved tensors. These must see
+the program's own calls, as often as without a capture, and no others.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def without_torch_function(function: _F) -> _F:
-    """``function``, in which neither ``__torch_function__`` of a subclass nor a mode is called."""
+    """Return ``function`` wrapped so that it calls neither ``__torch_function__`` of a subclass nor a mode."""
 
     @functools.wraps(function)
-    def alone(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         with torch._C.DisableTorchFunction():
             return function(*args, **kwargs)
 
-    return cast(_F, alone)
+    return cast(_F, wrapper)
 
 
 @contextlib.contextmanager
 def without_saved_tensor_hooks() -> Iterator[None]:
-    """Save tensors for a backward without the program's hooks and without anomaly detection."""
-    looks, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    """For the duration, save tensors for a backward without the program's hooks and without anomaly detection."""
+    anomaly, at_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     autograd = torch._C._autograd
     taken: list[Any] = []
 
@@ -42,10 +42,10 @@ def without_saved_tensor_hooks() -> Iterator[None]:
 
     with Undo() as undo, undo:
         undo.add(put_back)
-        # Taken away, not covered with hooks of ours: torch.func refuses to run under any.
+        # Removed, not overridden with hooks of ours: torch.func refuses to run under any.
         while (hooks := autograd._top_saved_tensors_default_hooks(True)) is not None:
-            taken += [(hooks, autograd._pop_saved_tensors_default_hooks())]  # in one: both, or neither
-        if looks:
+            taken += [(hooks, autograd._pop_saved_tensors_default_hooks())]  # one statement: both, or neither
+        if anomaly:
             undo.add(torch.set_anomaly_enabled, True, at_nan)
             torch.set_anomaly_enabled(False)
         yield

@@ -1,16 +1,16 @@
 """Python's garbage collector and stack during a compile.
 
-A compile makes many objects that stay until it is over, beside all that torch holds. The collector scans what
-is new again and again, and now and then everything, which takes a tenth of a capture. Here it does both a few
-times less often: everything seldom, and what is new still so often that it is in the processor's caches (from
-3,000 objects on, each takes twice as long). Torch 2.15 delays full collections in each compile, and restores
-the process's setting when the last compile is over. If two parties do that in two threads, one restores what
-the other has set; so there a capture counts as a compile.
+A compile creates many objects that live until its end, in addition to all of torch's. The collector often scans the new
+objects and sometimes all, which takes a tenth of a capture. Here it does both less often: full scans become rare, and
+new objects are still scanned while they are in the processor's caches (from 3,000 objects on, each takes twice as
+long). Torch 2.15 itself delays full collections during a compile and restores the process's setting after the last one.
+If both changed the setting from two threads, one would restore the other's value; so there a capture counts as one of
+torch's compiles.
 
-CPython keeps the frames of functions in blocks of 16 KiB. A loop whose calls cross the end of a block asks
-the system for the next block at every call, and gives it back at every return. A compile is deep enough to
-have several such places, in torch and here, and it is chance which loops meet one: they may cost a tenth of
-it. A frame that wants much room gets a larger block, and the rest of the block serves the frames above it.
+CPython allocates frames in blocks of 16 KiB. A loop whose calls cross the end of a block allocates the next block at
+every call and frees it at every return. A compile's stack is deep enough to have several such boundaries, in torch and
+here; which loops meet one is chance, and they may cost a tenth of the compile. A frame that requests much stack gets a
+larger block, whose rest serves the frames that it calls.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ import torch._dynamo
 from . import hook_points
 from .undo import Undo
 
-YOUNG = 1_500
-"""New objects after which the collector scans them (Python: 700 or 2,000)."""
+YOUNG_THRESHOLD = 1_500
+"""Number of new objects after which the collector scans the youngest generation (Python's default: 700 or 2,000)."""
 
-OLDEST = 60
-"""Scans of the middle generation after which everything is scanned (Python: 10; 0 if it scans everything in
+OLDEST_THRESHOLD = 60
+"""Number of scans of the middle generation after which all objects are scanned (Python's default: 10; 0 if it scans in
 small steps)."""
 
 _lock = threading.RLock()
 _compiles: set[object] = set()
 _settings: list[tuple[int, ...]] = []
-"""The program's thresholds, and those that are set for the compiles running in any of its threads."""
+"""The program's thresholds, and those set while any of its threads compiles; empty otherwise."""
 
 
 @contextlib.contextmanager
 def less_garbage_collection() -> Iterator[None]:
-    """For the duration, collect garbage less often; restored once no other thread compiles."""
-    torchs = _torchs_own()
-    if torchs is not None:
-        with torchs():
-            gc.set_threshold(*_quieter(gc.get_threshold()))
+    """Collect garbage less often for the duration; the last compile of any thread restores the thresholds."""
+    deferred_gc = _torch_deferred_gc()
+    if deferred_gc is not None:
+        with deferred_gc():
+            gc.set_threshold(*_raised_thresholds(gc.get_threshold()))
             yield
         return
     compile = object()
@@ -57,12 +57,12 @@ def less_garbage_collection() -> Iterator[None]:
         with _lock:
             _compiles.add(compile)
             if not _settings:
-                _raise()
+                _raise_thresholds()
         yield
 
 
-def _torchs_own() -> Callable[[], contextlib.AbstractContextManager[None]] | None:
-    """Return torch's own context manager for this, if it has one and uses it."""
+def _torch_deferred_gc() -> Callable[[], contextlib.AbstractContextManager[None]] | None:
+    """Return torch's own context manager for this, or None if it has none or does not use it."""
     hook = hook_points.find("torch._dynamo.utils:deferred_full_gc")
     if hook is None or getattr(torch._dynamo.config, "gc_gen2_threshold_during_compile", None) is None:
         return None
@@ -73,26 +73,26 @@ def _leave(compile: object) -> None:
     with _lock:
         _compiles.discard(compile)
         if not _compiles:
-            _put_back()
+            _restore_thresholds()
 
 
-def _raise() -> None:
+def _raise_thresholds() -> None:
     own = gc.get_threshold()
-    if (quieter := _quieter(own)) != own:
-        _settings[:] = own, quieter  # before it is set: an interrupt in between is put back as well
-        gc.set_threshold(*quieter)
-        _settings[1:] = [gc.get_threshold()]  # as this Python keeps it
+    if (raised := _raised_thresholds(own)) != own:
+        _settings[:] = own, raised  # before the change, so that it is undone after an interrupt in between
+        gc.set_threshold(*raised)
+        _settings[1:] = [gc.get_threshold()]  # Python may round the values
 
 
-def _quieter(own: tuple[int, int, int]) -> tuple[int, int, int]:
+def _raised_thresholds(own: tuple[int, int, int]) -> tuple[int, int, int]:
     young, older, oldest = own
     if young == 0:  # never
         return own
-    return max(young, YOUNG), older, max(oldest, OLDEST) if oldest else 0
+    return max(young, YOUNG_THRESHOLD), older, max(oldest, OLDEST_THRESHOLD) if oldest else 0
 
 
-def _put_back() -> None:
-    # What the program has set meanwhile stays.
+def _restore_thresholds() -> None:
+    # Keep thresholds that the program has set meanwhile.
     if _settings and gc.get_threshold() == _settings[-1]:
         gc.set_threshold(*_settings[0])
     _settings.clear()
@@ -100,16 +100,16 @@ def _put_back() -> None:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SLOTS = 1 << 16
-"""Values that the frame says it needs. It never uses them: the system gives memory to what is written to.
+RESERVED_SLOTS = 1 << 16
+"""Stack slots that the frame declares and never uses; the system backs only memory that is written.
 
-A block is the smallest power of two that holds them with what each frame has besides, so nearly half of it,
-512 KiB, is left for others: about a thousand frames of usual size.
+A block's size is the smallest power of two that fits them and the frame's own data, so nearly half of it, 512 KiB, is
+left for other frames: about a thousand of usual size.
 """
 
 
 def with_stack_room(function: Function) -> Function:
-    """Return ``function`` so that it runs with room on the stack above it."""
+    """Return ``function`` wrapped so that the frames it calls fit into one block."""
 
     @functools.wraps(function)
     def with_room(*args: Any, **kwargs: Any) -> Any:
@@ -119,8 +119,8 @@ def with_stack_room(function: Function) -> Function:
 
 
 def reserve_stack(function: Function) -> Function:
-    """Return the same function, whose frame leaves room for those above it."""
-    # Elsewhere frames have no blocks.
+    """Return the same function, changed so that its frame reserves space for those that it calls."""
+    # Other Pythons do not allocate frames in blocks.
     if sys.version_info >= (3, 11) and sys.implementation.name == "cpython":
-        function.__code__ = function.__code__.replace(co_stacksize=SLOTS)
+        function.__code__ = function.__code__.replace(co_stacksize=RESERVED_SLOTS)
     return function

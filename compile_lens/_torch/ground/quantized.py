@@ -1,4 +1,4 @@
-"""The types of quantized tensors, of which fake values are float32."""
+"""The dtypes of quantized tensors, whose fake values are float32."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch.fx
 
 
 def quantized_dtype(node: torch.fx.Node) -> torch.dtype | None:
-    """Return the type that a node quantizes to; None for other nodes."""
+    """Return the dtype that a node quantizes to; None for other nodes."""
     name = getattr(node.target, "__name__", "") if node.op == "call_function" else ""
     if not name.startswith("quantize_per_"):
         return None
-    given = (*node.args, *node.kwargs.values())
-    return next((value for value in given if isinstance(value, torch.dtype)), None)
+    arguments = (*node.args, *node.kwargs.values())
+    return next((value for value in arguments if isinstance(value, torch.dtype)), None)
 
 
 def buffer_dtype(buffer: Any) -> torch.dtype:
-    """Return the type of the elements in a buffer of Inductor's, which has that of the fake value."""
+    """Return the true dtype of an Inductor buffer, whose own ``get_dtype()`` is that of the fake value."""
     node = getattr(buffer, "origin_node", None)
     return (None if node is None else quantized_dtype(node)) or buffer.get_dtype()

@@ -1,4 +1,4 @@
-"""The mutable side of a capture. ``finish()`` turns it into the frozen record."""
+"""The mutable state of a capture. ``finish()`` turns it into the frozen record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORDER = (
 
 
 class Draft:
-    """One compilation in the making."""
+    """One compilation that is being recorded."""
 
     def __init__(self, recorder: Recorder, compile_id: str, function: str, file: str, line: int) -> None:
         self.recorder = recorder
@@ -49,7 +49,7 @@ class Draft:
         self.recompile_reasons: list[str] = []
         self.dynamic: tuple[DynamicDim, ...] = ()
         self.eager: tuple[EagerOp, ...] | None = None
-        self.aliased = False  # each output that needs a gradient is a view of an input, or the input
+        self.aliased = False  # True if each output that needs a gradient is an input or a view of one
         self.eager_note = "the graph did not reach the backend"
         self.decisions: dict[str, tuple[Decision, ...]] = {}
         self.lowered: list[Lowered] = []
@@ -61,15 +61,16 @@ class Draft:
         self.refused: list[RefusedCall] = []
         self.phase = ""
         self.current_stage = "dynamo"
-        self.slots: SlotValues = {}  # of the stages in progress, each in a slot of its own
+        self.slots: SlotValues = {}  # values of the stages in progress
 
     def put(self, stage: Stage) -> None:
-        """Keep a stage; a later version of the same stage (an outer graph after an inner one) replaces it."""
+        """Store a stage; a later one with the same key (an outer graph after an inner one) replaces it."""
         self.stages[stage.key] = stage
 
     @contextlib.contextmanager
     def recording(self, what: str, *rest_on_it: str) -> Iterator[None]:
-        """Keep an error of our own from the compile: the stage ``what`` is then missing, the claims unknown."""
+        """Suppress an error of ours, so that the compile goes on; stage ``what`` is then missing, and the claims are
+        unknown."""
         try:
             yield
         except LensError:
@@ -82,7 +83,7 @@ class Draft:
             self.recorder.note(f"{self.id} {what}: {reason}")
 
     def drop_lowering(self, phase: str) -> None:
-        """Drop what an earlier lowering of a phase recorded beside its stages."""
+        """Drop what an earlier lowering of a phase recorded in addition to its stages."""
         self.lowered = [one for one in self.lowered if one.phase != phase]
         self.memory = [one for one in self.memory if one.phase != phase]
         self.contests = [one for one in self.contests if one.phase != phase]
@@ -91,11 +92,11 @@ class Draft:
         self.passes = [one for one in self.passes if one.stage != f"{phase}.post_grad"]
 
     def lap(self, stage: str) -> None:
-        """Book the time since the last lap to a stage, and remember that this stage was reached."""
+        """Add the time since the last lap to a stage."""
         self.recorder.clock.lap(stage, self.id)
 
     def graph(self, key: str) -> Graph | None:
-        """Return a graph recorded so far."""
+        """Return a recorded graph, or None if the stage is absent or no graph."""
         stage = self.stages.get(key)
         return stage if isinstance(stage, Graph) else None
 
@@ -105,7 +106,8 @@ class Draft:
         return self.frozen()
 
     def frozen(self, later: str = "") -> Compilation:
-        """Return what was recorded until now; ``later`` is the reason for stages that the compiler still comes to."""
+        """Return the compilation as recorded so far; ``later`` is the reason for stages that the compiler has yet to
+        reach."""
         lacking = self.recorder.lacking
         stages = dict(self.stages)
         for absent in self._absent(later):
@@ -176,8 +178,8 @@ class Draft:
         return absent
 
     def _eager_ops(self) -> tuple[EagerOp, ...] | None:
-        """Return the eager operators by the recorded phases: a graph whose outputs only alias an input that
-        needs a gradient runs as one for inference."""
+        """Return the eager operators under the recorded phases: if the outputs only alias an input that needs a
+        gradient, the graph runs as one for inference."""
         alone = {phase for phase in PHASES if phase in self.stages} == {"inference"}
         if self.eager is None or not alone:
             return self.eager
@@ -185,7 +187,7 @@ class Draft:
         return tuple(dataclasses.replace(op, phase=named.get(op.phase, op.phase)) for op in self.eager)
 
     def _why_inference(self) -> str:
-        """Return why a graph has no backward, although one of its eager operators may have one."""
+        """Return why a graph has no backward, although one of its eager operators may have a gradient."""
         if self.aliased:
             return (
                 "the outputs that need a gradient alias an input: PyTorch makes those views, and their backward, "
@@ -201,7 +203,7 @@ class Draft:
 
 
 def _without_call_ends(graph: Graph) -> Graph:
-    """Return a graph whose frames have no end: without it torch's columns are those of another line."""
+    """Return a graph whose frames have no end column: torch's would belong to another line."""
 
     def begins(frame: Frame) -> Frame:
         return dataclasses.replace(frame, end_column=None, call="")
@@ -212,7 +214,7 @@ def _without_call_ends(graph: Graph) -> Graph:
 
 
 class Recorder:
-    """The state of one capture: the parts that the rooms of the engine write, and the drafts."""
+    """The state of one capture: the parts written by each folder, and the drafts."""
 
     def __init__(self, spec: CaptureSpec) -> None:
         self.spec = spec
@@ -222,23 +224,23 @@ class Recorder:
         self.numbers = Numbers()
         self.clock = Clock()
         self.drafts: dict[str, Draft] = {}
-        self.failed: tuple[Draft, str] | None = None  # where the compiler failed: in which stage of which
+        self.failed: tuple[Draft, str] | None = None  # the draft and the stage in which the compiler failed
         self.lacking = hook_points.lost_claims()
-        """Claims (``record.claims``) that rest on what was not observed, each with the reason."""
+        """Claims (``record.claims``) that are unknown, in whole or in part, each with the reason."""
         self.notes: list[str] = []
 
     def lose(self, path: str, reason: str) -> None:
-        """Note that what rests on a hook was not observed, or only in part."""
+        """Record that the claims which rest on a hook are unknown, in whole or in part."""
         for claim in hook_points.RESTS.get(path, ()):
             self.lacking.setdefault(claim, reason)
         self.note(hook_points.note(path, reason))
 
     def not_observed(self) -> tuple[Missing, ...]:
-        """Return the claims that are not known, or only in part, but for the stages, which say so themselves."""
+        """Return the claims that are unknown in whole or in part, except stages, which are ``Missing`` themselves."""
         return tuple(Missing(claim, why) for claim, why in self.lacking.items() if claim not in claims.STAGES)
 
     def note(self, text: str) -> None:
-        """Keep a note for the reader, once."""
+        """Add a note for the user unless it is already there."""
         if text and text not in self.notes:
             self.notes.append(text)
 
@@ -257,14 +259,14 @@ class Recorder:
                     root.name,
                     root.file,
                     root.line,
-                )  # torch's wrapper around a callable that has no frame of its own
+                )  # torch's wrapper around a callable without a frame of its own
             self.drafts[compile_id] = Draft(self, compile_id, *place)
             for call in self.frames.calls[-1:]:
                 call.compiled.append(compile_id)
         return self.drafts[compile_id]
 
     def restart(self, draft: Draft) -> None:
-        """Drop a draft: Dynamo traces this frame again, knowing more."""
+        """Drop a draft, since Dynamo traces its frame again with what it learned."""
         self.drafts = {key: known for key, known in self.drafts.items() if known is not draft}
         if self.failed is not None and self.failed[0] is draft:
             self.failed = None
@@ -277,7 +279,7 @@ class Recorder:
             call.ran.append(draft.id)
 
     def fail(self, draft: Draft | None) -> None:
-        """Remember where the compiler failed; the innermost report wins."""
+        """Record the stage in which the compiler failed; the innermost report wins."""
         if self.failed is None and draft is not None:
             self.failed = draft, draft.current_stage
 
@@ -287,7 +289,7 @@ class Recorder:
         return self.failed[1] if self.failed is not None else ""
 
     def finish(self) -> tuple[tuple[Compilation, ...], tuple[Timing, ...]]:
-        """Return the frozen compilations, in the order of their frames, and the time of each part."""
+        """Return the frozen compilations, in the order of their frames, and the seconds of each stage."""
         compilations = tuple(d.finish() for d in self.drafts.values())
         alone = len(compilations) == 1
         timings = tuple(
@@ -297,17 +299,17 @@ class Recorder:
         return compilations, timings
 
     def frozen(self, lowering: Draft, later: str) -> tuple[Compilation, ...]:
-        """Return the compilations as they are now, while the compiler goes on with one of them; ``later`` is the reason
-        for its stages that are still to come."""
+        """Return the compilations as recorded so far, while ``lowering`` is still being compiled; ``later`` is the
+        reason for the stages that it has yet to reach."""
         return tuple(d.frozen(later if d is lowering else "") for d in self.drafts.values())
 
     def eager_frames(self) -> tuple[Skip, ...]:
-        """Return what was not compiled: functions that run eagerly after their graph, then skipped frames."""
-        rests = (d.resume_skip for d in self.drafts.values())
-        return (*(r for r in rests if r is not None), *self.frames.skipped)
+        """Return what runs eagerly: functions whose rest is not compiled after their graph, then skipped frames."""
+        resumed = (d.resume_skip for d in self.drafts.values())
+        return (*(r for r in resumed if r is not None), *self.frames.skipped)
 
     def stamp(self, phase: str, text: str) -> None:
-        """Stamp every generated module of a phase with what became of it."""
+        """Stamp every generated module of a phase with what was done with it, such as ``ran``."""
         for draft in self.drafts.values():
             code = draft.stages.get(f"{phase}.code")
             if isinstance(code, Code):
@@ -318,10 +320,10 @@ T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """A place in every draft for a value of one type.
+    """A key for a value of one type in every draft.
 
-    A stage makes a slot of the type that it keeps, and alone fills and empties it; readers import it from
-    there. As a rule it holds nodes of torch's graphs, so it is empty when the stage is over.
+    A stage defines its slot and alone fills and empties it; readers import it from that module. The value usually
+    refers to nodes of torch's graphs, so the slot is emptied at the stage's end.
     """
 
     __slots__ = ()
@@ -332,12 +334,12 @@ class Slot(Generic[T]):
         return value
 
     def put(self, draft: SlotOwner, value: T) -> T:
-        """Keep ``value`` in place of the old one."""
+        """Store ``value``, replacing the old one."""
         draft.slots[self] = value
         return value
 
     def take(self, draft: SlotOwner) -> T | None:
-        """Return the value and empty the slot."""
+        """Return the value, or None, and empty the slot."""
         value: T | None = draft.slots.pop(self, None)
         return value
 
@@ -347,6 +349,6 @@ SlotValues = dict[Slot[Any], Any]
 
 
 class SlotOwner(Protocol):
-    """An object with slots: a draft."""
+    """An object with slots, such as a draft."""
 
     slots: SlotValues

@@ -1,4 +1,4 @@
-"""The state of a recorder: one dataclass for each room that writes to it while a capture runs."""
+"""The state of a recorder: one dataclass for each folder that writes to it during a capture."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class CaptureSpec:
-    """The options of a capture, set by its maker and changed by nobody.
+    """The options of a capture, which do not change.
 
     Attributes:
-        build: build the generated code and run it; else only generate it.
+        build: build the generated code and run it, rather than only generate it.
         backward: lower backward graphs with their forward.
         patches: Inductor's settings.
-        step: the step of an ablation; ``""`` for none, or for the last one, which is an ordinary capture.
-        interpret: makes a module of a wrapper, to run it here.
-        limit: how many transformations of a kind are applied; None for all.
-        launch_probe: sees each launch of the built code: its time, or its values; None for plain code.
+        step: the step of an ablation; ``""`` for none and for the last step, which is an ordinary capture.
+        interpret: returns a module for a wrapper's text, to run it on this machine.
+        limit: the range of transformations of one kind to apply; None for all.
+        launch_probe: observes each launch of the built code, for its time or its values; None for plain code.
         backend: a backend of torch's own that compiles the graphs in place of Inductor; ``""`` for Inductor.
-        traced: takes the recorder, and the draft of a graph of the call, each time that one is about to be lowered,
-            backwards left out.
+        traced: called with the recorder and the draft each time that a graph other than a backward is about to be
+            lowered.
     """
 
     build: bool = False
@@ -51,7 +51,7 @@ class CaptureSpec:
 class LaunchProbe(Protocol):
     """Observer of the launches of built code (``code.launch_times``, ``inductor.launch_values``).
 
-    It gets the graph before Inductor's passes, gives the text of a module lines of its own, and then gets the module.
+    It receives the graph before Inductor's passes, adds lines to the text of a module, and then receives the module.
     """
 
     def trace(self, compile_id: str, gm: torch.fx.GraphModule) -> None: ...
@@ -62,7 +62,7 @@ class LaunchProbe(Protocol):
 
 
 class StandIn(Protocol):
-    """The stand-in for an absent device (``targets.stand_in``), and what the stages need of it."""
+    """The stand-in for an absent device (``targets.stand_in``), as the stages use it."""
 
     device: torch.device
     queries: Any
@@ -73,8 +73,8 @@ class StandIn(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class RefusedCall:
-    """A library call in the code of one phase for which the device raises ``error``, with the rule and the
-    program's lines."""
+    """A library call in the code of one phase for which the device raises ``error``; ``why`` is the rule, ``frames``
+    the program's lines."""
 
     phase: str
     error: Exception
@@ -84,16 +84,16 @@ class RefusedCall:
 
 @dataclasses.dataclass
 class CodeTarget:
-    """The device for which code is generated. Written by ``targets``; ``isa`` and ``device`` by the caller of
-    the capture.
+    """The device for which code is generated. ``targets`` writes it; the capture's caller writes ``isa`` and
+    ``device``.
 
     Attributes:
-        isa: the vector instructions of the CPU's code.
-        device: its kind, if no model has it.
-        model: its device model, if it is absent from the machine.
-        stand_in: its stand-in meanwhile.
-        traced: how the program was traced for it.
-        may_differ: what may be different on the real one.
+        isa: the vector ISA of code for the CPU.
+        device: torch's device type, if there is no model.
+        model: the device model, if the device is absent from the machine.
+        stand_in: the stand-in for the absent device.
+        traced: how the program was traced for the absent device.
+        may_differ: what may differ on the real device.
         queries: the program's device queries.
     """
 
@@ -108,8 +108,8 @@ class CodeTarget:
 
 @dataclasses.dataclass(frozen=True)
 class Root:
-    """The captured callable: its name, its place (``file`` is ``""`` if it has no code), and whether it is a
-    layer of torch's own."""
+    """The captured callable: its name, its place (``file`` is ``""`` if it has no code), and whether it is one of
+    torch's own layers."""
 
     name: str
     file: str = ""
@@ -119,7 +119,7 @@ class Root:
 
 @dataclasses.dataclass(frozen=True)
 class LoggedBreak:
-    """A graph break that Dynamo logged: how the graph before it ends, and whether Dynamo resumes after it."""
+    """A graph break that Dynamo logged: the end of the graph before it, and whether Dynamo resumes after it."""
 
     ending: Ending
     resumes: bool
@@ -127,7 +127,7 @@ class LoggedBreak:
 
 @dataclasses.dataclass
 class Frame:
-    """Observations of the frame that Dynamo evaluates: the break it logged, guards that failed, why it gave up."""
+    """Observations of the frame that Dynamo evaluates: the logged break, failed guards, the reason for giving up."""
 
     logged: LoggedBreak | None = None
     failed_guards: list[str] = dataclasses.field(default_factory=list)
@@ -136,7 +136,7 @@ class Frame:
 
 @dataclasses.dataclass
 class Call:
-    """One of several calls: ids of the compiles in it and of the compiles it ran, and the frames that were skipped."""
+    """One of several calls: ids of the compiles during it and of those whose code it ran, and its skipped frames."""
 
     compiled: list[str] = dataclasses.field(default_factory=list)
     ran: list[str] = dataclasses.field(default_factory=list)
@@ -145,15 +145,16 @@ class Call:
 
 @dataclasses.dataclass
 class Frames:
-    """The functions that Dynamo evaluated. Written by the room ``frames``.
+    """The functions that Dynamo evaluated; written by the folder ``frames``.
 
     Attributes:
-        current: the frame that it evaluates now.
-        sources: their texts, by file, first line and name.
-        skips: a line of text for each skipped frame.
-        skipped: the program's own among them.
-        foreign_count: how many functions outside of the program (``skipped_frames.is_foreign``) were skipped.
-        calls: the calls until now, if the capture is of several.
+        root: the captured callable.
+        current: the frame that Dynamo is evaluating.
+        sources: source texts by file, first line and name.
+        skips: a text for each skipped frame.
+        skipped: the skipped frames of the program's own functions.
+        foreign_count: number of skipped functions outside of the program (``skipped_frames.is_foreign``).
+        calls: the calls so far, if the capture has several.
         inlined: compiled functions that the captured one called, by ``id``.
     """
 
@@ -169,10 +170,10 @@ class Frames:
 
 @dataclasses.dataclass
 class Leftovers:
-    """State to remove from torch when the capture is over. Written by ``counters`` and ``cache_entries``.
+    """State to remove from torch at the end of the capture; written by ``counters`` and ``cache_entries``.
 
     Attributes:
-        counters: each restores torch's counters, while it compiles for us.
+        counters: functions that restore torch's counters after a compile in progress.
         codes: code objects that were compiled.
     """
 
@@ -182,25 +183,25 @@ class Leftovers:
 
 @dataclasses.dataclass
 class Numbers:
-    """Numbers of frames and compiles, from 0 in each capture; its ablation steps share them."""
+    """Numbers of frames and compiles, from 0 in each capture; shared by its ablation steps."""
 
     frames: dict[int, int] = dataclasses.field(default_factory=dict)
     first_attempts: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def take(self, frame_id: int, attempt: int) -> str:
-        """Return the id in this capture of a compile of Dynamo's, and reserve it."""
+        """Reserve and return this capture's id for one of Dynamo's compiles."""
         self.frames.setdefault(frame_id, len(self.frames))
         self.first_attempts.setdefault(frame_id, attempt)
         return self.own_id(frame_id, attempt)
 
     def pass_over(self, frame_id: int | None, attempt: int) -> None:
-        """Reserve the number of an attempt at a frame even if nothing was compiled, so that later ones have
-        the gaps of a plain process."""
+        """Reserve the number of an attempt that compiled nothing, so that later numbers have the same gaps as in a
+        plain process."""
         if frame_id is not None:
             self.take(frame_id, attempt)
 
     def own_id(self, frame_id: int, attempt: int) -> str:
-        """Return the id that a compile of Dynamo's has in this capture; Dynamo's own if it belongs to another."""
+        """Return this capture's id for one of Dynamo's compiles; Dynamo's own id if it belongs to another capture."""
         number = self.frames.get(frame_id)
         if number is None:
             return f"{frame_id}/{attempt}"
@@ -208,18 +209,18 @@ class Numbers:
 
 
 class Clock:
-    """Seconds that each stage of each compile took."""
+    """Seconds by compile id and stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[tuple[str, str], float] = {}
         self.start()
 
     def start(self) -> None:
-        """Count time from now on."""
+        """Start a lap now."""
         self._mark = time.perf_counter()
 
     def lap(self, stage: str, compile_id: str = "") -> None:
-        """Book the time since the last lap to ``stage`` of a compilation."""
+        """Add the time since the last lap to ``stage`` of a compilation."""
         now = time.perf_counter()
         key = (compile_id, stage)
         self.seconds[key] = self.seconds.get(key, 0.0) + now - self._mark

@@ -53,21 +53,21 @@ def _frames(trace: str) -> tuple[Frame, ...]:
             last = parsed[-1]
             parsed[-1] = dataclasses.replace(last, text=text_line.strip())
         elif parsed and text_line and parsed[-1].column is None and _MARKERS.fullmatch(line):
-            # Of a call over several lines Python 3.13 shows more lines, with markers of their own.
+            # For a call over several lines, Python 3.13 shows more lines with markers of their own.
             parsed[-1] = _with_columns(parsed[-1], text_line, line[4:])
     return tuple(f for f in parsed if not is_internal(f.file))
 
 
 MARKS_WHOLE_VALUES = sys.version_info < (3, 13)
-"""A stack trace of this Python marks a call that is all that a statement assigns or returns."""
+"""True if this Python's stack traces mark a call that is the whole value of an assignment or return."""
 
 
 def with_whole_value(trace: str, summary: traceback.FrameSummary) -> str:
-    """Return a formatted stack trace that marks such a call also in the frame of this summary, which has columns."""
+    """Return a formatted stack trace in which such a call is marked in the frame of ``summary`` too, by its columns."""
     start, end = (getattr(summary, name, None) for name in ("colno", "end_colno"))
     line = linecache.getline(summary.filename, summary.lineno or 0).rstrip()
     indent = len(line) - len(line.lstrip())
-    # Of other lines it depends on who counted; what begins where its line does is the statement.
+    # Without columns there is nothing to mark; a range that begins with the line's text is the whole statement.
     if start is None or end is None or start <= indent:
         return trace
     if getattr(summary, "end_lineno", summary.lineno) != summary.lineno:
@@ -79,7 +79,7 @@ def with_whole_value(trace: str, summary: traceback.FrameSummary) -> str:
 
 
 def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
-    # A trace shows the line with less of its indentation, or none; columns count in the file's line.
+    # A trace shows the line with reduced or no indentation; columns count from the start of the file's line.
     full = linecache.getline(frame.file, frame.line)
     indent = max(full.find(text.rstrip()), 0)
     start, end = (
@@ -87,24 +87,25 @@ def _with_columns(frame: Frame, text: str, markers: str) -> Frame:
     )
     call = text[start:end].strip()
     if call and not _is_part(text, start, end):
-        return frame  # the code was compiled from another text, such as one with other indentation
+        return frame  # the code was compiled from another text, such as one with different indentation
     return dataclasses.replace(frame, column=indent + start, end_column=indent + end, call=call)
 
 
-WIDE = sys.version_info >= (3, 12) or hasattr(traceback, "_display_width")
-"""Markers under a wide character are two, as in a terminal; in an early 3.11 each character has one."""
+WIDE_MARKERS = sys.version_info >= (3, 12) or hasattr(traceback, "_display_width")
+"""True if this Python writes two markers under a wide character, as early versions of 3.11 do not."""
 
 
 def _width(text: str) -> int:
-    """Return how many markers Python writes under a text."""
-    if text.isascii() or not WIDE:
+    """Return the number of markers that Python writes under a text."""
+    if text.isascii() or not WIDE_MARKERS:
         return len(text)
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _characters(text: str, width: int) -> int:
-    """Return how many characters at the start of a line have this width; more than it has if the line is shorter."""
-    if text.isascii() or not WIDE:
+    """Return the number of characters at the start of a line that have this width; beyond its end, each column counts
+    as one character."""
+    if text.isascii() or not WIDE_MARKERS:
         return width
     at = 0
     while at < len(text) and width > 0:
@@ -114,7 +115,7 @@ def _characters(text: str, width: int) -> int:
 
 
 def column(file: str, line: int, offset: int | None) -> int | None:
-    """Return the column at an offset of Python's, which counts bytes; columns count characters."""
+    """Return the column, in characters, of a Python offset, in UTF-8 bytes."""
     return None if offset is None else _column(source_text.line(file, line), offset)
 
 
@@ -125,8 +126,8 @@ def _column(text: str, offset: int) -> int:
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Return True if a piece of a line can be what Python marks: a node of its syntax. Of a line that is a part of a
-    statement, an expression between two words."""
+    """Return True if Python may mark this range of a line: it is a node of the syntax tree, or, if the line is only
+    part of a statement, an expression that cuts no word."""
     nodes = _nodes(text)
     if nodes is not None:
         return (start, end) in nodes
@@ -135,13 +136,13 @@ def _is_part(text: str, start: int, end: int) -> bool:
     try:
         syntax.parse(text[start:end].strip(), mode="eval")
     except (SyntaxError, ValueError):
-        return end >= len(text.rstrip())  # it goes on below
+        return end >= len(text.rstrip())  # the expression continues on the next line
     return True
 
 
 @functools.lru_cache(maxsize=4096)
 def _nodes(text: str) -> frozenset[tuple[int, int]] | None:
-    """Return the columns of all nodes of a line, None for one that is no statement by itself."""
+    """Return the column ranges of all syntax nodes of a line; None if the line alone is no statement."""
     if text.startswith(("+", "-")):  # more likely the rest of an expression
         return None
     line = _ELSE_IF.sub("  if", text)
@@ -169,7 +170,7 @@ def is_torch_file(file: str) -> bool:
 
 
 def is_internal(file: str) -> bool:
-    """Return True for our files and for torch's wrapper around a captured callable: no line of the program."""
+    """Return True for our files and torch's wrapper around a captured callable, which have no lines of the program."""
     return (
         "/compile_lens/_torch/" in file.replace("\\", "/")
         or is_entry(file)
@@ -178,12 +179,13 @@ def is_internal(file: str) -> bool:
 
 
 def is_entry(file: str) -> bool:
-    """Return True for the wrapper around our public functions, of which a program calls one where it is compiled."""
+    """Return True for the file of the wrapper around our public functions, through which a program calls them."""
     return file.replace("\\", "/").endswith("/compile_lens/engine/entry.py")
 
 
 def place_in_torch(code: types.CodeType, line: int) -> str:
-    """Return a place in torch as a reader finds it in any installation; elsewhere just the name of the file."""
+    """Return ``file:line in function`` with a path relative to torch's parent folder; for other files, only the file's
+    name."""
     return _place(code.co_filename, line, code.co_name)
 
 
@@ -197,9 +199,9 @@ def _place(filename: str, line: int, function: str) -> str:
 
 
 def is_disable_wrapper(code: types.CodeType) -> bool:
-    """Return True for the code of the wrapper that ``torch.compiler.disable(recursive=False)`` makes. All of
-    these share one code object of torch's, by which Dynamo recognises them and on which it stores nothing."""
-    # Imported here, so that listing a module's parts does not load the compiler.
+    """Return True for the code of the wrapper that ``torch.compiler.disable(recursive=False)`` returns. All such
+    wrappers share one code object, by which Dynamo recognises them and on which it stores nothing."""
+    # Imported here, so that importing this module does not load the compiler.
     from torch._dynamo import decorators
 
     return code is getattr(decorators, "_nonrecursive_disable_wrapper_code", None)

@@ -35,7 +35,7 @@ def described(
     draft: Draft | None,
     pattern: str = "",
 ) -> Transformation:
-    """Return the description of a transformation; ``traces`` are torch's stack traces of what it takes."""
+    """Return the description of a transformation; ``traces`` are torch's stack traces of its nodes."""
     lines: dict[Frame, None] = {}
     for trace in traces:
         line = own_line(trace)

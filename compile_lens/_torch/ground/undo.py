@@ -1,12 +1,12 @@
 """Undo steps that also run if an interrupt falls between a change and its undo.
 
-``with Undo() as undo, undo:`` takes down twice what was set up: if an interrupt comes while the inner one is left, the
-outer one does the remaining steps. A step is added before the change that it undoes, so it must do no harm if the
-change was not made, or was undone already.
+``with Undo() as undo, undo:`` runs the steps twice: if an interrupt comes while the inner block exits, the outer one
+does the remaining steps. A step is added before the change that it undoes, so it must be harmless if the change was not
+made or was already undone.
 
-Not covered: a second interrupt while the first one's take-down runs; one between the return of a function that changes
-something and returns the old value, and the end of the line that keeps it; and one in a line of ``contextlib``, after
-which a context manager of ours that is a generator ends only when the exception is released.
+Not covered: a second interrupt while the steps run after a first; one between the return of a function that changes a
+value and returns the old one, and the assignment of its result; and one inside ``contextlib``, after which a
+generator-based context manager of ours ends only when the exception is released.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _Undo = TypeVar("_Undo", bound="Undo")
 
 
 class Undo:
-    """Steps to do at the end, the last first. Each can be repeated."""
+    """Steps to do at the end in reverse order. Each can be repeated."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
 
     def add(self, step: Callable[..., object], *args: Any) -> None:
-        """Do this at the end; to be called before the change is made."""
+        """Add a step; call this before making the change."""
         self._steps.append((step, args))
 
     def enter(self, manager: Any) -> Any:
@@ -33,7 +33,7 @@ class Undo:
         return manager.__enter__()
 
     def close(self) -> None:
-        """Do the remaining steps. A step that fails does not stop the others."""
+        """Do the remaining steps. If one fails, do the others and raise the first error."""
         failed: Exception | None = None
         while self._steps:
             step, args = self._steps[-1]
@@ -56,6 +56,6 @@ def _leave(patch: Any) -> None:
     try:
         patch.__exit__(None, None, None)
     except AssertionError as error:
-        # What torch's patch says where it was not entered yet, or was left already: an interrupt came between.
+        # Torch's patch raises this if it was not entered yet or already left, as after an interrupt.
         if "prior" not in str(error):
             raise

@@ -1,4 +1,4 @@
-"""Values and their parts: tensors and plain values, each named by the path that leads to it; and torch's pytrees."""
+"""Values and their parts (tensors and plain values, each named by its access path), and torch's pytrees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree
 
 MAX_OBJECTS = 100_000
-"""The search for tensors stops after this many objects."""
+"""Number of objects after which the search for tensors stops."""
 
 NUMBERS = (bool, int, float, complex)
 ATOMS = (
@@ -38,7 +38,7 @@ ATOMS = (
     torch.layout,
     torch.memory_format,
 )
-"""Types that have no parts, or whose parts are not looked at."""
+"""Types without parts, or whose parts are ignored."""
 
 Part = tuple[str, Any]
 
@@ -49,12 +49,12 @@ def parts(
     opened: list[Any] | None = None,
     shapes: dict[str, Shape] | None = None,
 ) -> Iterator[Part]:
-    """Yield every tensor and plain value in ``roots`` with its name, in order. A container that appears again is
-    opened once; with ``code`` a tensor, too, appears once, under its first name.
+    """Yield every tensor and plain value in ``roots`` with its name, in order. A container that appears several times
+    is opened once; with ``code``, a tensor too is yielded once, under its first name.
 
     Containers of any kind are opened: Python's, dataclasses, those that torch's pytree knows, modules, objects with
-    attributes. With ``code`` functions are too: their closures, defaults and the globals that they name. ``opened``
-    collects every container on the way, ``shapes`` the shape of each one that holds data.
+    attributes. With ``code``, functions are opened too: their closures, defaults and the globals that they name.
+    ``opened`` collects every opened container, ``shapes`` the shape of each one that holds data.
     """
     seen: dict[int, Any] = {}
     known: dict[int, Shape] = {}
@@ -100,12 +100,12 @@ class Shape:
 def named_tensors(
     roots: Iterable[Part], code: bool = False, opened: list[Any] | None = None
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors among ``parts``."""
+    """Yield the tensors among ``parts``, each with its name."""
     return ((n, x) for n, x in parts(roots, code, opened) if isinstance(x, torch.Tensor))
 
 
 def contents(value: Any, code: bool = False) -> list[Part] | None:
-    """Return the parts of a value, each with the step to it; None if it is no container."""
+    """Return the parts of a value, each with its access step, such as ``.name``; None if it is no container."""
     if isinstance(value, ATOMS):
         return None
     if isinstance(value, torch.nn.Module):
@@ -117,7 +117,7 @@ def contents(value: Any, code: bool = False) -> list[Part] | None:
     if isinstance(value, (list, tuple, deque)):
         return [(f"[{i}]", v) for i, v in enumerate(value)]
     if isinstance(value, (set, frozenset)):
-        # Tensors are equal to themselves alone and have no order in a set: only what is plain can be compared.
+        # Tensors in a set have no order and are equal only to themselves, so only sets of plain values can be compared.
         return [(f"{{{i}}}", v) for i, v in enumerate(value)] if code else None
     if isinstance(value, functools.partial):
         return [(".func", value.func), (".args", value.args), (".keywords", value.keywords)]
@@ -126,7 +126,7 @@ def contents(value: Any, code: bool = False) -> list[Part] | None:
     if isinstance(value, types.CellType):
         try:
             return [("", value.cell_contents)]
-        except ValueError:  # a name that is not bound yet
+        except ValueError:  # the variable is not bound yet
             return []
     if isinstance(value, types.FunctionType):
         return _function_parts(value) if code else None
@@ -141,13 +141,13 @@ def _module_parts(module: torch.nn.Module) -> list[Part]:
         for n, v in own.get(table, {}).items()
         if v is not None
     ]
-    return registered + [(f".{n}", v) for n, v in own.items() if n not in _MODULES_OWN]
+    return registered + [(f".{n}", v) for n, v in own.items() if n not in _MODULE_ATTRIBUTES]
 
 
 COMPILED_MARK = "_is_torch_compile"
-"""Attribute that torch sets on what ``torch.compile`` returns; of a compiled module, on the module itself."""
+"""Attribute that torch sets on the result of ``torch.compile``; for ``module.compile()``, on the module itself."""
 
-_MODULES_OWN = frozenset(vars(torch.nn.Module())) | {
+_MODULE_ATTRIBUTES = frozenset(vars(torch.nn.Module())) | {
     "_compiled_call_impl",
     "_forward_hooks_always_called",
     COMPILED_MARK,
@@ -180,14 +180,14 @@ def classes(function: types.FunctionType) -> Iterator[tuple[str, type]]:
 
 def _is_own(kind: type) -> bool:
     home = str(getattr(kind, "__module__", "")).partition(".")[0]
-    return home not in _NOT_OWN and home not in sys.stdlib_module_names
+    return home not in _LIBRARIES and home not in sys.stdlib_module_names
 
 
-_NOT_OWN = ("", "torch", "numpy", "triton")
+_LIBRARIES = ("", "torch", "numpy", "triton")
 
 
 def class_data(kind: type) -> dict[str, Any]:
-    """Return the attributes of a class without its methods and Python's own."""
+    """Return the attributes of a class other than methods and Python's own."""
     return {
         name: value
         for name, value in vars(kind).items()
@@ -241,7 +241,7 @@ def _key(key: Any, position: int) -> str:
 
 
 def as_tensor(value: Any) -> torch.Tensor | None:
-    """A tensor for a tensor or a numeric array of numpy, ``None`` for anything else."""
+    """Return a tensor unchanged, a numeric numpy array as a tensor, and None for anything else."""
     if isinstance(value, torch.Tensor):
         return value
     numpy = sys.modules.get("numpy")
@@ -269,21 +269,21 @@ def same_plain(one: Any, other: Any, rtol: float, atol: float) -> bool | None:
         return True if one is other else None
     try:
         return bool(one == other)
-    except Exception:  # a user's own comparison may refuse in its own way
+    except Exception:  # a user's own comparison may raise anything
         return None
 
 
 def leaves(tree: Any) -> list[Any]:
-    """Return the leaves of a nest of containers, in order."""
+    """Return the leaves of a pytree in order."""
     return list(_pytree.tree_leaves(tree))
 
 
 def tensors(tree: Any) -> list[torch.Tensor]:
-    """The tensors in a nest of containers, in order."""
+    """Return the tensors in a pytree in order."""
     kind = type(tree)
     if kind in _EMPTY:
         return []
-    if kind is tuple or kind is list:  # nearly all nests are of these: without what a nest of any kind takes
+    if kind is tuple or kind is list:  # the usual case, without the cost of the general one
         return [x for part in tree if type(part) not in _EMPTY for x in tensors(part)]
     if isinstance(tree, torch.Tensor) and kind not in _pytree.SUPPORTED_NODES:
         return [tree]
@@ -291,27 +291,27 @@ def tensors(tree: Any) -> list[torch.Tensor]:
 
 
 _EMPTY = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout))
-"""Types of values that hold no tensor."""
+"""Types of values that contain no tensor."""
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Return the leaves, and the spec for ``unflatten``."""
+    """Return the leaves of a pytree, and the spec for ``unflatten``."""
     items, spec = _pytree.tree_flatten(tree)
     return list(items), spec
 
 
 def unflatten(items: list[Any], spec: Any) -> Any:
-    """Return the nest that ``flatten`` took apart."""
+    """Return the pytree that ``flatten`` took apart."""
     return _pytree.tree_unflatten(items, spec)
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Return the same nest with each leaf replaced."""
+    """Return the pytree with ``function`` applied to each leaf."""
     return _pytree.tree_map(function, tree)
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
-    """Return the children of a node that torch's pytree knows, each with the step to it; None for other values."""
+    """Return the children of a registered pytree node, each with its access step; None for other values."""
     node = _pytree.SUPPORTED_NODES.get(type(value))
     if node is None:
         return None
@@ -319,6 +319,6 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
     if with_keys is not None:
         try:
             return [(str(key), child) for key, child in with_keys(value)[0]]
-        except Exception:  # one that was registered without names, or in another way
+        except Exception:  # registered without keys, or with a faulty function
             return [("", child) for child in node.flatten_fn(value)[0]]
     return [("", child) for child in node.flatten_fn(value)[0]]

@@ -255,7 +255,7 @@ def lower(kept: RetainedGraph, codes: Sequence[str], id: str) -> tuple[Recorder,
             except Exception as error:
                 raised.append(error)
 
-    with isolation.one_at_a_time():
+    with isolation.capture_lock():
         isolation.in_own_context(call)
     _stamp(recorder, codes)
     return recorder, raised[0] if raised else None

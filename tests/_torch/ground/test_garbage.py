@@ -15,7 +15,11 @@ import torch
 from torch._inductor import config
 
 from compile_lens import CaptureError, capture
-from compile_lens._torch.ground.python_runtime import OLDEST, YOUNG, less_garbage_collection
+from compile_lens._torch.ground.python_runtime import (
+    OLDEST_THRESHOLD,
+    YOUNG_THRESHOLD,
+    less_garbage_collection,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -110,10 +114,10 @@ def test_during_the_compile_they_are_raised_and_put_back_when_it_fails() -> None
         with config.patch(post_grad_custom_post_pass=look), pytest.raises(CaptureError):
             capture(wave, torch.rand(8))
         assert gc.get_threshold() == (702, 11, 12)
-    assert seen and seen[0][0] == YOUNG
+    assert seen and seen[0][0] == YOUNG_THRESHOLD
 
 
-@pytest.mark.parametrize("thresholds", [(0, 10, 10), (YOUNG * 2, 5, OLDEST * 2)])
+@pytest.mark.parametrize("thresholds", [(0, 10, 10), (YOUNG_THRESHOLD * 2, 5, OLDEST_THRESHOLD * 2)])
 def test_a_collector_that_is_off_or_quieter_still_is_left_alone(thresholds: tuple[int, ...]) -> None:
     with settings(*thresholds):
         with torchs() or contextlib.nullcontext():
@@ -153,7 +157,7 @@ def test_a_capture_and_a_compile_of_another_thread_that_overlap(captures: str) -
         with second() or contextlib.nullcontext():
             over.set()
             thread.join()
-            assert gc.get_threshold()[0] == YOUNG
+            assert gc.get_threshold()[0] == YOUNG_THRESHOLD
         assert gc.get_threshold() == (704, 11, 12)
 
 
@@ -171,8 +175,8 @@ def test_compiles_of_several_threads_that_overlap() -> None:
             with less_garbage_collection():
                 thread.start()
                 assert begun.wait(10)
-            assert gc.get_threshold()[0] == YOUNG
-        assert gc.get_threshold()[0] == YOUNG  # the other one still runs
+            assert gc.get_threshold()[0] == YOUNG_THRESHOLD
+        assert gc.get_threshold()[0] == YOUNG_THRESHOLD  # the other one still runs
         over.set()
         thread.join()
         assert gc.get_threshold() == (704, 11, 12)

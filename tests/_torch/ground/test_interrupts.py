@@ -119,7 +119,7 @@ def state(functions: list[Any]) -> dict[str, Any]:
     found["capturing"] = {k: v for k, v in vars(isolation._capturing).items() if v}
     found["no compiler"] = {k: v for k, v in vars(compiler_probe._local).items() if v}
     found["captures without a compiler"] = len(compiler_probe._active)
-    locks = (placement.lock, python_runtime._lock, isolation._turn, compiler_probe.lock)
+    locks = (placement.lock, python_runtime._lock, isolation._CAPTURE_LOCK, compiler_probe.lock)
     found["lock"] = tuple(_free(lock) for lock in locks)
     return found
 
