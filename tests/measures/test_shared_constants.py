@@ -66,8 +66,13 @@ def lines(capture: Capture, function: Two) -> list[set[int]]:
     return [{frame.line - first for frame in capture.chain.lines(kernel)} for kernel in capture.kernels]
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("function", [scalar, iota, view_of_iota, made_of_constants, clamped])
+@pytest.mark.parametrize(
+    "function",
+    [
+        scalar,
+        *(pytest.param(f, marks=pytest.mark.full) for f in (iota, view_of_iota, made_of_constants, clamped)),
+    ],
+)
 def test_a_kernel_is_linked_to_the_line_that_uses_the_constant_there(function: Two) -> None:
     capture = seen(function)
     generated = [own for kernel, own in zip(capture.kernels, lines(capture, function)) if kernel.source]
