@@ -6,6 +6,7 @@ nothing, torch least of all, until a test takes the fixture and asks it for some
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     given = config.getoption("compile_lens_report")
-    if given and Path(given).exists() and not Path(given).is_dir():
+    if given and os.path.exists(given) and not os.path.isdir(given):
         raise pytest.UsageError(
             f"--compile-lens-report={given} is not a folder: name a folder, existing or new"
         )

@@ -77,11 +77,11 @@ def rank_of_name(file: Path) -> int | None:
 
 
 def _log(path: Path) -> Path:
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError(
             f"there is no file or folder {str(path)!r}; give what TORCH_TRACE named when the program ran"
         )
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return path
     files = logs(path)
     if not files:

@@ -78,7 +78,7 @@ def _with_folders(programs: tuple[_One, ...]) -> tuple[tuple[_One, ...], tuple[s
     notes: tuple[str, ...] = ()
     for one in programs:
         folder = None if isinstance(one, Program) else Path(one)
-        if folder is None or not folder.is_dir():
+        if folder is None or not os.path.isdir(folder):
             every.append(one)
             continue
         files = logs(folder)
@@ -214,4 +214,4 @@ def _record(one: Program | str | os.PathLike[str]) -> ProgramRecord:
     if isinstance(one, Program):
         return one.record
     path = Path(one)
-    return (import_trace(path) if path.suffix == ".log" or path.is_dir() else Program.load(path)).record
+    return (import_trace(path) if path.suffix == ".log" or os.path.isdir(path) else Program.load(path)).record

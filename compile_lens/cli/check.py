@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ FORMS = {".md": "Markdown, for a pull request", ".txt": "the text", ".json": "pl
 def check(args: argparse.Namespace) -> int:
     """Run the checks of files, say which hold, and write that where asked."""
     check_endings(args.out, FORMS)
-    if args.pages is not None and args.pages.exists() and not args.pages.is_dir():
+    if args.pages is not None and os.path.exists(args.pages) and not os.path.isdir(args.pages):
         raise UsageError(f"--pages {str(args.pages)!r} is not a folder: name a folder, existing or new")
     here()
     checked: list[Checked] = []

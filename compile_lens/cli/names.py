@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import inspect
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,7 +100,7 @@ def _from_name(name: str, text: str) -> ModuleType:
 def from_file(path: Path, text: str) -> ModuleType:
     """The module that a file is; ``text`` is what errors name. Raises as ``resolve``."""
     path = path.resolve()
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UsageError(f"{text}: there is no file {path}")
     folder = str(path.parent)
     if folder not in sys.path:

@@ -41,7 +41,7 @@ def check_endings(paths: list[Path], forms: Mapping[str, str] | None = None) -> 
     for path in paths:
         if path.suffix.lower() not in known:
             raise UsageError(f"--out {str(path)!r} has no known ending; use one of {' '.join(known)}")
-        if not path.parent.is_dir():
+        if not os.path.isdir(path.parent):
             raise UsageError(f"--out {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib.machinery
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def check_function(place: str, name: str, text: str) -> None:
     """Raise ``UsageError`` if a file, or a module that is a file, surely defines no such name, or is no Python."""
     file = Path(place) if place.endswith(".py") else _file_of(place)
     if (
-        file is None or not file.is_file() or file.name == "__init__.py"
+        file is None or not os.path.isfile(file) or file.name == "__init__.py"
     ):  # what a package imports becomes its name
         return
     try:

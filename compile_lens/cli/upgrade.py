@@ -49,7 +49,7 @@ def upgrade(args: argparse.Namespace) -> int:
     check_endings(args.out, FORMS)
     wanted = levels(args.fail_on)
     versions = _versions(args)
-    if args.records is not None and not args.records.is_dir():
+    if args.records is not None and not os.path.isdir(args.records):
         raise UsageError(f"--records {str(args.records)!r}: there is no such folder; make it first")
     with tempfile.TemporaryDirectory(prefix="compile-lens-") as temporary:
         records = args.records or Path(temporary)
@@ -113,7 +113,7 @@ def _captured(args: argparse.Namespace, version: str, folder: Path, records: Pat
     with progress(f"capturing under torch {one.torch}", quiet=args.quiet):
         variables = {k: v for k, v in os.environ.items() if k != "PYTHONHOME"}
         done = subprocess.run(command, env=variables, capture_output=True, text=True, errors="replace")
-    if not path.exists():
+    if not os.path.exists(path):
         raise _CaptureFailed(f"torch {one.torch}: {_reason(done, one)}")
     from ..api.load import load
 

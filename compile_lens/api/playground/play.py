@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import signal
 import sys
@@ -35,7 +36,7 @@ def opening(given: str) -> tuple[Opening, str]:
     if MARK in given:
         return Opening(from_link(given), NAME, tuple(menu)), ""
     path = Path(given).absolute()
-    if not given or path.is_dir():
+    if not given or os.path.isdir(path):
         menu = snippets.of_folder(path) if given else menu
         first = menu[0]
         return Opening(Program(first.source), first.file if given else NAME, tuple(menu)), str(

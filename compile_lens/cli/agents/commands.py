@@ -74,7 +74,7 @@ def write(folder: str | os.PathLike[str], overwrite: bool = False) -> list[Path]
     place = Path(folder).expanduser()
     for name in FILES:
         path = place / name
-        if overwrite or not path.exists():
+        if overwrite or not os.path.exists(path):
             continue
         if path.read_text(encoding="utf-8", errors="replace") != text(name):
             raise UsageError(f"{path} exists and differs; give --overwrite to replace it, or another folder")

@@ -6,6 +6,7 @@ A tool that has to run code of the user's starts a job; every other reads a reco
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import threading
@@ -40,7 +41,7 @@ class Tools:
 
     def __init__(self, folder: str | Path = ".", limits: Limits | None = None) -> None:
         self.folder = Path(folder).resolve()
-        if not self.folder.is_dir():
+        if not os.path.isdir(self.folder):
             raise UsageError(f"there is no folder {str(folder)!r}; give one that exists")
         self.limits = limits or Limits()
         self.records: dict[str, Capture | Program] = {}

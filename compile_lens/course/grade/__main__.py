@@ -37,7 +37,7 @@ LARGEST = 20_000_000
 
 def students(folder: Path) -> list[Path]:
     """Return what each student handed in, by name: a folder, or a notebook. Raises ``UsageError`` if there is none."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UsageError(
             f"{folder} is no folder; give the one that has a folder or a notebook for each student"
         )
@@ -55,7 +55,7 @@ def notebook(handed_in: Path, lesson: int) -> Path:
     """Return a student's notebook of a lesson: the only one there, or the one with the lesson's number. Raises
     ``UsageError`` if there is none, or more than one."""
     there = [handed_in]
-    if handed_in.is_dir():
+    if os.path.isdir(handed_in):
         there = [one for one in sorted(handed_in.rglob("*.ipynb")) if ".ipynb_checkpoints" not in one.parts]
     # A link may lead to the work of somebody else, and reading what is no plain file may never end.
     there = [one for one in there if one.is_file() and not one.is_symlink()]
